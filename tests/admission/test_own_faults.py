@@ -8,7 +8,7 @@ import pytest
 
 from tests.literals import job, mutating, namespace, pod, policies, request, shipped_policies, validating
 from tests.server.asgi import Running, review_of
-from tests.server.test_app import samples
+from tests.server.test_pages import samples
 from webhook.admission.review import review
 from webhook.attributes import Attributes, Phase
 from webhook.cluster.files import FilesCluster

@@ -109,9 +109,11 @@ def test_it_serves_the_shipped_policies_and_stops_cleanly(tmp_path: Path) -> Non
         response = client.post("/validate?timeout=10s", json=review_of(object=pod)).json()["response"]
         assert (response["allowed"], response["status"]["code"]) == (False, 422)
         assert client.get("/version").json()["engine"] == "compiled"
+        server.wait("warm")
         server.process.terminate()
         assert server.process.wait(20) == 0
-    assert [line["message"] for line in map(json.loads, server.log.read_text().splitlines())] == ["ready", "review"]
+    messages = [line["message"] for line in map(json.loads, server.log.read_text().splitlines())]
+    assert sorted(messages) == ["ready", "review", "warm"]
 
 
 def test_policies_are_reloaded_and_broken_ones_leave_the_last_good(tmp_path: Path) -> None:
@@ -124,6 +126,7 @@ def test_policies_are_reloaded_and_broken_ones_leave_the_last_good(tmp_path: Pat
             response = client.post("/validate", json=review_of()).json()["response"]
             return str(response.get("status", {}).get("message", ""))
 
+        server.wait("warm")
         assert said() == "no pods here (policy no-pods)"
         (policies / "policy.yaml").write_text(policy("cats"))
         server.wait("reloaded")
@@ -204,6 +207,7 @@ def test_probes_have_a_port_of_their_own_that_asks_for_no_certificate(tmp_path: 
     with served(tmp_path, "--client-ca", str(tmp_path / "ca.crt"), WEBHOOK_PROBE_PORT="0") as server:
         ready = server.wait("ready")
         assert ready["probe_port"] != ready["port"]
+        server.wait("warm")
         assert httpx.get(f"http://127.0.0.1:{ready['probe_port']}/readyz").status_code == 200
         assert server.lines("probes need a port of their own") == []
         with server.client() as client, pytest.raises(httpx.TransportError):
@@ -227,6 +231,7 @@ def test_a_hangup_drains_too(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
     try:
         with served(tmp_path, "--drain", "1") as server, server.client() as client:
+            server.wait("warm")
             assert client.get("/readyz").status_code == 200
             server.process.send_signal(signal.SIGHUP)
             assert until_drained(client)
@@ -249,7 +254,9 @@ def test_nohup_keeps_the_server(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with served(tmp_path) as server, server.client() as client:
-            server.process.send_signal(signal.SIGHUP)
+            server.wait("warm")
+            for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+                server.process.send_signal(number)
             assert client.get("/readyz").status_code == 200
     finally:
         signal.signal(signal.SIGHUP, before)

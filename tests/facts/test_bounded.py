@@ -1,7 +1,10 @@
 """Facts stay small and end in time, whatever an object says."""
 
+from dataclasses import replace
+
 import pytest
 
+from tests.facts.subjects import subject
 from webhook.attributes import GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
@@ -116,11 +119,11 @@ def test_time_that_ends_in_a_selector_is_no_failure_of_the_selector():
         "metadata": {"name": "c"},
         "spec": {"devices": {"requests": [request]}},
     }
-    whole = inventory(claim, View(FilesCluster([SLICE]), "team"))
-    assert len(whole["requests"][0]["failures"]) == 1
+    asked = subject(claim, SLICE)
+    assert len(inventory(asked).selections[0].failures) == 1
     for looks in range(8):
         with pytest.raises(BudgetExceeded):
-            inventory(claim, View(FilesCluster([SLICE]), "team", Late(looks)))
+            inventory(replace(asked, cluster=View(FilesCluster([SLICE]), "team", Late(looks))))
 
 
 def test_what_is_listed_once_is_not_listed_again():

@@ -16,6 +16,7 @@ from webhook.errors import BudgetExceeded
 from webhook.evaluation.fact_values import fact
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.target import Target
+from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.train_job_pods.train_job import train_job as merged
 from webhook.policy.static_params import Param, param_of
 
@@ -76,9 +77,8 @@ def test_pods_of_one_request_look_up_a_claim_once() -> None:
     spec = {"containers": [], "resourceClaims": [{"name": "a", "resourceClaimTemplateName": "gpu"}]}
     pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "team"}, "spec": spec} for _ in range(2)]
     context = request_context(policies(validating("true")), request(pods[0]), cluster)
-    first, second = (
-        fact("dra", target_of(pod, context), param(), context).value["claims"][0]["requests"] for pod in pods
-    )
+    subjects = [context.subject(target_of(pod, context), param()) for pod in pods]
+    first, second = (subject.once(pod_claims).claims[0].contents for subject in subjects)
     assert first is second
     assert cluster.asked["ResourceClaimTemplate"] == 1
 

@@ -9,13 +9,14 @@ import pytest
 
 from tests.rows import all_rows
 from webhook.deadline import Deadline
-from webhook.facts.dra import claims, configs
-from webhook.facts.dra.notes import notes_of
+from webhook.facts.dra import claim_values, nvidia_device_config
 from webhook.facts.shapes import value_checks
+from webhook.paths import render
 from webhook.schema import forms
 from webhook.schema.kinds import declarations
 from webhook.schema.types import Fields, Items, Type
 from webhook.schema.values import Values, declared
+from webhook.wording import shown
 
 OBJECTS = {
     "Thing": {
@@ -40,8 +41,8 @@ GOOD = {"name": "a", "whole": {}}
 
 
 def notes(value: object, version: str = "v1") -> list[tuple[str, str, str, str, str]]:
-    found = notes_of(Values(OBJECTS, version).breaches(value, "Thing", (), Deadline()))
-    return [(n["what"], n["path"], n["found"], n["expected"], n["nearest"]) for n in found]
+    found = Values(OBJECTS, version).breaches(value, "Thing", (), Deadline())
+    return [(b.what, render(b.at), shown(b.given) if b.given != "" else "", b.expected, b.nearest) for b in found]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def differences(declaration: dict, of: Type | None, objects: dict, at: tuple[str
         yield from differences(declaration[key], of.item if key == "list" else of.others, objects, (*at, key))
 
 
-@pytest.mark.parametrize("file", [claims.FILE, configs.FILE], ids=lambda file: str(file.name))
+@pytest.mark.parametrize("file", [claim_values.FILE, nvidia_device_config.FILE], ids=lambda file: str(file.name))
 def test_every_object_that_is_named_is_declared(file: Path) -> None:
     objects = declared(file)["objects"]
     pending, seen = [*objects.values()], 0

@@ -1,4 +1,4 @@
-"""A serving process in memory: the real door, handler and application around a reviewer that a test gives."""
+"""A serving process in memory: the real endpoint, handler and pages around a reviewer that a test gives."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from webhook.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.decisions import Status, Verdict
 from webhook.logs import Log
+from webhook.server.application import compose
 from webhook.server.counters import Counters
-from webhook.server.door import Limits
-from webhook.server.process import process
 from webhook.server.readiness import Readiness
+from webhook.server.review_endpoint import Limits
 from webhook.server.worker_lane import WorkerLimits
 
 Review = Callable[[Attributes, Phase, Deadline], Verdict]
@@ -64,7 +64,7 @@ class Running:
 
     def __post_init__(self) -> None:
         self.log = Log(stream=self.stream, clock=lambda: 0.0)
-        made = process(
+        application = compose(
             Given(self.reviewer),
             self.log,
             self.limits,
@@ -77,8 +77,9 @@ class Running:
             about={"kubernetes": "1.36"},
             workers=self.workers,
         )
-        self.app = made.door
-        self.probes = made.probes
+        self.app = application.endpoint
+        self.scheduler = application.scheduler
+        self.probes = application.pages
 
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:
         """One call."""

@@ -14,7 +14,7 @@ from typing import Any
 from certs.issue import authority, serving
 from tests.server.asgi import Running
 from webhook.server.connections import ConnectionTimeouts
-from webhook.server.listen import Listener, Place
+from webhook.server.listener import Listener, Place
 from webhook.server.tls import Certificates, Files
 
 
@@ -84,6 +84,7 @@ def listening(
         running.app,
         where,
         running.readiness,
+        running.scheduler,
         probes=running.probes,
         log=running.log,
         counters=running.counters,

@@ -13,7 +13,7 @@ from tests.server.asgi import Running
 from webhook.attributes import Phase
 from webhook.logs import Log
 from webhook.patch.jsonpatch import apply
-from webhook.server.runtime import Held
+from webhook.server.runtime import ServedState
 from webhook.settings.shared import Settings
 
 REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))
@@ -21,7 +21,7 @@ REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json")
 
 @pytest.fixture(scope="module")
 def running() -> Running:
-    held = Held.make(Settings(), is_live=False, kubeconfig=None, log=Log())
+    held = ServedState.make(Settings(), is_live=False, kubeconfig=None, log=Log())
     return Running(held.review)
 
 

@@ -17,7 +17,7 @@ from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.decisions import Verdict
 from webhook.server.connections import MAX_HEADERS, MAX_PIPELINED, BoundedConnection, ConnectionTimeouts, abort_overdue
-from webhook.server.door import Limits
+from webhook.server.review_endpoint import Limits
 
 HEAD = b"POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 BODY = json.dumps(review_of()).encode()
@@ -363,3 +363,22 @@ def test_parting_and_reading_are_measured_from_when_they_began() -> None:
     assert [one.overdue(timeouts, now) for now in (111.0, 121.5)] == ["", "answer_s"]
     one.transport.closing = True  # type: ignore[attr-defined]
     assert [one.overdue(timeouts, now) for now in (200.0, 200.9, 201.1)] == ["", "", "goodbye_s"]
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "code"),
+    [
+        (b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", b"200"),
+        (b"GET /healthz HTTP/1.0\r\n\r\n", b"200"),
+        (b"GET /healthz HTTP/1.1\r\n\r\n", b"400"),
+        (b"GET /healthz HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n", b"400"),
+        (HEAD + b"transfer-encoding: chunked\r\n\r\n%x\r\n" % len(BODY) + BODY + b"\r\n0\r\n\r\n", b"200"),
+        (HEAD + b"transfer-encoding: gzip, chunked\r\n\r\n%x\r\n" % len(BODY) + BODY + b"\r\n0\r\n\r\n", b"400"),
+    ],
+    ids=["as it should be", "before there were hosts", "no host", "two hosts", "chunked", "compressed"],
+)
+def test_http_is_taken_as_it_is_defined(request_bytes: bytes, code: bytes, tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files) as server, connect(server, pki) as client:
+        client.sendall(request_bytes)
+        assert client.recv(65536).split(b" ")[1] == code

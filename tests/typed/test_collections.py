@@ -23,6 +23,11 @@ def test_items_are_a_list():
     assert items != "abc"
 
 
+def test_other_values_are_charged_as_the_list_is():
+    with pytest.raises(BudgetExceeded):
+        list(Items((), Deadline(at=0)).of(range(LONG)))
+
+
 def test_entries_are_a_map():
     entries = Entries({"a": 1, "b": 2}, Deadline())
     assert (len(entries), entries["a"], entries.get("c"), entries.get("c", 3), "b" in entries) == (2, 1, None, 3, True)

@@ -32,6 +32,7 @@ class Sample(Typed):
     quantities = fields.Quantities()
     text_lists = fields.TextLists()
     number_map = fields.NumberMap()
+    names = fields.Names()
     cluster_ip = fields.Text(name="clusterIP")
 
 
@@ -57,6 +58,7 @@ def sample(**json):
         ("quantities", {"quantities": {"cpu": "2k", "memory": "much"}}, {"cpu": parse("2k")}, {}),
         ("text_lists", {"textLists": {"a": ["b"], "c": None}}, {"a": ["b"]}, {}),
         ("number_map", {"numberMap": {"a": 1, "b": 2.0, "c": "3"}}, {"a": 1, "b": 2}, {}),
+        ("names", {"names": [{"name": "a"}, {}, "b", {"name": 1}]}, ["a", "", "", ""], []),
         ("cluster_ip", {"clusterIP": "None"}, "None", ""),
     ],
 )
@@ -78,6 +80,11 @@ def test_a_part_knows_where_it_stands():
     assert (read.part.name, read.part.path("name")) == ("a", ("spec", "part", "name"))
     assert (read.parts[0].name, read.parts[0].at) == ("b", ("spec", "parts", 0))
     assert (read.part_map["k"].name, read.part_map["k"].at) == ("c", ("spec", "partMap", "k"))
+
+
+def test_an_object_under_a_name_of_nobodys_class_knows_where_it_stands():
+    there, not_there = (fields.part_at(sample(any={"name": "a"}), name, Inner) for name in ("any", "other"))
+    assert (there.name, there.at, bool(not_there), not_there.name) == ("a", ("spec", "any"), False, "")
 
 
 def test_a_part_that_is_not_there_is_false_and_empty():
@@ -116,7 +123,7 @@ def test_a_controller_is_an_owner_that_says_so():
 MAPS = ("part_map", "labels", "amounts", "quantities", "text_lists", "number_map")
 
 
-@pytest.mark.parametrize("attribute", ["parts", "texts", "numbers", *MAPS])
+@pytest.mark.parametrize("attribute", ["parts", "texts", "names", "numbers", *MAPS])
 def test_reading_a_long_list_or_map_ends_with_the_time(attribute):
     name = fields.camel_case(attribute)
     long = {str(index): "1" for index in range(1000)} if attribute in MAPS else ["1"] * 1000

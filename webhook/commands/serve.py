@@ -13,9 +13,9 @@ from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.log_writer import LogWriter
 from webhook.logs import Log
-from webhook.server.door import Limits
-from webhook.server.listen import Place
-from webhook.server.runtime import Held, serve
+from webhook.server.listener import Place
+from webhook.server.review_endpoint import Limits
+from webhook.server.runtime import ServedState, serve
 from webhook.server.tls import Certificates, Files, key_warning
 from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.serving import ServerSettings
@@ -36,7 +36,7 @@ def command(*, settings: ServerSettings) -> int:
     logs.capture(log)
     files = _files(settings)
     certificates = Certificates(files)
-    held = Held.make(settings, settings.live or settings.kubeconfig is not None, settings.kubeconfig, log)
+    held = ServedState.make(settings, settings.live or settings.kubeconfig is not None, settings.kubeconfig, log)
     place = Place(
         host=settings.host,
         port=settings.port,

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from webhook.admission.respond import status_body
 from webhook.attributes import Phase
 from webhook.decisions import Status
-from webhook.server import system
+from webhook.server import operating_system
 from webhook.server.answer_writer import AnswerWriter
 from webhook.settings.serving import DEFAULTS
 
@@ -125,7 +125,7 @@ class BoundedConnection(HttpToolsProtocol):
     _is_held = False
     _received = 0
     _header_bytes = 0
-    _begun = 0
+    _begun = _hosts = 0
     _pieces = _pieces_bytes = _unheard_bytes = 0
     _framing_bytes = 0
     _unread_since = 0.0
@@ -194,6 +194,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_message_begin()
         self.scope["extensions"] = self._extensions
         self._begun += 1
+        self._hosts = 0
         self._pieces = self._pieces_bytes = self._unheard_bytes = 0
         self._wait("headers_s")
 
@@ -209,12 +210,21 @@ class BoundedConnection(HttpToolsProtocol):
         if len(headers) >= MAX_HEADERS:
             raise ValueError("too many headers")  # uvicorn answers 400 and closes
         name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
+        if name == b"host":
+            self._hosts += 1
+        elif name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
+        elif name == b"transfer-encoding" and value.lower() != b"chunked":
+            raise ValueError("a coding of the body that is not known here")  # uvicorn answers 400 and closes
         headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Start waiting for the end of the body, unless the request has to wait for the one before it."""
+        """Start waiting for the end of the body, unless the request has to wait for the one before it.
+
+        RFC 9112, section 3.2: a request of HTTP/1.1 without exactly one Host is answered 400.
+        """
+        if self._hosts != 1 and self.parser.get_http_version() == "1.1":
+            raise ValueError("not exactly one Host header")  # uvicorn answers 400 and closes
         self._wait("body_s")
         super().on_headers_complete()
         if self.cycle is not None:  # of a request for another protocol uvicorn makes none
@@ -333,7 +343,7 @@ class BoundedConnection(HttpToolsProtocol):
         if self.transport.get_write_buffer_size():
             return True
         if self._is_undrained:  # TLS hides what the transport below it holds; the system's buffer is full, too, then
-            self._is_undrained = system.unsent_bytes(self.transport.get_extra_info("socket")) >= _UNREAD_BYTES
+            self._is_undrained = operating_system.unsent_bytes(self.transport.get_extra_info("socket")) >= _UNREAD_BYTES
         return self._is_undrained
 
     def _bound(self, timeouts: ConnectionTimeouts) -> float:

@@ -20,7 +20,7 @@ from typing import Final
 from webhook import assembly
 from webhook.admission.interrupt import interrupt
 from webhook.admission.review import review
-from webhook.attributes import Attributes, Phase
+from webhook.attributes import POD, Attributes, GroupVersionResource, Operation, Phase
 from webhook.cluster import Cluster, live
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -32,13 +32,14 @@ from webhook.logs import Log
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.releases import shown
+from webhook.server.application import compose
+from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
-from webhook.server.door import Application, Limits
-from webhook.server.listen import Listener, Place
-from webhook.server.process import process
+from webhook.server.listener import Listener, Place
 from webhook.server.readiness import Check, Readiness
 from webhook.server.reload import Reloaded, marks, watch
-from webhook.server.supervision import Supervisor, Work
+from webhook.server.review_endpoint import AsgiApp, Limits
+from webhook.server.scheduler import Scheduler
 from webhook.server.tls import Certificates
 from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.shared import Settings
@@ -50,10 +51,22 @@ be waited for at each read and write of each review."""
 _YOUNG_OBJECTS: Final = 150_000
 """So many new objects before the collector walks them. Reviews leave it nothing to find, so they come together over
 hours, or in one hostile review, and no review makes as many in its time on the loop."""
+_PODS: Final = GroupVersionResource("", "v1", "pods")
+_SAMPLE: Final = Attributes(
+    uid="warm-up",
+    kind=POD,
+    resource=_PODS,
+    operation=Operation.CREATE,
+    request_kind=POD,
+    request_resource=_PODS,
+    namespace="default",
+    object={"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {"containers": [{"name": "main"}]}},
+)
+"""What is reviewed once before the server is ready."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ServedState:
     """What reviews are answered with: values that change under the server, read anew for each review."""
 
     policies: Reloaded[PolicySet]
@@ -62,7 +75,7 @@ class Held:
     settings: Settings
 
     @classmethod
-    def make(cls, chosen: Settings, is_live: bool, kubeconfig: Path | None, log: Log) -> Held:
+    def make(cls, chosen: Settings, is_live: bool, kubeconfig: Path | None, log: Log) -> ServedState:
         """Load everything for the first time.
 
         Raises:
@@ -100,7 +113,7 @@ class Held:
 
 
 def serve(
-    held: Held,
+    held: ServedState,
     certificates: Certificates,
     place: Place,
     limits: Limits,
@@ -109,7 +122,7 @@ def serve(
     reload_s: float,
     started: float,
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
-    before: Callable[[Application], Application] = lambda door: door,
+    before: Callable[[AsgiApp], AsgiApp] = lambda endpoint: endpoint,
 ) -> None:
     """Put the process together and listen until told to stop.
 
@@ -131,9 +144,9 @@ def serve(
     watching = Watching(held, certificates, counters, log)
     supervisor = Supervisor(counters, log)
     remarks = {**watching.remarks(), "background tasks": supervisor.remark, "log": log.remark}
-    readiness = Readiness(checks=watching.checks(), remarks=remarks)
+    readiness = Readiness(remarks=remarks)
     version = shown(held.settings.kubernetes_version)
-    made = process(
+    application = compose(
         held,
         log,
         limits,
@@ -148,6 +161,9 @@ def serve(
         about={"kubernetes": version, "engine": held.settings.cel_engine},
         workers=workers,
     )
+    scheduler = application.scheduler
+    scheduler.is_warm.clear()
+    readiness.checks = {**watching.checks(), "warm-up": lambda: "" if scheduler.is_warm.is_set() else "it is not done"}
 
     def ready(host: str, port: int, probe_port: int | None) -> None:
         gc.collect()
@@ -159,26 +175,20 @@ def serve(
         ports = {"host": host, "port": port, "probe_port": probe_port}
         log.write("info", "ready", {**ports, "policies": names, "elapsed_ms": elapsed_ms})
 
-    async def prepare() -> None:
-        """Make the functions of all expressions during the first reviews; one that is asked earlier is made then."""
-        made.budget.is_warming = True
-        try:
-            await asyncio.to_thread(held.policies.current.prepare)
-        finally:
-            made.budget.is_warming = False
-
     async def warm() -> None:
         """Do what every start has to do once; what stays of it is not walked by the collector either."""
-        await asyncio.gather(made.warm(), prepare())
+        await asyncio.gather(application.pages.load(), warm_up(held, scheduler))
         gc.freeze()
+        log.info("warm", elapsed_ms=round((time.perf_counter() - started) * 1000))
 
     work = {"warm-up": warm, **watching.background(reload_s)}
     background = tuple(supervisor.over(name, each) for name, each in work.items())
     Listener(
-        before(made.door),
+        before(application.endpoint),
         place,
         readiness,
-        probes=made.probes,
+        scheduler,
+        probes=application.pages,
         log=log,
         counters=counters,
         background=background,
@@ -186,10 +196,28 @@ def serve(
     ).listen()
 
 
+async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
+    """Compile all expressions and review a Pod in both phases, in a thread; only then is the server ready.
+
+    A review that comes earlier may take its time on the loop: a worker would compile the same for itself alone.
+    """
+
+    def work() -> None:
+        state.policies.current.prepare()
+        for phase in Phase:
+            state.review(_SAMPLE, phase, Deadline())
+
+    scheduler.is_warm.clear()
+    try:
+        await asyncio.to_thread(work)
+    finally:
+        scheduler.is_warm.set()
+
+
 class Watching:
     """Files that change under the server: who looks at them, and what is said and counted when they did."""
 
-    def __init__(self, held: Held, certificates: Certificates, counters: Counters, log: Log) -> None:
+    def __init__(self, held: ServedState, certificates: Certificates, counters: Counters, log: Log) -> None:
         self._held = held
         self._certificates = certificates
         self._certificate_error = ""

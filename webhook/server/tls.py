@@ -63,7 +63,7 @@ class RecordReads(ssl.SSLObject):
     take it 85 ms; in records of one byte they are 11,000 calls. After each record something can be done about it.
 
     A read also asks for as much memory as one record can fill. uvloop asks for 256 KB each time; such blocks come from
-    the heap or, above the bound that system.py sets, from the system, which takes 45 us.
+    the heap or, above the bound that operating_system.py sets, from the system, which takes 45 us.
     """
 
     _came: ssl.MemoryBIO

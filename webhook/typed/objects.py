@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from webhook.attributes import GroupVersionKind
+from webhook.attributes import NAMESPACE, GroupVersionKind
 from webhook.typed.fields import Labels, Part, Parts, Text, Truth
 from webhook.typed.view import Typed
 
@@ -38,6 +38,7 @@ class Object(Typed):
     """A whole object of a kind; `gvk` is what look-ups ask for."""
 
     gvk: ClassVar[GroupVersionKind]
+    api_version = Text()
     metadata = Part(Metadata)
 
     @property
@@ -49,3 +50,14 @@ class Object(Typed):
     def namespace(self) -> str:
         """Its namespace, "" where it does not say so."""
         return self.metadata.namespace
+
+    @property
+    def version(self) -> str:
+        """The version of its API: `v1beta1`."""
+        return self.api_version.rpartition("/")[2]
+
+
+class Namespace(Object):
+    """core/v1 Namespace."""
+
+    gvk = NAMESPACE

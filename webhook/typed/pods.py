@@ -9,6 +9,7 @@ from webhook.typed.collections import Items
 from webhook.typed.fields import (
     Amounts,
     Labels,
+    Names,
     Number,
     OptionalNumber,
     OptionalTruth,
@@ -106,6 +107,7 @@ class Lifecycle(Typed):
     """core/v1 Lifecycle."""
 
     pre_stop = Part(LifecycleHandler)
+    post_start = Part(LifecycleHandler)
 
 
 class Container(Typed):
@@ -117,6 +119,7 @@ class Container(Typed):
     args = Texts()
     env = Parts(Variable)
     env_from = Values()
+    env_names = Names(name="env")
     image_pull_policy = Text()
     lifecycle = Part(Lifecycle)
     ports = Parts(ContainerPort)
@@ -124,6 +127,7 @@ class Container(Typed):
     resources = Part(Resources)
     restart_policy = Text()
     startup_probe = Raw()
+    restart_policy_rules = Values()
     volume_mounts = Parts(VolumeMount)
     working_dir = Text()
 
@@ -257,6 +261,12 @@ class Affinity(Typed):
     node_affinity = Part(NodeAffinity)
 
 
+class SchedulingGroup(Typed):
+    """core/v1 PodSchedulingGroup: the group that the pod is scheduled with."""
+
+    pod_group_name = Text()
+
+
 class PodSpec(Typed):
     """core/v1 PodSpec."""
 
@@ -264,8 +274,11 @@ class PodSpec(Typed):
     active_deadline_seconds = OptionalNumber()
     automount_service_account_token = OptionalTruth()
     containers = Parts(Container)
+    ephemeral_containers = Parts(Container)
+    dns_policy = Text()
     host_ipc = Truth(name="hostIPC")
     host_network = Truth()
+    hostname = Text()
     init_containers = Parts(Container)
     node_name = Text()
     node_selector = Labels()
@@ -275,6 +288,7 @@ class PodSpec(Typed):
     restart_policy = Text()
     runtime_class_name = Text()
     scheduler_name = Text()
+    scheduling_group = Part(SchedulingGroup)
     subdomain = Text()
     termination_grace_period_seconds = OptionalNumber()
     tolerations = Parts(Toleration)

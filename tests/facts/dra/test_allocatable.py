@@ -8,9 +8,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.facts.dra.allocatable import allocatable
 from webhook.facts.dra.device_pools import SLICE, Device, pools
+from webhook.facts.view import View
+from webhook.typed.collections import Items
 
 NODES = ("", "a", "b")
 SETS = ("x", "y")
@@ -46,8 +49,16 @@ def published(held: list[dict[str, Any]]) -> list[Device]:
     """The devices of slices of a pool each."""
     shared = {"driver": "d", "perDeviceNodeSelection": True}
     specs = [each | shared | {"pool": {"name": str(number)}} for number, each in enumerate(held)]
-    slices = [{"kind": SLICE.kind, "spec": spec} for spec in specs]
-    return [device for pool in pools(slices, Deadline()) for device in pool.devices(Deadline())]
+    slices = [
+        {"apiVersion": SLICE.api_version, "kind": SLICE.kind, "metadata": {"name": str(number)}, "spec": spec}
+        for number, spec in enumerate(specs)
+    ]
+    return [device for pool in pools(View(FilesCluster(slices), "")) for device in pool.devices()]
+
+
+def given_by(devices: list[Device]) -> int:
+    """What is said to be the most that a node can give."""
+    return allocatable(Items(devices, Deadline()), {}, (), {}).most
 
 
 def fit(devices: tuple[Device, ...]) -> bool:
@@ -65,7 +76,7 @@ def fit(devices: tuple[Device, ...]) -> bool:
 
 def most(devices: list[Device]) -> int:
     """The largest choice of devices that one node reaches, without those of taints."""
-    free = [each for each in devices if all(taint["effect"] == "None" for taint in each.fields["taints"])]
+    free = [each for each in devices if all(taint["effect"] == "None" for taint in each.fields.taints)]
     best = 0
     for node in NODES:
         near = [each for each in free if each.node in ("", node)]
@@ -76,13 +87,13 @@ def most(devices: list[Device]) -> int:
 @given(st.lists(SLICES, max_size=2))
 def test_no_choice_of_devices_is_larger(held: list[dict[str, Any]]) -> None:
     devices = published(held)
-    assert most(devices) <= allocatable(devices, {}, {}, Deadline()).most
+    assert most(devices) <= given_by(devices)
 
 
 @given(st.lists(DEVICES.map(lambda device: device | {"consumesCounters": []}), max_size=6))
 def test_without_counters_as_many_are_given(held: list[dict[str, Any]]) -> None:
     devices = published([{"devices": held}])
-    assert most(devices) == allocatable(devices, {}, {}, Deadline()).most
+    assert most(devices) == given_by(devices)
 
 
 @given(st.lists(st.integers(0, 5), max_size=8), st.integers(0, 12))
@@ -93,4 +104,4 @@ def test_one_counter_is_shared_exactly(needs: list[int], has: int) -> None:
     ]
     shared = [{"name": "x", "counters": {"memory": {"value": str(has)}}}]
     devices = published([{"devices": listed, "sharedCounters": shared}])
-    assert most(devices) == allocatable(devices, {}, {}, Deadline()).most
+    assert most(devices) == given_by(devices)

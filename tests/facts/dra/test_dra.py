@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.facts.subjects import with_missing
-from tests.literals import TABLE
+from tests.facts.subjects import subject
 from tests.yamldata import documents
 from webhook.attributes import GroupVersionKind
+from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
-from webhook.facts.dra.pod_claims import admin_allowed, dra
-from webhook.facts.dra.requests import requests
+from webhook.facts.dra.claim_contents import ClaimContents
+from webhook.facts.dra.pod_claims import admin_allowed, claims_of
+from webhook.facts.dra.requests import Request, requests
+from webhook.facts.dra.types import ClaimSpec
+from webhook.facts.gpu.devices import device_class as device_class_of
 from webhook.facts.view import View
+from webhook.paths import render
 from webhook.similar_names import nearest
-from webhook.workloads.podsets import podsets
+from webhook.typed.view import Reading
+from webhook.workloads.podsets import PodSet
 
 MANIFESTS = Path(__file__).parents[2] / "data" / "manifests" / "dra"
 
 
-def of(obj: dict, *context: dict, namespace: str = "team") -> dict:
-    view = View(FilesCluster(context), namespace)
-    return with_missing(dra(obj, podsets(obj, TABLE), view), view)
+def of(obj: dict, *context: dict, namespace: str = "team", cluster: Cluster | None = None) -> dict:
+    """The fact, as expressions see it."""
+    asked = replace(subject(obj), cluster=View(cluster or FilesCluster(context), namespace))
+    result = asked.result("dra")
+    return {**result.value, "missing": [str(each) for each in result.lacks()]}
+
+
+def requests_in(spec: object, version: str = "v1", at: tuple[str, ...] = ("spec",)) -> list[Request]:
+    """The requests of the spec of a claim."""
+    return [*requests(ClaimSpec({"devices": spec}, at, Reading()), version)]
 
 
 def pod(claims: list, *containers: dict) -> dict:
@@ -53,7 +66,7 @@ def device_class(name: str, **spec: object) -> dict:
 
 
 EXACT = {
-    "name": "r", "kind": "exactly", "deviceClass": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 2, "devices": 2, "atLeast": 2, "gpu": True, "vendor": "nvidia",
+    "name": "r", "kind": "exactly", "device_class": "gpu.nvidia.com", "allocation_mode": "ExactCount", "count": 2, "devices": 2, "at_least": 2, "is_gpu": True,
 }  # fmt: skip
 
 
@@ -74,20 +87,23 @@ EXACT = {
 )
 def test_every_version_gives_one_form(request_: dict, path: str) -> None:
     version = "v1" if "exactly" in request_ else "v1beta1"
-    (found,) = requests({"devices": {"requests": [request_]}}, ("spec",), version)
-    assert {key: found[key] for key in EXACT} == EXACT
-    assert found["path"] == path
+    (found,) = requests_in({"requests": [request_]}, version)
+    assert {key: getattr(found, key) for key in EXACT} == EXACT
+    assert (render(found.at), found.device.vendor) == (path, "nvidia")
 
 
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
-        (exactly("r"), {"count": 1, "devices": 1, "atLeast": 1}),
-        (exactly("r", allocationMode="All"), {"count": 0, "devices": None, "atLeast": 1}),
-        (exactly("r", allocationMode="Some", count=4), {"devices": None, "atLeast": 0}),
-        (exactly("r", count=-1), {"devices": None, "atLeast": 0, "count": -1}),
-        (exactly("r", adminAccess=True), {"adminAccess": True}),
-        (exactly("r", "compute-domain-default-channel.nvidia.com"), {"gpu": False, "deviceKind": "channel"}),
+        (exactly("r"), {"count": 1, "devices": 1, "at_least": 1}),
+        (exactly("r", allocationMode="All"), {"count": 0, "devices": None, "at_least": 1}),
+        (exactly("r", allocationMode="Some", count=4), {"devices": None, "at_least": 0}),
+        (exactly("r", count=-1), {"devices": None, "at_least": 0, "count": -1}),
+        (exactly("r", adminAccess=True), {"has_admin_access": True}),
+        (
+            exactly("r", "compute-domain-default-channel.nvidia.com"),
+            {"is_gpu": False, "device": device_class_of("compute-domain-default-channel.nvidia.com")},
+        ),
         ({"name": "r"}, {"kind": "none", "devices": None}),
         ({"name": "r", "exactly": {"deviceClassName": "a"}, "firstAvailable": [{"name": "x"}]}, {"kind": "both"}),
         ({"name": "r", "firstAvailable": []}, {"kind": "none"}),
@@ -99,7 +115,7 @@ def test_every_version_gives_one_form(request_: dict, path: str) -> None:
                     {"name": "small", "deviceClassName": "gpu.nvidia.com", "count": 4},
                 ],
             },
-            {"kind": "firstAvailable", "devices": None, "atLeast": 2, "gpu": True},
+            {"kind": "firstAvailable", "devices": None, "at_least": 2, "is_gpu": True},
         ),
         (
             {
@@ -109,19 +125,23 @@ def test_every_version_gives_one_form(request_: dict, path: str) -> None:
                     {"name": "b", "deviceClassName": "y", "count": 2},
                 ],
             },
-            {"devices": 2, "atLeast": 2, "gpu": False},
+            {"devices": 2, "at_least": 2, "is_gpu": False},
         ),
     ],
 )
 def test_requests_say_how_many(request_: dict, expected: dict) -> None:
-    (found,) = requests({"devices": {"requests": [request_]}}, ())
-    assert {key: found[key] for key in expected} == expected
+    (found,) = requests_in({"requests": [request_]})
+    assert {key: getattr(found, key) for key in expected} == expected
 
 
 def test_the_first_shape_of_claims_has_no_requests() -> None:
-    (found,) = requests({"resourceClassName": "gpu.nvidia.com"}, ("spec",), "v1alpha2")
-    assert (found["kind"], found["path"]) == ("unsupported", "spec")
-    assert requests(None, ()) == requests({"devices": None}, ()) == requests({"devices": {"requests": ["r"]}}, ()) == []
+    (found,) = requests_in(None, "v1alpha2")
+    assert (found.kind, found.at) == ("unsupported", ("spec",))
+
+
+@pytest.mark.parametrize("devices", [None, {}, {"requests": None}, {"requests": ["r"]}])
+def test_a_claim_without_requests_asks_for_nothing(devices: object) -> None:
+    assert requests_in(devices) == []
 
 
 def test_a_claim_is_resolved_through_its_template() -> None:
@@ -232,8 +252,7 @@ def test_a_view_that_cannot_say_is_missing_too() -> None:
             return False
 
     obj = pod([{"name": "gpu", "resourceClaimTemplateName": "big"}], user("gpu"))
-    view = View(Deaf(), "team")
-    fact = with_missing(dra(obj, podsets(obj, TABLE), view), view)
+    fact = of(obj, cluster=Deaf())
     assert fact["missing"] == ["ResourceClaimTemplate big not looked up: watch not synced"]
     assert fact["claims"][0]["absent"] is False
 
@@ -329,25 +348,24 @@ def test_nearest(name: str, known: list, expected: str) -> None:
 )
 def test_selectors_are_compiled_where_devices_are_known(expression: str, problem: str) -> None:
     asked = exactly("r", selectors=[{"cel": {"expression": expression}}])
-    (found,) = requests({"devices": {"requests": [asked]}}, ("spec",))
-    (selector,) = found["selectors"]
-    assert selector["path"] == "spec.devices.requests[0].exactly.selectors[0].cel.expression"
-    assert problem in selector["problem"]
-    assert bool(problem) == bool(selector["problem"])
+    (found,) = requests_in({"requests": [asked]})
+    (selector,) = found.selectors
+    assert render(selector.at) == "spec.devices.requests[0].exactly.selectors[0].cel.expression"
+    assert problem in selector.judged.problem
+    assert bool(problem) == bool(selector.judged.problem)
 
 
 def test_a_selector_without_cel_has_no_expression() -> None:
-    (found,) = requests({"devices": {"requests": [exactly("r", selectors=[{"cel": None}])]}}, ())
-    assert found["selectors"] == []
+    (found,) = requests_in({"requests": [exactly("r", selectors=[{"cel": None}])]})
+    assert found.selectors == ()
 
 
 def test_entries_that_are_no_objects_are_nothing() -> None:
     container = {"name": "c", "resources": {"claims": [None, "gpu", {"name": "gpu"}]}}
-    fact = of(pod([None, "gpu"], container))
-    assert fact["claims"] == []
-    assert [(r["path"], r["declared"]) for r in fact["references"]] == [
-        ("spec.containers[0].resources.claims[2]", False)
-    ]
+    podset = PodSet(name="", path=(), template=pod([None, "gpu"], container))
+    found = claims_of([podset], View(FilesCluster(), "team"))
+    assert found.claims == []
+    assert [(render(r.at), r.claim) for r in found.references] == [("spec.containers[0].resources.claims[2]", None)]
 
 
 def test_duplicates_are_seen() -> None:
@@ -384,21 +402,21 @@ def test_what_a_template_asks_for_is_worked_out_anew_when_its_class_changes():
     assert of(pod(claims), changed, named)["claims"][0]["atLeast"] == 3
 
 
-def requests_of(*context: dict) -> list:
-    entry = {"name": "a", "resourceClaimTemplateName": "t"}
-    (claim,) = of(pod([entry], user("a")), *context)["claims"]
-    return claim["requests"]
+def contents_of(*context: dict) -> ClaimContents:
+    podset = PodSet(name="", path=(), template=pod([{"name": "a", "resourceClaimTemplateName": "t"}], user("a")))
+    (claim,) = claims_of([podset], View(FilesCluster(context), "team")).claims
+    return claim.contents
 
 
 def test_what_a_claim_asks_for_is_worked_out_again_when_its_class_changes() -> None:
-    asked, gpus = template("t", exactly("r")), device_class("gpu.nvidia.com")
-    first = requests_of(asked, gpus)
-    assert requests_of(asked, gpus) is first
-    (changed,) = requests_of(asked, device_class("gpu.nvidia.com", extendedResourceName="x.com/gpu"))
-    assert (first[0]["extendedResource"], changed["extendedResource"]) == ("", "x.com/gpu")
-    (absent,) = requests_of(asked, device_class("gpu.nvidia.co"))
-    assert (absent["classFound"], absent["nearestClass"]) == (False, "gpu.nvidia.co")
-    assert requests_of(template("t", exactly("s")), gpus)[0]["name"] == "s"
+    asked, gpus, name = template("t", exactly("r")), device_class("gpu.nvidia.com"), "gpu.nvidia.com"
+    first = contents_of(asked, gpus)
+    assert contents_of(asked, gpus) is first
+    changed = contents_of(asked, device_class("gpu.nvidia.com", extendedResourceName="x.com/gpu"))
+    assert (first.classes[name].extended_resource, changed.classes[name].extended_resource) == ("", "x.com/gpu")
+    absent = contents_of(asked, device_class("gpu.nvidia.co")).classes[name]
+    assert (absent.is_found, absent.nearest) == (False, "gpu.nvidia.co")
+    assert contents_of(template("t", exactly("s")), gpus).request_names == ("s",)
 
 
 @pytest.mark.parametrize(
@@ -411,5 +429,5 @@ def test_what_a_claim_asks_for_is_worked_out_again_when_its_class_changes() -> N
 )
 def test_long_claims_are_not_kept(asked: list) -> None:
     held, gpus = template("t", *asked), device_class("gpu.nvidia.com")
-    assert requests_of(held, gpus) == requests_of(held, gpus)
-    assert requests_of(held, gpus) is not requests_of(held, gpus)
+    assert contents_of(held, gpus) == contents_of(held, gpus)
+    assert contents_of(held, gpus) is not contents_of(held, gpus)

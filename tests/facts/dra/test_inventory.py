@@ -1,13 +1,12 @@
-"""The fact `inventory`: devices found as the scheduler finds them, whatever the slices hold."""
+"""Devices found as the scheduler finds them, whatever the slices hold."""
 
 from __future__ import annotations
 
 import pytest
 
-from webhook.cluster.files import FilesCluster
+from tests.facts.subjects import subject
 from webhook.facts.dra import inventory as module
 from webhook.facts.dra.inventory import inventory
-from webhook.facts.view import View
 
 
 def slice_(*devices: object, name: str = "s", driver: object = "d.example.com", **pool: object) -> dict:
@@ -27,8 +26,8 @@ def claim(*expressions: object, **more: object) -> dict:
 
 
 def found(obj: dict, *context: dict) -> dict:
-    (request,) = inventory(obj, View(FilesCluster(context), "team"))["requests"]
-    return {key: request[key] for key in ("classed", "selected", "failures")}
+    (selection,) = inventory(subject(obj, *context)).selections
+    return {"of_class": selection.of_class, "count": selection.count, "failures": [*selection.failures]}
 
 
 GPU = {"name": "gpu", "attributes": {"model": {"string": "a"}, "size": {"int": 4}}, "capacity": {"memory": "4Gi"}}
@@ -48,23 +47,23 @@ MODEL = "device.attributes['d.example.com'].model == 'a'"
 )
 def test_a_claim_finds_devices_of_its_class(claimed: dict, classed: object, selected: object) -> None:
     held = found(claimed, slice_(GPU), device_class("device.driver == 'd.example.com'"))
-    assert held == {"classed": classed, "selected": selected, "failures": []}
+    assert held == {"of_class": classed, "count": selected, "failures": []}
 
 
 def test_devices_of_v1beta1_have_one_level_more() -> None:
     held = found(claim(MODEL), slice_({"name": "gpu", "basic": {**GPU, "name": None}}), device_class())
-    assert held["selected"] == 1
+    assert held["count"] == 1
 
 
 def test_an_error_of_the_class_comes_first() -> None:
     held = found(claim("device.attributes['x'].other"), slice_(GPU), device_class("device.attributes['x'].nothing"))
-    failure = {"text": "no such key: nothing", "device": "`gpu` of driver `d.example.com`"}
-    assert held == {"classed": 0, "selected": 0, "failures": [failure]}
+    failure = ("no such key: nothing", "`gpu` of driver `d.example.com`")
+    assert held == {"of_class": 0, "count": 0, "failures": [failure]}
 
 
 def test_the_newest_generation_of_a_pool_counts() -> None:
     old, new = slice_(GPU, GPU, name="old"), slice_(GPU, name="new", generation=2)
-    assert found(claim(), old, new, device_class())["selected"] == 1
+    assert found(claim(), old, new, device_class())["count"] == 1
 
 
 @pytest.mark.parametrize(
@@ -90,16 +89,14 @@ def test_the_newest_generation_of_a_pool_counts() -> None:
     ],
 )
 def test_slices_of_odd_shapes_are_read_as_far_as_they_can_be(odd: dict) -> None:
-    assert found(claim(MODEL), {**odd, "metadata": {"name": "odd"}}, slice_(GPU, name="good", x=1), device_class())["selected"] == 1  # fmt: skip
+    assert found(claim(MODEL), {**odd, "metadata": {"name": "odd"}}, slice_(GPU, name="good", x=1), device_class())["count"] == 1  # fmt: skip
 
 
 def test_a_cluster_may_be_too_large_to_ask_about(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST", 1)
-    assert found(claim(MODEL, MODEL), slice_(GPU), device_class())["selected"] is None
+    assert found(claim(MODEL, MODEL), slice_(GPU), device_class())["count"] is None
 
 
-def test_other_kinds_and_views_without_slices_have_no_inventory() -> None:
-    empty = {"devices": 0, "requests": []}
-    assert inventory({"apiVersion": "v1", "kind": "Pod"}, View(FilesCluster([slice_(GPU)]), "team")) == empty
-    assert inventory(claim(), View(FilesCluster([device_class()]), "team")) == empty
-    assert inventory(None, View(FilesCluster(), "team")) == empty
+def test_a_view_without_slices_has_no_inventory() -> None:
+    found = inventory(subject(claim(), device_class()))
+    assert (found.devices, found.selections) == (0, [])

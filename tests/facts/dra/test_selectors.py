@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from tests.rows import all_rows
 from webhook.cel import Environment, Meter, compiled_engine
 from webhook.cel.types import ANY, DYN
-from webhook.errors import CompileError, EvaluationError
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded, CompileError, EvaluationError
 from webhook.facts.dra import device_matching as selecting
 from webhook.facts.dra import selectors
 
@@ -50,11 +52,11 @@ def test_bindings_are_for_devices_only() -> None:
     """`cel.bind` is theirs; an admission policy that uses it is refused as kube-apiserver refuses it."""
     with pytest.raises(CompileError, match="undeclared reference to 'cel'"):
         compiled_engine().compile("cel.bind(a, 1, a == 1)", Environment(variables={"object": DYN}))
-    assert selectors.judge("cel.bind(a, device.driver, a == 'x')") == selectors.Judged()
+    assert selectors.judge("cel.bind(a, device.driver, a == 'x')", Deadline()) == selectors.Judged()
 
 
 def test_lists_wait_for_their_feature_gate() -> None:
-    judged = selectors.judge("device.attributes['a.b'].names.exists(n, n == 'x')")
+    judged = selectors.judge("device.attributes['a.b'].names.exists(n, n == 'x')", Deadline())
     assert judged.problem == ""
     assert judged.gated.startswith("does not compile: expression of type 'any' cannot be range of a comprehension")
 
@@ -74,7 +76,7 @@ def test_lists_wait_for_their_feature_gate() -> None:
     ],
 )
 def test_a_problem_says_what_was_found(expression: str, problem: str) -> None:
-    assert selectors.judge(expression).problem == problem
+    assert selectors.judge(expression, Deadline()).problem == problem
 
 
 def test_names_without_a_domain_are_the_drivers() -> None:
@@ -95,3 +97,22 @@ def test_long_lists_are_not_searched() -> None:
     with pytest.raises(EvaluationError, match="longer than 48 values"):
         selecting.selects("device.attributes['x'].names.includes('a')", "x", device)
     assert selecting.selects("device.attributes['x'].versions.includes(semver('1.2.3'))", "x", device)
+
+
+LARGE = "device.driver.matches('q1(" + "|".join(["\\\\pL{200}"] * 8) + ")')"
+"""One pattern that takes RE2 a tenth of a second."""
+
+
+@pytest.mark.parametrize("expression", [LARGE, "1<2&&" * 400 + "true"], ids=["a large pattern", "a long expression"])
+def test_a_selector_that_takes_long_is_not_compiled_without_time(expression: str) -> None:
+    with pytest.raises(BudgetExceeded):
+        selectors.judge(expression, Deadline(time.monotonic() + 0.02))
+    with pytest.raises(BudgetExceeded):
+        selectors.compiled(expression, Deadline(time.monotonic() + 0.02))
+    assert selectors.judge(expression, Deadline()) == selectors.Judged()
+
+
+def test_only_small_selectors_are_kept() -> None:
+    small = "device.driver.matches('^gpu[.]')"
+    assert selectors.compiled(small, Deadline()) is selectors.compiled(small, Deadline())
+    assert selectors.compiled(LARGE, Deadline()) is not selectors.compiled(LARGE, Deadline())

@@ -20,7 +20,8 @@ def told(*tasks: JSON, policies: tuple[JSON, ...] = ()) -> list[str]:
     named = [{**each, "name": f"t{index}"} for index, each in enumerate(tasks)]
     spec = {"tasks": named, "policies": list(policies)}
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
-    return [each.path.partition(".")[2].partition(".")[0] for each in advise_restarts(subject(job).once(read_job))]
+    about = subject(job)
+    return [each.path.partition(".")[2].partition(".")[0] for each in advise_restarts(about.once(read_job), about)]
 
 
 def test_who_never_ends() -> None:

@@ -85,5 +85,6 @@ def specs(draw: st.DrawFn) -> JSON:
 @given(specs())
 def test_a_job_is_told_that_it_never_starts_if_it_never_does(spec: JSON) -> None:
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
-    told = [*advise_start(subject(job).once(read_job))]
+    about = subject(job)
+    told = [*advise_start(about.once(read_job), about)]
     assert bool(told) is not Simulation(spec).starts()

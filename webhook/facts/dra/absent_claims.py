@@ -9,67 +9,83 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
-from webhook import paths
-from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
-from webhook.facts.values import text
+from webhook.facts.dra.types import ComputeDomain, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.view import View
+from webhook.typed.objects import Object
 
-DOMAIN: Final = GroupVersionKind("resource.nvidia.com", "v1beta1", "ComputeDomain")
 DEFAULT: Final = "default"
-_SHOWN: Final = 3
-_TEMPLATE: Final = ("spec", "channel", "resourceClaimTemplate", "name")
-DOMAINS: Final = reading(DOMAIN, ".".join(_TEMPLATE))
+"""The namespace of an object whose file leaves it out, as kubectl takes it."""
+DOMAINS: Final = reading(ComputeDomain.gvk, "spec.channel.resourceClaimTemplate.name")
 """What is read of ComputeDomains."""
+_SHOWN: Final = 3
+ClaimKind: TypeAlias = type[ResourceClaim | ResourceClaimTemplate]
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """The objects of a kind: names in the namespace, and the namespaces that have a name."""
+class Absence:
+    """What is known of a claim or a template that is not there.
+
+    Args:
+        is_absent: whether it is known not to be there.
+        is_promised: whether a ComputeDomain will make it.
+        nearest: the name that was probably meant.
+        elsewhere: other namespaces that have one of this name, at most three.
+    """
+
+    is_absent: bool = False
+    is_promised: bool = False
+    nearest: str = ""
+    elsewhere: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The objects of a kind: their names in the namespace, and the namespaces that have a name."""
 
     here: tuple[str, ...]
-    places: Mapping[str, tuple[str, ...]]
+    namespaces: Mapping[str, tuple[str, ...]]
 
 
 class Absences:
-    """Answers for the namespace of one view; each kind is listed once."""
+    """Answers for the namespace of one view; a kind is listed once."""
 
     def __init__(self, view: View) -> None:
         self._view = view
         self._here = view.namespace or DEFAULT
-        self._known: dict[GroupVersionKind, _Known] = {}
+        self._names: dict[ClaimKind, _Names] = {}
         self._promised: frozenset[str] | None = None
 
-    def of(self, gvk: GroupVersionKind, name: str, *, is_made: bool) -> JSON:
-        """The part of a claim of `dra` that says why there is nothing; `is_made`: a ComputeDomain may make it."""
-        known = self._objects(gvk)
-        promised = is_made and name in self._domains()
-        elsewhere = known.places.get(name, ())
-        is_known = bool(known.here) or bool(elsewhere) or self._view.is_whole()
-        return {
-            "absent": is_known and not promised,
-            "promised": promised,
-            "nearest": self._view.nearest(name, known.here),
-            "elsewhere": [*elsewhere[:_SHOWN]],
-        }
+    def of(self, kind: ClaimKind, name: str) -> Absence:
+        """Why there is no such object."""
+        names = self._names_of(kind)
+        is_promised = kind is ResourceClaimTemplate and name in self._promised_templates()
+        elsewhere = names.namespaces.get(name, ())
+        is_known = bool(names.here) or bool(elsewhere) or self._view.is_whole()
+        return Absence(
+            is_absent=is_known and not is_promised,
+            is_promised=is_promised,
+            nearest=self._view.nearest(name, names.here),
+            elsewhere=elsewhere[:_SHOWN],
+        )
 
-    def _objects(self, gvk: GroupVersionKind) -> _Known:
-        objects = self._known.get(gvk)
-        if objects is None:
-            here: list[str] = []
-            places: dict[str, set[str]] = {}
-            for each in self._view.deadline.paced(self._view.objects(gvk)):
-                namespace, name = _place(each)
-                places.setdefault(name, set()).add(namespace)
-                if namespace == self._here:
-                    here.append(name)
-            listed = {name: tuple(sorted(namespaces)) for name, namespaces in places.items()}
-            objects = self._known[gvk] = _Known(tuple(here), listed)
-        return objects
+    def _names_of(self, kind: ClaimKind) -> _Names:
+        if kind not in self._names:
+            self._names[kind] = self._listed(kind)
+        return self._names[kind]
 
-    def _domains(self) -> frozenset[str]:
+    def _listed(self, kind: ClaimKind) -> _Names:
+        here: list[str] = []
+        namespaces: dict[str, set[str]] = {}
+        for obj in self._view.every(kind):
+            namespaces.setdefault(obj.name, set()).add(_namespace(obj))
+            if _namespace(obj) == self._here:
+                here.append(obj.name)
+        return _Names(tuple(here), {name: tuple(sorted(listed)) for name, listed in namespaces.items()})
+
+    def _promised_templates(self) -> frozenset[str]:
         if self._promised is None:
             self._promised = promised_templates(self._view)
         return self._promised
@@ -78,11 +94,9 @@ class Absences:
 def promised_templates(view: View) -> frozenset[str]:
     """The templates that the ComputeDomains of a view's namespace promise."""
     here = view.namespace or DEFAULT
-    domains = (each for each in view.deadline.paced(view.objects(DOMAIN)) if _place(each)[0] == here)
-    return frozenset(text(paths.get(each, _TEMPLATE)) for each in domains)
+    domains = [domain for domain in view.every(ComputeDomain) if _namespace(domain) == here]
+    return frozenset(domain.spec.channel.resource_claim_template.name for domain in domains)
 
 
-def _place(obj: JSON) -> tuple[str, str]:
-    """Namespace and name of an object; a file may leave the namespace out, which kubectl takes for `default`."""
-    namespace, name = (text(paths.get(obj, ("metadata", key))) for key in ("namespace", "name"))
-    return namespace or DEFAULT, name
+def _namespace(obj: Object) -> str:
+    return obj.namespace or DEFAULT

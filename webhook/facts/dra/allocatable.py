@@ -3,99 +3,100 @@
 All devices of a claim must be within reach of one node. A device whose taint is not tolerated, or whose capacity is too
 small, is not given, and those that share counters only as far as the counters go. Always a bound from above: devices
 that several nodes may reach count for every node, and of what several counters limit, each is looked at alone. Source:
-k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental allocator_experimental.go allocateDevice,
+k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go allocateDevice,
 checkAvailableCounters.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from webhook.attributes import JSON
-from webhook.deadline import Deadline
 from webhook.facts.dra.device_capacity import used, whole
 from webhook.facts.dra.device_pools import Device
-from webhook.facts.dra.device_taints import Rules, untolerated_taint
-from webhook.facts.values import items, mapping
-from webhook.paths import get
+from webhook.facts.dra.device_taints import TaintRules, untolerated_taint
+from webhook.typed.collections import Items
+from webhook.typed.fields import Amount
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Allocatable:
     """What is left of the devices that a request selects.
 
     Args:
+        devices: those that are neither tainted nor small.
         most: the most that any one node can give.
         tainted: how many have a taint that the request does not tolerate, and the first `taint`.
         small: how many have less capacity than the request asks for.
         is_counted: whether shared counters suffice for fewer devices than there are.
-        devices: those that are neither tainted nor small.
     """
 
+    devices: Sequence[Device] = ()
     most: int = 0
     tainted: int = 0
     taint: str = ""
     small: int = 0
     is_counted: bool = False
-    devices: list[Device] = field(default_factory=list)
 
 
 def allocatable(
-    selected: Iterable[Device], written: Mapping[str, JSON], rules: Rules, deadline: Deadline
+    selected: Items[Device], capacities: Mapping[str, Amount], tolerations: Sequence[JSON], rules: TaintRules
 ) -> Allocatable:
-    """What is left for a request, as it is written in a claim."""
-    made = Allocatable()
-    asks, tolerations = mapping(get(written, ("capacity", "requests"))), items(written.get("tolerations"))
-    for each in deadline.paced(selected):
-        if taint := untolerated_taint(each, tolerations, rules, deadline):
-            made.tainted += 1
-            made.taint = made.taint or taint
-        elif asks and not _has_capacity(each, asks):
-            made.small += 1
+    """What is left for a request that needs some capacities and tolerates some taints."""
+    left, fit = Allocatable(), []
+    for device in selected:
+        if taint := untolerated_taint(device, tolerations, rules):
+            left.tainted += 1
+            left.taint = left.taint or taint
+        elif capacities and not _has_capacities(device, capacities):
+            left.small += 1
         else:
-            made.devices.append(each)
+            fit.append(device)
+    left.devices = selected.of(fit)
     by_node = Counter[str]()
-    for (node, *_), listed in _sharing(made.devices).items():
-        within = _within_counters(listed, deadline)
-        made.is_counted |= within < len(listed)
+    for (node, *_), sharing in _sharing(left.devices).items():
+        within = _within_counters(selected.of(sharing))
+        left.is_counted |= within < len(sharing)
         by_node[node] += within
     anywhere = by_node.pop("", 0)
-    made.most = anywhere + max(by_node.values(), default=0)
-    return made
+    left.most = anywhere + max(by_node.values(), default=0)
+    return left
 
 
-def _has_capacity(device: Device, asks: Mapping[str, JSON]) -> bool:
+def _has_capacities(device: Device, asks: Mapping[str, Amount]) -> bool:
     """As CmpRequestOverCapacity, of a device that nobody uses."""
-    capacity = mapping(device.fields.get("capacity"))
-    for name, value in asks.items():
-        held = mapping(capacity.get(name))
-        needs, has = used(held, whole(value)), whole(held.get("value"))
-        if name not in capacity or needs is None or (has is not None and needs > has):
+    capacities = device.fields.capacity
+    for name, amount in asks.items():
+        if name not in capacities:
+            return False
+        needs, has = used(capacities[name], whole(amount)), whole(capacities[name].value)
+        if needs is None or (has is not None and needs > has):
             return False
     return True
 
 
-def _sharing(devices: Iterable[Device]) -> Mapping[tuple[str, int, str], list[Device]]:
+def _sharing(devices: Sequence[Device]) -> Mapping[tuple[str, int, str], list[Device]]:
     """Devices by node, pool and the first set of counters that they take from."""
-    made: dict[tuple[str, int, str], list[Device]] = {}
-    for each in devices:
-        made.setdefault((each.node, id(each.pool), next(iter(each.consumed()), "")), []).append(each)
-    return made
+    listed: dict[tuple[str, int, str], list[Device]] = {}
+    for device in devices:
+        listed.setdefault((device.node, id(device.pool), next(iter(device.consumed()), "")), []).append(device)
+    return listed
 
 
-def _within_counters(devices: Sequence[Device], deadline: Deadline) -> int:
+def _within_counters(devices: Items[Device]) -> int:
     """How many of the devices of one pool its shared counters suffice for, at the most; those of unknown sets fit."""
     taken: dict[tuple[str, str], list[int]] = {}
-    for each in deadline.paced(devices):
-        for name, counters in each.consumed().items():
+    for device in devices:
+        for name, counters in device.consumed().items():
             for counter, amount in counters.items():
                 taken.setdefault((name, counter), []).append(amount)
-    most, held = len(devices), devices[0].pool.counters() if taken else {}
-    for (name, counter), amounts in deadline.paced(taken.items()):
-        if (has := held.get(name, {}).get(counter)) is not None:
+    most, shared = len(devices), devices[0].pool.counters() if taken else {}
+    for name, counter in devices.of([*taken]):
+        amounts = taken[name, counter]
+        if (has := shared.get(name, {}).get(counter)) is not None:
             fit = sum(total <= has for total in accumulate(sorted(amounts)))
             most = min(most, len(devices) - len(amounts) + fit)
     return most

@@ -5,12 +5,9 @@ Source: k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
-
-from webhook.facts.dra.requests import version_of
-from webhook.facts.subject import Subject
-from webhook.problem import Problem
 
 _SERVED: Final[Mapping[str, tuple[int, int]]] = {
     "v1": (34, 99),
@@ -25,27 +22,28 @@ _DEPRECATED: Final[Mapping[str, int]] = {"v1beta1": 35, "v1beta2": 36}
 """The minor releases in which a version is first so."""
 
 
-def validate_api_version(subject: Subject, group: str) -> Iterator[Problem]:
-    """Whether the target release serves the version of a claim, a template or a class, and a later one will."""
-    version, target = version_of(subject.object), subject.assumptions.kubernetes[1]
-    served = _SERVED.get(version)
-    if served is None:
-        return
-    first, end = served
-    rule = "served-version"
+@dataclass(frozen=True, slots=True)
+class VersionFault:
+    """What is wrong with a version: that it is only deprecated, in words, and which one to write instead."""
+
+    is_deprecated: bool
+    message: str
+    fix: str
+
+
+def version_fault(version: str, target: int) -> VersionFault | None:
+    """What is wrong with a version in a minor release of Kubernetes 1; None for nothing, or a version of nobody's."""
+    if version not in _SERVED:
+        return None
+    first, end = _SERVED[version]
+    is_deprecated = first <= target < end
     if target < first:
         message = f"is served from Kubernetes 1.{first} on, but Kubernetes 1.{target} is assumed here"
     elif target >= end:
         message = f"is not served since Kubernetes 1.{end}, and Kubernetes 1.{target} is assumed here"
     elif target >= _DEPRECATED.get(version, end):
-        rule, message = "deprecated-version", f"is deprecated, and Kubernetes 1.{end} and later do not serve it"
+        message = f"is deprecated, and Kubernetes 1.{end} and later do not serve it"
     else:
-        return
+        return None
     newest = next((name for name, (since, until) in _SERVED.items() if since <= target < until), "")
-    yield Problem(
-        code=f"{group}/{rule}",
-        path="apiVersion",
-        message=message,
-        fix=f"write the object as resource.k8s.io/{newest}" if newest else "",
-        found=f"`{subject.object['apiVersion']}`",
-    )
+    return VersionFault(is_deprecated, message, f"write the object as resource.k8s.io/{newest}" if newest else "")

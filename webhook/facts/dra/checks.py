@@ -5,62 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Check
-from webhook.facts.dra import claim_references, claim_use
-from webhook.facts.dra.claim_objects import (
-    validate_device_class,
-    validate_device_taint_rule,
-    validate_group_claims,
-    validate_resource_claim,
-)
-from webhook.facts.dra.configs import validate_device_configs
+from webhook.facts.check import Check, kinds_of
+from webhook.facts.dra.claim_references import validate_claims, validate_requests
+from webhook.facts.dra.claim_use import validate_node_name, validate_use
+from webhook.facts.dra.class_references import names_class, validate_class_resources
+from webhook.facts.dra.device_classes import validate_device_class, validate_device_taint_rule
+from webhook.facts.dra.double_requests import gpu_asked_twice
 from webhook.facts.dra.inventory import LOOKUPS as INVENTORY
+from webhook.facts.dra.nvidia_device_config import validate_device_configs
 from webhook.facts.dra.pod_claim_validation import validate_claim_names, validate_pod_claims
-from webhook.facts.dra.pod_claims import GROUP, LOOKUPS
+from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.dra.pod_group_claims import LOOKUP, validate_pod_group_claims
-from webhook.facts.dra.selected_devices import validate_selected_devices
+from webhook.facts.dra.pod_groups import validate_pod_group, validate_workload
+from webhook.facts.dra.resource_claims import validate_resource_claim
+from webhook.facts.dra.resource_slices import validate_selected_devices
+from webhook.facts.dra.slice_types import DeviceTaintRule
+from webhook.facts.dra.types import DeviceClass, PodGroup, ResourceClaim, ResourceClaimTemplate, Workload
 from webhook.facts.kinds import TRAINER
-from webhook.facts.pods.containers import amounts_of, containers_of
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.facts.view import NAMESPACES
-from webhook.paths import get
 from webhook.problem import Problem
+from webhook.typed.pods import Pod
 
 
 def device_claims(subject: Subject) -> Iterator[Problem]:
     """What is wrong with the claims of a pod, with what they refer to and with their use."""
+    pod = subject.typed(Pod).spec
     if subject.is_patch:
-        yield from validate_claim_names(subject)
+        yield from validate_claim_names(pod)
         return
     yield from validate_pod_claims(subject)
-    yield from claim_references.validate_class_resources(subject)
-    if not get(subject.object, ("spec", "resourceClaims")):
-        return
-    dra, listed = subject.fact("dra"), subject.once(containers_of)
-    yield from claim_references.validate_claims(dra["claims"], subject)
-    yield from claim_references.validate_requests(dra["references"], dra["claims"], subject)
-    yield from claim_references.validate_gpu_is_asked_for_once(listed, dra["claims"], subject)
-    yield from claim_use.validate_node_name(subject)
-    yield from claim_use.validate_use(dra["claims"], subject)
-    yield from validate_pod_group_claims(subject)
+    yield from _references(subject)
+    if pod.resource_claims:
+        yield from validate_node_name(subject)
+        yield from validate_use(subject)
+        yield from validate_pod_group_claims(subject)
 
 
 def _may_take_claims(subject: Subject) -> bool:
     """Whether anything of a pod may have to do with claims: most pods have none, and are asked no more."""
-    spec = subject.object.get("spec") or {}
-    if subject.is_patch or spec.get("resourceClaims") or spec.get("ephemeralContainers") or spec.get("resources"):
+    pod = subject.typed(Pod).spec
+    if subject.is_patch or pod.resource_claims or pod.ephemeral_containers or pod.resources:
         return True
-    takes = [each for each in subject.once(amounts_of) if each.container.claims()]  # faster than any()
-    return bool(takes) or _names_class(subject)
-
-
-def _names_class(subject: Subject) -> bool:
-    """Whether an amount of a pod names a DeviceClass."""
-    for each in subject.once(amounts_of):
-        if [name for name in subject.deadline.each(each.names) if name.startswith(claim_references.IMPLICIT)]:
-            return True
-    return False
+    return any(container.resources.claims for container in pod.all_containers()) or names_class(subject)
 
 
 def generated_device_claims(subject: Subject) -> Iterator[Problem]:
@@ -69,31 +57,25 @@ def generated_device_claims(subject: Subject) -> Iterator[Problem]:
 
 
 def _references(subject: Subject) -> Iterator[Problem]:
-    yield from claim_references.validate_class_resources(subject)
-    if get(subject.object, ("spec", "resourceClaims")):
-        dra = subject.fact("dra")
-        yield from claim_references.validate_claims(dra["claims"], subject)
-        yield from claim_references.validate_requests(dra["references"], dra["claims"], subject)
-        listed = subject.once(containers_of)
-        yield from claim_references.validate_gpu_is_asked_for_once(listed, dra["claims"], subject)
+    yield from validate_class_resources(subject)
+    if subject.typed(Pod).spec.resource_claims:
+        yield from validate_claims(subject)
+        yield from validate_requests(subject)
+        yield from gpu_asked_twice(subject)
 
 
-def _kinds(group: str, *kinds: str) -> frozenset[tuple[str, str]]:
-    return frozenset((group, kind) for kind in kinds)
-
-
-_PODS: Final = _kinds("", "Pod")
-_TRAIN_JOBS: Final = _kinds(TRAINER, "TrainJob")
-_CLAIMS: Final = _kinds(GROUP, "ResourceClaim", "ResourceClaimTemplate")
-_CLASSES: Final = _kinds(GROUP, "DeviceClass")
-_TAINTS: Final = _kinds(GROUP, "DeviceTaintRule")
-_GROUPS: Final = _kinds("scheduling.k8s.io", "PodGroup", "Workload")
+_PODS: Final = kinds_of(Pod)
+_TRAIN_JOBS: Final = frozenset(((TRAINER, "TrainJob"),))
+_CLAIMS: Final = kinds_of(ResourceClaim, ResourceClaimTemplate)
+_CLASSES: Final = kinds_of(DeviceClass)
+_TAINTS: Final = kinds_of(DeviceTaintRule)
 
 CHECKS: Final = (
     Check(group="device-claims", run=device_claims, kinds=_PODS, lookups=(*LOOKUPS, LOOKUP), when=_may_take_claims),
     Check(group="device-claims", run=generated_device_claims, kinds=_TRAIN_JOBS, lookups=LOOKUPS),
     Check(group="resource-claims", run=validate_resource_claim, kinds=_CLAIMS, lookups=(NAMESPACES,)),
-    Check(group="resource-claims", run=validate_group_claims, kinds=_GROUPS),
+    Check(group="resource-claims", run=validate_pod_group, kinds=kinds_of(PodGroup)),
+    Check(group="resource-claims", run=validate_workload, kinds=kinds_of(Workload)),
     Check(group="device-classes", run=validate_device_class, kinds=_CLASSES),
     Check(group="device-classes", run=validate_device_taint_rule, kinds=_TAINTS),
     Check(group="resource-slices", run=validate_selected_devices, kinds=_CLAIMS | _CLASSES, lookups=INVENTORY),

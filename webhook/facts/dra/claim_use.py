@@ -7,17 +7,18 @@ that was not found is taken for one of a network where the containers have their
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON, Operation
-from webhook.facts.dra.pod_claim_validation import problem
+from webhook.attributes import Operation
+from webhook.facts.check import Group
+from webhook.facts.dra.pod_claims import PodClaim, pod_claims
 from webhook.facts.gpu.requested_devices import requests_devices
 from webhook.facts.subject import Subject
-from webhook.facts.values import text
-from webhook.paths import get
 from webhook.problem import Problem
+from webhook.typed.pods import Pod
 
+problem: Final = Group("device-claims").problem
 _SHARED_ON_PURPOSE: Final = frozenset(("channel", "nic"))
 """Devices that the pods of a node share."""
 _STAYS_IDLE: Final = frozenset(("device", "slice"))
@@ -31,54 +32,53 @@ _MOST_PODS: Final = 256
 
 def validate_node_name(subject: Subject) -> Iterator[Problem]:
     """A new pod with claims that is bound by hand: the scheduler alone allocates claims."""
-    node = text(get(subject.object, ("spec", "nodeName")))
-    if node and subject.attributes.operation is Operation.CREATE:
+    pod = subject.typed(Pod).spec
+    if pod.node_name and subject.attributes.operation is Operation.CREATE:
         message = (
             "must not be set on a pod with claims because only the scheduler allocates claims, so the pod never starts"
         )
         fix = "use the node selector kubernetes.io/hostname instead"
-        yield problem("node-name", ("spec", "nodeName"), message, fix, node)
+        yield problem("node-name", pod.path("nodeName"), message, fix, pod.node_name)
 
 
-def validate_use(claims: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
+def validate_use(subject: Subject) -> Iterator[Problem]:
     """Claims that no container uses, and those that all pods of a template share."""
-    for claim in subject.deadline.each(claims):
-        if not claim["users"] and may_stay_idle(claim) and (claim["found"] or not subject.once(requests_devices)):
-            message = f"no container uses claim `{claim['name']}`{idle(claim)}"
-            yield problem(
-                "unused",
-                claim["path"],
-                message,
-                "name the claim in resources.claims of a container, or remove the claim",
-            )
-        if subject.template_of is not None and (subject.pods or 1) > 1 and _is_shared(claim):
-            yield _shared(claim, subject.pods or 1)
+    for claim in subject.once(pod_claims).claims:
+        yield from _unused(claim, subject)
+        if subject.template_of is not None:
+            yield from _shared(claim, subject.pods or 1)
 
 
-def may_stay_idle(claim: JSON) -> bool:
+def _unused(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
+    if not claim.users and may_stay_idle(claim) and (claim.is_found or not subject.once(requests_devices)):
+        message = f"no container uses claim `{claim.name}`{idle(claim)}"
+        fix = "name the claim in resources.claims of a container, or remove the claim"
+        yield problem("unused", claim.at, message, fix)
+
+
+def may_stay_idle(claim: PodClaim) -> bool:
     """Whether devices of a claim stay idle where no container names it; of a claim that is not known they may."""
-    requests = (each for request in claim["requests"] for each in (request, *request["choices"]))
-    return not claim["found"] or any(each["deviceKind"] in _STAYS_IDLE for each in requests)
+    return not claim.is_found or any(request.device.kind in _STAYS_IDLE for request in claim.requests)
 
 
-def idle(claim: JSON) -> str:
+def idle(claim: PodClaim) -> str:
     """What comes of a claim that no container names, as far as it is known: the end of a sentence."""
-    if claim["found"]:
+    if claim.is_found:
         return ", so the devices of the claim are allocated and stay idle"
-    if claim["absent"] or claim["promised"] or not claim["reference"]:
+    if claim.absence.is_absent or claim.absence.is_promised or not claim.reference:
         return ""
-    source = f"{claim['kind']} `{claim['reference']}`"
+    source = f"{claim.kind} `{claim.reference}`"
     return f", so any GPUs of the claim stay idle (whether there are any is unknown because {source} was not found)"
 
 
-def _is_shared(claim: JSON) -> bool:
-    if claim["source"] != "claim":
-        return False
-    return not (claim["found"] and all(each["deviceKind"] in _SHARED_ON_PURPOSE for each in claim["requests"]))
+def _shared(claim: PodClaim, pods: int) -> Iterator[Problem]:
+    if pods > 1 and claim.source == "claim" and not _is_shared_on_purpose(claim):
+        message = f"{pods} pods share ResourceClaim `{claim.reference}` and its devices"
+        if pods > _MOST_PODS:
+            message += f", but a claim serves at most {_MOST_PODS} pods"
+        yield problem("shared", claim.at, message, OWN_DEVICES)
 
 
-def _shared(claim: JSON, pods: int) -> Problem:
-    message = f"{pods} pods share ResourceClaim `{claim['reference']}` and its devices"
-    if pods > _MOST_PODS:
-        message += f", but a claim serves at most {_MOST_PODS} pods"
-    return problem("shared", claim["path"], message, OWN_DEVICES)
+def _is_shared_on_purpose(claim: PodClaim) -> bool:
+    kinds = [request.device.kind for request in claim.contents.requests]
+    return claim.is_found and _SHARED_ON_PURPOSE.issuperset(kinds)

@@ -6,29 +6,26 @@ calculateConsumedCapacity, violatesPolicy; kubernetes-sigs/kueue@ff69552e pkg/dr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.values import items, mapping
+from webhook.facts.dra.slice_types import DeviceCapacity
 
 
-def used(capacity: Mapping[str, JSON], asks: int | None) -> int | None:
+def used(capacity: DeviceCapacity, asks: int | None) -> int | None:
     """What is asked for, or the default, or all of it, rounded up as the policy says; None for too much.
 
     Args:
         capacity: `capacity.<name>` of a device.
         asks: what the request asks for, in whole units; None where it says nothing.
     """
-    policy = mapping(capacity.get("requestPolicy"))
-    value = next(
-        (each for each in (asks, whole(policy.get("default")), whole(capacity.get("value"))) if each is not None), 0
-    )
-    valid = [whole(each) for each in items(policy.get("validValues"))]
+    policy = capacity.request_policy
+    given = (asks, whole(policy.default), whole(capacity.value))
+    value = next((amount for amount in given if amount is not None), 0)
+    valid = [whole(amount) for amount in policy.valid_values]
     if valid:
-        return next((each for each in valid if each is not None and each >= value), None)
-    bounds = mapping(policy.get("validRange"))
-    least, most, step = (whole(bounds.get(name)) for name in ("min", "max", "step"))
+        return next((amount for amount in valid if amount is not None and amount >= value), None)
+    bounds = policy.valid_range
+    least, most, step = whole(bounds.min), whole(bounds.max), whole(bounds.step)
     if least is not None:
         value = max(value, least)
         if step is not None and step > 0:
@@ -36,7 +33,7 @@ def used(capacity: Mapping[str, JSON], asks: int | None) -> int | None:
     return None if most is not None and value > most else value
 
 
-def whole(given: JSON) -> int | None:
+def whole(amount: JSON) -> int | None:
     """A quantity in whole units, rounded up; None for none."""
-    read = quantity.read(given)
+    read = quantity.read(amount)
     return None if read is None else read.value()

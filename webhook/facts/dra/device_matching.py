@@ -14,6 +14,7 @@ from webhook.attributes import JSON
 from webhook.cel import Meter
 from webhook.cel.library import quantity, semver
 from webhook.cel.values import Defaulting
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 from webhook.facts.dra.selectors import MOST_COST, compiled
 
@@ -25,7 +26,9 @@ def selects(expression: str, driver: str, device: Mapping[str, JSON], meter: Met
         CompileError: the expression is refused.
         EvaluationError: it asks for what the device does not have, costs too much, or gives something else than a bool.
     """
-    value = compiled(expression).evaluate({"device": seen(driver, device)}, meter or Meter(limit=MOST_COST))
+    meter = meter or Meter(limit=MOST_COST)
+    program = compiled(expression, meter.deadline or Deadline())
+    value = program.evaluate({"device": seen(driver, device)}, meter)
     if type(value) is not bool:
         raise EvaluationError("the result is not a bool")
     return value

@@ -10,10 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.deadline import Deadline
 from webhook.facts.dra.device_pools import Device
-from webhook.facts.values import mapping, text
-from webhook.paths import get
 
 _MODEL: Final = ("productName", "model")
 
@@ -27,24 +24,25 @@ class Models:
     models: tuple[str, ...]
 
 
-def different_models(devices: Iterable[Device], deadline: Deadline) -> Models | None:
+def different_models(devices: Iterable[Device]) -> Models | None:
     """The first node that has devices of one driver and of different models; None without such a node."""
-    made: dict[tuple[str, str], dict[str, None]] = {}
-    for each in deadline.paced(devices):
-        name, model = _model(each)
-        if each.node and model:
-            known = made.setdefault((each.node, f"{each.pool.driver}/{name}"), {})
+    models: dict[tuple[str, str], dict[str, None]] = {}
+    for device in devices:
+        name, model = _model(device)
+        if device.node and model:
+            attribute = f"{device.pool.driver}/{name}"
+            known = models.setdefault((device.node, attribute), {})
             known[model] = None
             if len(known) > 1:
-                return Models(each.node, f"{each.pool.driver}/{name}", tuple(known))
+                return Models(device.node, attribute, tuple(known))
     return None
 
 
 def _model(device: Device) -> tuple[str, str]:
     """The attribute of a device that tells its model, with its value; "" for both without one."""
-    attributes = mapping(device.fields.get("attributes"))
+    attributes = device.fields.attributes
     for name in _MODEL:
         for written in (name, f"{device.pool.driver}/{name}"):
-            if model := text(get(attributes.get(written), ("string",))):
+            if model := attributes.string(written):
                 return name, model
     return "", ""

@@ -6,18 +6,17 @@ k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/pool
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from webhook import quantity
-from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
-from webhook.deadline import Deadline
-from webhook.facts.values import items, mapping, text
-from webhook.paths import get
+from webhook.facts.dra.slice_types import CounterValue, DeviceFields, ResourceSlice, ResourceSliceSpec
+from webhook.facts.view import View
+from webhook.typed.collections import Entries
 
-SLICE: Final = GroupVersionKind("resource.k8s.io", "v1", "ResourceSlice")
+SLICE: Final = ResourceSlice.gvk
 LOOKUP: Final = reading(
     SLICE,
     *(f"spec.{name}" for name in ("driver", "pool", "nodeName", "perDeviceNodeSelection", "sharedCounters", "devices")),
@@ -28,32 +27,32 @@ DeviceID: TypeAlias = tuple[str, str, str]
 
 @dataclass(slots=True)
 class Pool:
-    """Slices of one pool and one generation, each as its spec."""
+    """Slices of one pool and one generation."""
 
     driver: str
     name: str
     generation: int
-    slices: list[Mapping[str, JSON]] = field(default_factory=list)
+    slices: list[ResourceSliceSpec] = field(default_factory=list)
     _counters: dict[str, dict[str, int]] | None = None
 
     def is_complete(self) -> bool:
         """Whether all of its slices are there."""
-        return bool(get(self.slices[0], ("pool", "resourceSliceCount")) == len(self.slices))
+        return self.slices[0].pool.resource_slice_count == len(self.slices)
 
-    def devices(self, deadline: Deadline) -> Iterator[Device]:
-        """What its slices hold."""
+    def devices(self) -> Iterator[Device]:
+        """The devices of its slices."""
         for spec in self.slices:
-            for each in deadline.paced(items(spec.get("devices"))):
-                if isinstance(each, dict):
-                    flat = mapping(each.get("basic")) or each  # v1beta1 has one level more
-                    node = flat if spec.get("perDeviceNodeSelection") is True else spec
-                    yield Device(self, text(each.get("name")), text(node.get("nodeName")), flat)
+            for device in spec.devices:
+                if device:
+                    fields = device.fields
+                    node = fields.node_name if spec.per_device_node_selection else spec.node_name
+                    yield Device(self, device.name, node, fields)
 
     def counters(self) -> dict[str, dict[str, int]]:
-        """How much each set of shared counters has, in thousandths."""
+        """How much a set of shared counters has, in thousandths."""
         if self._counters is None:
-            sets = (mapping(each) for spec in self.slices for each in items(spec.get("sharedCounters")))
-            self._counters = {text(each.get("name")): amounts(each.get("counters")) for each in sets}
+            sets = [counters for spec in self.slices for counters in spec.shared_counters]
+            self._counters = {counters.name: amounts(counters.counters) for counters in sets}
         return self._counters
 
 
@@ -64,7 +63,7 @@ class Device:
     pool: Pool
     name: str
     node: str
-    fields: Mapping[str, JSON]
+    fields: DeviceFields
 
     @property
     def id(self) -> DeviceID:
@@ -72,33 +71,26 @@ class Device:
         return self.pool.driver, self.pool.name, self.name
 
     def consumed(self) -> dict[str, dict[str, int]]:
-        """How much it takes of sets of shared counters, in thousandths."""
-        sets = map(mapping, items(self.fields.get("consumesCounters")))
-        return {text(each.get("counterSet")): amounts(each.get("counters")) for each in sets}
+        """How much it takes of the sets of counters that its pool shares, in thousandths."""
+        if not self.pool.counters():
+            return {}
+        return {taken.counter_set: amounts(taken.counters) for taken in self.fields.consumes_counters}
 
 
-def amounts(counters: JSON) -> dict[str, int]:
+def amounts(counters: Entries[CounterValue]) -> dict[str, int]:
     """The values of counters by name, in thousandths; what is no quantity is left out."""
-    read = {name: quantity.read(mapping(each).get("value")) for name, each in mapping(counters).items()}
+    read = {name: quantity.read(counter.value) for name, counter in counters.items()}
     return {name: max(0, value.milli_value()) for name, value in read.items() if value is not None}
 
 
-def pools(slices: Iterable[JSON], deadline: Deadline) -> list[Pool]:
-    """The pools that slices make, each of its newest generation."""
-    made: dict[tuple[str, str], Pool] = {}
-    for each in deadline.paced(slices):
-        spec = get(each, ("spec",))
-        if not isinstance(spec, dict):
-            continue
-        of = Pool(text(spec.get("driver")), text(get(spec, ("pool", "name"))), _generation(spec))
-        pool = made.setdefault((of.driver, of.name), of)
-        if of.generation > pool.generation:
-            pool = made[of.driver, of.name] = of
-        if of.generation == pool.generation:
-            pool.slices.append(spec)
-    return [*made.values()]
-
-
-def _generation(spec: Mapping[str, JSON]) -> int:
-    generation = get(spec, ("pool", "generation"))
-    return generation if type(generation) is int else 0
+def pools(view: View) -> list[Pool]:
+    """The pools of a view, of each the newest generation."""
+    newest: dict[tuple[str, str], Pool] = {}
+    for spec in [published.spec for published in view.every(ResourceSlice) if published.spec]:
+        pool = Pool(spec.driver, spec.pool.name, spec.pool.generation)
+        known = newest.setdefault((pool.driver, pool.name), pool)
+        if pool.generation > known.generation:
+            known = newest[pool.driver, pool.name] = pool
+        if pool.generation == known.generation:
+            known.slices.append(spec)
+    return [*newest.values()]

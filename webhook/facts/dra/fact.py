@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.facts.dra import pod_claims
+from webhook.attributes import JSON
+from webhook.facts.dra.class_lookup import DeviceClasses
+from webhook.facts.dra.fact_values import claim_value, reference_value, request_values
+from webhook.facts.dra.pod_claims import LOOKUPS, pod_claims
+from webhook.facts.dra.requests import own_requests
 from webhook.facts.dra.structures import DRA, DRA_STRUCTURES
 from webhook.facts.fact import Fact, Result
 from webhook.facts.pods.pod_sets import pod_sets
@@ -13,9 +17,19 @@ from webhook.facts.train_job_pods.lookups import RUNTIMES
 
 
 def _dra(subject: Subject) -> Result:
-    listed, view = subject.once(pod_sets), subject.view()
-    value = pod_claims.dra(subject.object, listed.all, view)
-    return listed.result(value, "requests", missing=view.missing())
+    claims = subject.once(pod_claims)
+    value = {
+        "claims": [claim_value(claim) for claim in claims.claims],
+        "references": [reference_value(reference) for reference in claims.references],
+        "requests": _own_requests(subject),
+    }
+    return subject.once(pod_sets).result(value, "requests", missing=claims.missing)
+
+
+def _own_requests(subject: Subject) -> list[JSON]:
+    """The requests of a claim or a template itself; they stand in it, whether their classes are known or not."""
+    asked = subject.once(own_requests)
+    return request_values(asked, DeviceClasses(subject.view()).states(asked)) if asked else []
 
 
 FACTS: Final = (
@@ -36,6 +50,6 @@ FACTS: Final = (
         type=DRA.type,
         structures=DRA_STRUCTURES,
         compute=_dra,
-        lookups=(*pod_claims.LOOKUPS, *RUNTIMES),
+        lookups=(*LOOKUPS, *RUNTIMES),
     ),
 )

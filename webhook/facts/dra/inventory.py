@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from webhook.attributes import JSON
 from webhook.cel import Meter, Program
@@ -18,136 +19,177 @@ from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError
 from webhook.facts.dra import device_pools, device_taints
 from webhook.facts.dra.allocatable import Allocatable, allocatable
+from webhook.facts.dra.class_lookup import CLASS
 from webhook.facts.dra.device_matching import seen
-from webhook.facts.dra.device_pools import SLICE, Device, pools
-from webhook.facts.dra.device_taints import RULE, Rules, taint_rules
-from webhook.facts.dra.requests import version_of, written_requests
-from webhook.facts.dra.resolved import CLASS, class_selectors
+from webhook.facts.dra.device_pools import Device, pools
+from webhook.facts.dra.device_taints import TaintRules, taint_rules
+from webhook.facts.dra.requests import Request, claim_of, own_requests
 from webhook.facts.dra.selectors import MOST_COST, compiled
-from webhook.facts.values import text
+from webhook.facts.dra.types import DeviceClass
+from webhook.facts.subject import Subject
 from webhook.facts.view import View
-from webhook.paths import FieldPath, get
-from webhook.workloads.podsets import group_kind
+from webhook.paths import FieldPath
+from webhook.typed.collections import Items
 
-LOOKUPS = (device_pools.LOOKUP, device_taints.LOOKUP, reading(CLASS, "spec.selectors"))
-_SPECS: Mapping[str, FieldPath] = {
-    "ResourceClaim": ("spec",),
-    "ResourceClaimTemplate": ("spec", "spec"),
-    "DeviceClass": (),
-}
+LOOKUPS: Final = (device_pools.LOOKUP, device_taints.LOOKUP, reading(CLASS, "spec.selectors"))
 _MOST = 20_000  # evaluations: about half a second, and more devices than a claim is written for without a look
-_SHOWN = 3
+_SHOWN: Final = 3
+
+
+class Failure(NamedTuple):
+    """Why a selector fails, and the first device that it fails on."""
+
+    message: str
+    device: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Selection:
+    """What a request, an alternative or a class asks for, and the devices that it finds.
+
+    Args:
+        at: where it stands.
+        name: its name.
+        of: the request that it is an alternative of, "" for none.
+        device_class: the class that it names.
+        expressions: its selectors.
+        wanted: how many devices it asks for; None where nobody can tell.
+        asked: the request; None for a class.
+        of_class: how many devices are of the class; None where a class is not known, a selector is none, or the cluster
+            is too large.
+        count: how many of them the selectors take.
+        is_shared: whether one of them may be allocated several times.
+        allocatable: what is left of them.
+        failures: why selectors fail.
+    """
+
+    at: FieldPath
+    name: str = ""
+    of: str = ""
+    device_class: str = ""
+    expressions: Sequence[str] = ()
+    wanted: int | None = None
+    asked: Request | None = None
+    of_class: int | None = None
+    count: int | None = None
+    is_shared: bool = False
+    allocatable: Allocatable = field(default_factory=Allocatable)
+    failures: Sequence[Failure] = ()
+
+
+class Inventory(NamedTuple):
+    """How many devices there are, and what requests, alternatives or a class find of them."""
+
+    devices: int
+    selections: Items[Selection]
 
 
 @dataclass(frozen=True, slots=True)
-class _Devices:
-    """The devices of the view, each with itself as expressions see it, the classes by name, and what taints devices."""
+class _Cluster:
+    """The devices of the view, with their JSON as expressions see it, the classes by name, and what taints devices."""
 
-    listed: Sequence[tuple[Device, JSON]]
-    classes: Mapping[str, JSON]
-    rules: Rules
-
-
-@dataclass(slots=True)
-class _Asked:
-    """What one request, alternative or class finds; `failures` are texts with the device that made each."""
-
-    classed: int = 0
-    selected: list[Device] = field(default_factory=list)
-    shared: bool = False
-    failures: dict[str, str] = field(default_factory=dict)
+    devices: Items[tuple[Device, JSON]]
+    classes: Mapping[str, DeviceClass]
+    rules: TaintRules
+    deadline: Deadline
 
 
-def inventory(obj: JSON, view: View) -> JSON:
-    """What every request of a claim or a template finds, or a class; nothing for anything else."""
-    group, kind = group_kind(obj)
-    listed = [*_seen(view)] if group == SLICE.group and kind in _SPECS else []
-    if not listed:
-        return {"devices": 0, "requests": []}
-    known = view.deadline.paced(reversed(view.objects(CLASS)))
-    classes = {text(get(each, ("metadata", "name"))): each for each in known}
-    devices = _Devices(listed, classes, taint_rules(view.objects(RULE), view.deadline))
-    asked = [_entry(each, devices, view.deadline) for each in _asked(obj, _SPECS[kind], view)]
-    return {"devices": len(listed), "requests": asked}
+def inventory(subject: Subject) -> Inventory:
+    """What the requests of a claim or a template find, or a class."""
+    view = subject.view()
+    devices = Items([*_devices(view)], view.deadline)
+    if not devices:
+        return Inventory(0, Items((), view.deadline))
+    classes = {known.name: known for known in reversed(view.every(DeviceClass))}
+    cluster = _Cluster(devices, classes, taint_rules(view), view.deadline)
+    selections = [*_selections(subject)]
+    for selection in selections:
+        _select(selection, cluster)
+    return Inventory(len(devices), Items(selections, view.deadline))
 
 
-def _asked(obj: JSON, at: FieldPath, view: View) -> Iterator[JSON]:
-    if not at:
-        expressions = class_selectors(obj)
-        yield {"path": "spec.selectors", "deviceClass": "", "expressions": expressions, "name": "", "of": "", "as": {}}
+def _selections(subject: Subject) -> Iterator[Selection]:
+    """What is asked for."""
+    if claim_of(subject) is None:
+        spec = subject.typed(DeviceClass)
+        yield Selection(at=spec.spec.path("selectors"), expressions=spec.expressions)
+    for request in subject.once(own_requests):
+        for choice in request.with_choices:
+            if choice.kind in ("exactly", "choice"):
+                yield _selection(choice, request.name if choice.kind == "choice" else "")
+
+
+def _selection(request: Request, of: str) -> Selection:
+    return Selection(
+        at=request.at,
+        name=request.name,
+        of=of,
+        device_class=request.device_class,
+        expressions=[selector.expression for selector in request.selectors],
+        wanted=request.devices,
+        asked=request,
+    )
+
+
+def _select(selection: Selection, cluster: _Cluster) -> None:
+    """Find the devices that a request, an alternative or a class takes."""
+    programs, of_class = _programs(selection, cluster)
+    if programs is None or len(programs) * len(cluster.devices) > _MOST:
         return
-    for request, written, of in written_requests(get(obj, at), at, version_of(obj), view.deadline):
-        if request["kind"] in ("exactly", "choice"):
-            expressions = [selector["expression"] for selector in request["selectors"]]
-            yield {**request, "expressions": expressions, "of": of, "as": written}
+    selected = cluster.devices.of(_find(programs, of_class, selection, cluster))
+    selection.count = len(selected)
+    asked = selection.asked
+    capacities, tolerations = (asked.capacities, asked.tolerations) if asked else ({}, ())
+    selection.allocatable = allocatable(selected, capacities, tolerations, cluster.rules)
 
 
-def _entry(asked: JSON, devices: _Devices, deadline: Deadline) -> JSON:
-    """One request with what it finds: null where a class is not known, a selector is none, the cluster is too large."""
-    programs, of_class = _programs(asked, devices.classes, deadline)
-    made, left = None, Allocatable()
-    if programs is not None and len(programs) * len(devices.listed) <= _MOST:
-        made = _find(programs, of_class, devices.listed, deadline)
-        left = allocatable(made.selected, asked["as"], devices.rules, deadline)
-    failures = [*made.failures.items()][:_SHOWN] if made else []
-    return {
-        "path": asked["path"],
-        "name": asked["name"],
-        "of": asked["of"],
-        "deviceClass": asked["deviceClass"],
-        "wanted": asked.get("devices"),
-        "classed": made.classed if made else None,
-        "selected": len(made.selected) if made else None,
-        "shared": bool(made and made.shared),
-        "allocatable": left,
-        "failures": [{"text": said, "device": device} for said, device in failures],
-    }
-
-
-def _programs(asked: JSON, known: Mapping[str, JSON], deadline: Deadline) -> tuple[list[Program] | None, int]:
+def _programs(selection: Selection, cluster: _Cluster) -> tuple[list[Program] | None, int]:
     """The selectors of the class and then of the request, with how many are the class's."""
     by_class: list[str] = []
-    if name := asked["deviceClass"]:
-        device_class = known.get(name)
+    if selection.device_class:
+        device_class = cluster.classes.get(selection.device_class)
         if device_class is None:
             return None, 0
-        by_class = class_selectors(device_class)
+        by_class = device_class.expressions
     try:
-        written = (*by_class, *asked["expressions"])
-        return [compiled(each) for each in deadline.paced(written)], len(by_class)
+        written = cluster.devices.of((*by_class, *selection.expressions))
+        return [compiled(expression, cluster.deadline) for expression in written], len(by_class)
     except CompileError:
         return None, 0
 
 
-def _find(
-    programs: Sequence[Program], of_class: int, devices: Sequence[tuple[Device, JSON]], deadline: Deadline
-) -> _Asked:
-    made = _Asked()
-    for device, as_seen in devices:
-        deadline.spend(10 * len(programs) + 1)  # an evaluation is some loops' work
+def _find(programs: Sequence[Program], of_class: int, selection: Selection, cluster: _Cluster) -> list[Device]:
+    """The devices that all selectors take; what is found on the way is noted."""
+    selected: list[Device] = []
+    failures: dict[str, Failure] = {}
+    selection.of_class = 0
+    for device, as_seen in cluster.devices:
+        cluster.deadline.spend(10 * len(programs) + 1)  # an evaluation is some loops' work
         taken = 0
         try:
-            while taken < len(programs) and programs[taken].evaluate(as_seen, _meter(deadline)) is True:
+            while taken < len(programs) and programs[taken].evaluate(as_seen, _meter(cluster)) is True:
                 taken += 1
         except EvaluationError as error:
-            deadline.look()  # what time stopped is no failure of the selector
-            made.failures.setdefault(str(error).partition("\n")[0], f"`{device.name}` of driver `{device.pool.driver}`")
-        made.classed += taken >= of_class
+            cluster.deadline.look()  # what time stopped is no failure of the selector
+            message = str(error).partition("\n")[0]
+            failures.setdefault(message, Failure(message, f"`{device.name}` of driver `{device.pool.driver}`"))
+        selection.of_class += taken >= of_class
         if taken == len(programs):
-            made.selected.append(device)
-            made.shared = made.shared or as_seen["device"]["allowMultipleAllocations"]
-    return made
+            selected.append(device)
+            selection.is_shared |= as_seen["device"]["allowMultipleAllocations"]
+    selection.failures = [*failures.values()][:_SHOWN]
+    return selected
 
 
-def _meter(deadline: Deadline) -> Meter:
-    return Meter(limit=MOST_COST, deadline=deadline)
+def _meter(cluster: _Cluster) -> Meter:
+    return Meter(limit=MOST_COST, deadline=cluster.deadline)
 
 
-def _seen(view: View) -> Iterator[tuple[Device, JSON]]:
+def _devices(view: View) -> Iterator[tuple[Device, JSON]]:
     """The devices of the view, as expressions see them; without those that no API server stores, as they are."""
-    for pool in pools(view.objects(SLICE), view.deadline):
-        for device in pool.devices(view.deadline):
+    for pool in pools(view):
+        for device in pool.devices():
             try:
-                yield device, {"device": seen(pool.driver, device.fields)}
+                yield device, {"device": seen(pool.driver, device.fields.json)}
             except EvaluationError:
                 continue

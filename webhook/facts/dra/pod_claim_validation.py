@@ -6,141 +6,140 @@ policy claims-exactly-one's.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import containers_of
 from webhook.facts.subject import Subject
-from webhook.facts.values import names
+from webhook.facts.view import View
 from webhook.name_faults import label_fault, subdomain_fault
 from webhook.names import dns1123_label, dns1123_subdomain
-from webhook.paths import FieldPath, get
 from webhook.placeholders import names_variable
 from webhook.problem import Problem
+from webhook.typed.pods import Container, ContainerClaim, Pod, PodClaim, PodSpec
 
 problem: Final = Group("device-claims").problem
-_CLAIMS: Final = ("spec", "resourceClaims")
 _LABEL: Final = "use at most 63 lower-case letters, digits and dashes, such as gpu"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of the claims of a pod and of its containers."""
-    spec = subject.object.get("spec", {})
-    claims = spec.get("resourceClaims", [])
-    if claims:
-        yield from _validate_declarations(claims, subject)
-    yield from _validate_containers(claims, subject)
-    for index, container in enumerate(subject.deadline.each(spec.get("ephemeralContainers", []))):
-        if get(container, ("resources", "claims")):
-            yield _ephemeral_container(index)
-    if (spec.get("resources") or {}).get("claims"):
-        message = "must not be set because claims are given to containers, not to a pod as a whole"
-        yield problem(
-            "pod-level",
-            ("spec", "resources", "claims"),
-            message,
-            "list the claims in resources.claims of the containers",
+    pod = subject.typed(Pod)
+    if pod.spec.resource_claims:
+        if subject.template_of is None:
+            yield from _static_pod(pod)
+        for claim in pod.spec.resource_claims:
+            yield from validate_pod_resource_claim(claim)
+        yield from validate_claim_names(pod.spec)
+    yield from _validate_containers(pod.spec, subject.view())
+    yield from _ephemeral_containers(pod.spec)
+    yield from _pod_level(pod.spec)
+
+
+def _static_pod(pod: Pod) -> Iterator[Problem]:
+    """As ValidatePod of a mirror pod."""
+    if _MIRROR in pod.metadata.annotations:
+        message = (
+            f"must not be set because annotation {_MIRROR} marks a static pod, and a static pod cannot have claims"
         )
+        fix = "remove the claims, or remove the annotation if the pod is not static"
+        yield problem("static-pod", pod.spec.path("resourceClaims"), message, fix)
 
 
-def _validate_declarations(claims: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
-    """The claims of a pod."""
-    if subject.template_of is None and _MIRROR in get(subject.object, ("metadata", "annotations"), {}):
-        yield _static_pod()
-    for index, claim in enumerate(subject.deadline.each(claims)):
-        yield from validate_pod_resource_claim(claim, (*_CLAIMS, index))
-    yield from validate_claim_names(subject)
-
-
-def _validate_containers(claims: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
-    """The claims that containers take."""
-    taking = [each for each in subject.once(containers_of) if (each.value.get("resources") or {}).get("claims")]
-    declared = frozenset(names(claims)) if taking else ()
-    is_open = any(map(names_variable, declared))  # a name that is filled in later may be any
-    for container in taking:
-        taken, path = container.claims(), (*container.path, "resources", "claims")
-        yield from validate_container_resource_claims(taken, path, subject)
-        if not is_open:
-            yield from validate_declared(taken, path, declared, subject)
-
-
-def _static_pod() -> Problem:
-    message = f"must not be set because annotation {_MIRROR} marks a static pod, and a static pod cannot have claims"
-    return problem(
-        "static-pod", _CLAIMS, message, "remove the claims, or remove the annotation if the pod is not static"
+def validate_pod_resource_claim(claim: PodClaim) -> Iterator[Problem]:
+    """As validatePodResourceClaim: the names of one entry of spec.resourceClaims."""
+    yield from _claim_name(claim)
+    yield from _source_name(claim, "resourceClaimName", claim.resource_claim_name, "ResourceClaim")
+    yield from _source_name(
+        claim, "resourceClaimTemplateName", claim.resource_claim_template_name, "ResourceClaimTemplate"
     )
 
 
-def _ephemeral_container(index: int) -> Problem:
-    path = ("spec", "ephemeralContainers", index, "resources")
-    message = "must not be set because an ephemeral container uses the resources that its pod already has"
-    return problem("ephemeral-container", path, message, "remove the claims")
-
-
-def validate_pod_resource_claim(claim: JSON, path: FieldPath) -> Iterator[Problem]:
-    """As validatePodResourceClaim: the names of one entry of spec.resourceClaims."""
-    name = claim.get("name", "")
-    if not name:
+def _claim_name(claim: PodClaim) -> Iterator[Problem]:
+    if not claim.name:
         message = "must be set because containers refer to the claim by its name"
-        yield problem("claim-name", (*path, "name"), message, "set a name such as gpu")
-    elif not names_variable(name) and dns1123_label(name):
-        message = f"cannot be the name of a claim because {label_fault(name)}"
-        yield problem("claim-name", (*path, "name"), message, _LABEL, name)
-    for field in ("resourceClaimName", "resourceClaimTemplateName"):
-        named = claim.get(field, "")
-        if named and not names_variable(named) and dns1123_subdomain(named):
-            kind = "ResourceClaim" if field == "resourceClaimName" else "ResourceClaimTemplate"
-            message = f"cannot be the name of a {kind} because {subdomain_fault(named)}"
-            yield problem(
-                "source-name", (*path, field), message, f"write the name of a {kind} of this namespace", named
-            )
+        yield problem("claim-name", claim.path("name"), message, "set a name such as gpu")
+    elif not names_variable(claim.name) and dns1123_label(claim.name):
+        message = f"cannot be the name of a claim because {label_fault(claim.name)}"
+        yield problem("claim-name", claim.path("name"), message, _LABEL, claim.name)
 
 
-def validate_claim_names(subject: Subject) -> Iterator[Problem]:
+def _source_name(claim: PodClaim, field: str, name: str, kind: str) -> Iterator[Problem]:
+    if name and not names_variable(name) and dns1123_subdomain(name):
+        message = f"cannot be the name of a {kind} because {subdomain_fault(name)}"
+        yield problem("source-name", claim.path(field), message, f"write the name of a {kind} of this namespace", name)
+
+
+def validate_claim_names(pod: PodSpec) -> Iterator[Problem]:
     """As gatherPodResourceClaimNames: the entries of a list have different names, in a patch as well."""
     first: dict[str, int] = {}
-    for index, name in enumerate(subject.deadline.each(names(get(subject.object, _CLAIMS)))):
-        if name and first.setdefault(name, index) != index:
-            message = f"is also the name of the claim at index {first[name]}"
-            yield problem("claim-name-twice", (*_CLAIMS, index, "name"), message, "give each claim its own name", name)
+    for index, claim in enumerate(pod.resource_claims):
+        if claim.name and first.setdefault(claim.name, index) != index:
+            message = f"is also the name of the claim at index {first[claim.name]}"
+            yield problem("claim-name-twice", claim.path("name"), message, "give each claim its own name", claim.name)
 
 
-def validate_container_resource_claims(claims: Sequence[JSON], path: FieldPath, subject: Subject) -> Iterator[Problem]:
+def _validate_containers(pod: PodSpec, view: View) -> Iterator[Problem]:
+    """The claims that containers take."""
+    taking = [container for container in pod.all_containers() if container.resources.claims]
+    declared = dict.fromkeys(claim.name for claim in pod.resource_claims) if taking else {}
+    is_open = any(map(names_variable, declared))  # a name that is filled in later may be any
+    for container in taking:
+        yield from validate_container_resource_claims(container)
+        if not is_open:
+            yield from _undeclared(container, declared, view)
+
+
+def validate_container_resource_claims(container: Container) -> Iterator[Problem]:
     """As validateContainerResourceClaims: a container takes each claim once, whole or each of its requests once."""
-    taken: dict[str, set[str]] = {}
-    for index, claim in enumerate(subject.deadline.each(claims)):
-        name, request = claim.get("name", ""), claim.get("request", "")
-        before = taken.setdefault(name, set())
-        if not name:
+    before: dict[str, set[str]] = {}
+    for claim in container.resources.claims:
+        requests = before.setdefault(claim.name, set())
+        if not claim.name:
             fix = "set name to the name of an entry of spec.resourceClaims"
-            yield problem("container-claim-name", (*path, index), "must have the name of a claim", fix)
-        elif not names_variable(request) and request and dns1123_label(request):
-            message = f"cannot be the name of a request because {label_fault(request)}"
-            yield problem(
-                "request-name", (*path, index, "request"), message, "write the name of a request of the claim", request
-            )
-        elif before and (not request or not before.isdisjoint((request, ""))):
-            what = f"request `{request}` of claim" if request else "claim"
-            held = "the whole claim" if "" in before else "this request" if request else "a request of this claim"
-            message = f"lists {what} `{name}`, but an entry before it in this container already lists {held}"
-            yield problem("taken-twice", (*path, index), message, "remove one of the two entries")
-        before.add(request)
+            yield problem("container-claim-name", claim.at, "must have the name of a claim", fix)
+        elif claim.request and not names_variable(claim.request) and dns1123_label(claim.request):
+            message = f"cannot be the name of a request because {label_fault(claim.request)}"
+            fix = "write the name of a request of the claim"
+            yield problem("request-name", claim.path("request"), message, fix, claim.request)
+        elif requests and (not claim.request or not requests.isdisjoint((claim.request, ""))):
+            yield _taken_twice(claim, requests)
+        requests.add(claim.request)
 
 
-def validate_declared(
-    claims: Sequence[JSON], path: FieldPath, declared: Collection[str], subject: Subject
-) -> Iterator[Problem]:
+def _taken_twice(claim: ContainerClaim, before: Collection[str]) -> Problem:
+    what = f"request `{claim.request}` of claim" if claim.request else "claim"
+    listed = "the whole claim" if "" in before else "this request" if claim.request else "a request of this claim"
+    message = f"lists {what} `{claim.name}`, but an entry before it in this container already lists {listed}"
+    return problem("taken-twice", claim.at, message, "remove one of the two entries")
+
+
+def _undeclared(container: Container, declared: Collection[str], view: View) -> Iterator[Problem]:
     """As validateResourceClaimNames: a container takes claims of its pod."""
-    for index, name in enumerate(subject.deadline.each(names(claims))):
-        if name and name not in declared and not names_variable(name):
-            near = subject.view().nearest(name, declared)
+    for claim in container.resources.claims:
+        if claim.name and claim.name not in declared and not names_variable(claim.name):
+            near = view.nearest(claim.name, declared)
             fix = (
                 f"write `{near}` if that is meant, or declare the claim there"
                 if near
                 else "declare the claim there, or correct the name"
             )
             message = "is not declared in spec.resourceClaims, but a container can use only the claims of its pod"
-            yield problem("undeclared", (*path, index, "name"), message, fix, name)
+            yield problem("undeclared", claim.path("name"), message, fix, claim.name)
+
+
+def _ephemeral_containers(pod: PodSpec) -> Iterator[Problem]:
+    """As validateEphemeralContainers."""
+    for container in pod.ephemeral_containers:
+        if container.resources.claims:
+            message = "must not be set because an ephemeral container uses the resources that its pod already has"
+            yield problem("ephemeral-container", container.resources.at, message, "remove the claims")
+
+
+def _pod_level(pod: PodSpec) -> Iterator[Problem]:
+    """As validatePodResources."""
+    if pod.resources.claims:
+        message = "must not be set because claims are given to containers, not to a pod as a whole"
+        fix = "list the claims in resources.claims of the containers"
+        yield problem("pod-level", pod.resources.path("claims"), message, fix)

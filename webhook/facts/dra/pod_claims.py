@@ -1,70 +1,163 @@
 """Device claims of an object, resolved to what they ask for, and how containers refer to them.
 
 For a pod or anything with pod templates: every `spec.resourceClaims[]` entry, looked up as ResourceClaim or
-ResourceClaimTemplate in the object's namespace, and every `resources.claims[]` entry. For a ResourceClaim or
-ResourceClaimTemplate: its own requests and constraints; for a DeviceClass its selectors. Rules and defaults:
+ResourceClaimTemplate in the object's namespace, and every `resources.claims[]` entry. Rules and defaults:
 k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go and pkg/apis/resource; which devices a class has is
 guessed by its name only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
 
-from webhook import paths
-from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
+from webhook.attributes import NAMESPACE
 from webhook.cluster.interest import reading
-from webhook.facts.dra.absent_claims import DEFAULT, DOMAINS, Absences
-from webhook.facts.dra.requests import requests, version_of
-from webhook.facts.dra.resolved import CLASS, Classes, resolved
-from webhook.facts.pods.containers import Container, containers
-from webhook.facts.values import items, text
+from webhook.facts.dra.absent_claims import DEFAULT, DOMAINS, Absence, Absences, ClaimKind
+from webhook.facts.dra.claim_contents import NOTHING, ClaimContents, contents_of
+from webhook.facts.dra.class_lookup import CLASS, DeviceClasses
+from webhook.facts.dra.requests import Request
+from webhook.facts.dra.types import ResourceClaim, ResourceClaimTemplate
+from webhook.facts.fact import Missing
+from webhook.facts.pods.pod_sets import pod_sets
+from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES, View
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject
-from webhook.workloads.podsets import PodSet, group_kind
+from webhook.typed.collections import Items
+from webhook.typed.objects import Namespace
+from webhook.typed.pods import Container, Pod, PodTemplate
+from webhook.typed.pods import PodClaim as Entry
+from webhook.typed.view import Reading
+from webhook.workloads.podsets import PodSet
 
-GROUP = "resource.k8s.io"
-CLAIM = GroupVersionKind(GROUP, "v1", "ResourceClaim")
-TEMPLATE = GroupVersionKind(GROUP, "v1", "ResourceClaimTemplate")
-LOOKUPS = (
+CLAIM: Final = ResourceClaim.gvk
+TEMPLATE: Final = ResourceClaimTemplate.gvk
+LOOKUPS: Final = (
     reading(CLAIM, "spec.devices.requests"),
     reading(TEMPLATE, "spec.spec.devices.requests"),
     reading(CLASS, "spec.extendedResourceName"),
     DOMAINS,
     NAMESPACES,
 )
+Source: TypeAlias = Literal["claim", "template", "both", "none", "old"]
+_KINDS: Final[Mapping[str, ClaimKind]] = {"claim": ResourceClaim, "template": ResourceClaimTemplate}
+_ADMIN_ACCESS: Final = "resource.kubernetes.io/admin-access"
 
-SPECS: dict[str, FieldPath] = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
+
+@dataclass(slots=True, kw_only=True)
+class PodClaim:
+    """An entry of `spec.resourceClaims`.
+
+    Args:
+        pod_set: the name of the pod set.
+        pods: the number of pods of the pod set; None where nobody can know.
+        at: where the entry stands.
+        name: by which containers refer to it.
+        source: what it names.
+        reference: the name of that claim or template.
+        is_found: whether that is there.
+        absence: what is known of one that is not there.
+        contents: what it asks for.
+        requests: its requests, and after each the alternatives.
+        users: where containers refer to it.
+        is_duplicate: whether an earlier entry has its name.
+    """
+
+    pod_set: str
+    pods: int | None
+    at: FieldPath
+    name: str
+    source: Source
+    reference: str
+    is_found: bool = False
+    absence: Absence = field(default_factory=Absence)
+    contents: ClaimContents = NOTHING
+    requests: Items[Request]
+    users: tuple[FieldPath, ...] = ()
+    is_duplicate: bool = False
+
+    @property
+    def looks_up(self) -> ClaimKind | None:
+        """The kind of the object that it names; None where it names none, or two."""
+        return _KINDS.get(self.source)
+
+    @property
+    def kind(self) -> str:
+        """ResourceClaim or ResourceClaimTemplate, "" where it names none, or two."""
+        return self.looks_up.gvk.kind if self.looks_up else ""
 
 
-def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
-    """The fact `dra` of one object, whose pod sets these are."""
-    known = Known(view)
-    claims: list[JSON] = []
-    references: list[JSON] = []
-    for podset in view.deadline.paced(podsets):
-        entries = items(paths.get(podset.template, _CLAIMS))
-        listed = [each for each in containers(podset.template, view.deadline.each) if each.claims()]
-        if not entries and not listed:  # as most
-            continue
-        own = [
-            _claim(entry, (*_CLAIMS, index), podset, known)
-            for index, entry in enumerate(view.deadline.each(entries))
-            if isinstance(entry, dict)
-        ]
-        first = _mark_duplicates(own)
-        used = [reference for each in listed for reference in _references(each, podset, first, view)]
-        _note_users(own, used)
-        claims.extend(own)
-        references.extend(used)
-    group, kind = group_kind(obj)
-    at = SPECS.get(kind, ()) if group == GROUP else ()
-    spec = paths.get(obj, at) if at else None
-    asked = requests(spec, at, version_of(obj), view.deadline) if at else []
-    if asked:  # what a request asks for stands in it, whether its class is known or not
-        Classes(view.unnoted()).mark(asked)
-    return {"claims": claims, "references": references, "requests": asked}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """An entry of `resources.claims` of a container.
+
+    Args:
+        pod_set: the name of the pod set.
+        container: the name of the container.
+        at: where the entry stands.
+        name: the name of the claim in the pod.
+        request: the request of the claim, "" for all of them.
+        claim: the claim; None where the pod has none of that name.
+        is_duplicate: whether the container refers to it before.
+        nearest_request: the request that was probably meant.
+    """
+
+    pod_set: str
+    container: str
+    at: FieldPath
+    name: str
+    request: str
+    claim: PodClaim | None
+    is_duplicate: bool
+    nearest_request: str
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether it is known what the claim asks for."""
+        return self.claim is not None and self.claim.is_found
+
+    @property
+    def is_request_found(self) -> bool:
+        """Whether the claim is known to have the request."""
+        if self.claim is None or not self.claim.is_found:
+            return False
+        return not self.request or self.request in self.claim.contents.request_names
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaims:
+    """The claims of the pods of an object, how containers refer to them, and what was not there, as of a fact."""
+
+    claims: Items[PodClaim]
+    references: Items[Reference]
+    missing: Missing
+
+
+def pod_claims(subject: Subject) -> PodClaims:
+    """The claims of the pods of an object, to be asked for with `Subject.once`."""
+    return claims_of(subject.once(pod_sets).all, subject.view(), subject.typed(Pod))
+
+
+def claims_of(podsets: Iterable[PodSet], view: View, pod: Pod | None = None) -> PodClaims:
+    """The claims of some pod sets; `pod` is an object that may be the template of one, so that it is read once."""
+    resolver, deadline = _Resolver(view), view.deadline
+    claims: list[PodClaim] = []
+    references: list[Reference] = []
+    for podset in deadline.paced(podsets):
+        template = pod if pod and pod.json is podset.template else PodTemplate(podset.template, (), Reading(deadline))
+        spec = template.spec
+        listed = [container for container in spec.all_containers() if container.resources.claims]
+        entries = [entry for entry in spec.resource_claims if entry]
+        if entries or listed:
+            declared = [resolver.claim(entry, podset) for entry in entries]
+            first = _first_of_a_name(declared)
+            referring = [reference for each in listed for reference in _references(each, podset, first, view)]
+            _note_users(declared, referring)
+            claims.extend(declared)
+            references.extend(referring)
+    return PodClaims(Items(claims, deadline), Items(references, deadline), view.missing())
 
 
 def admin_allowed(view: View) -> bool | None:
@@ -73,104 +166,89 @@ def admin_allowed(view: View) -> bool | None:
     k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
     """
     name = view.namespace or DEFAULT
-    listed = view.deadline.paced(view.objects(NAMESPACE))
-    namespace = next((each for each in listed if paths.get(each, ("metadata", "name")) == name), None)
+    namespace = next((namespace for namespace in view.every(Namespace) if namespace.name == name), None)
     if namespace is None:
         view.note(MissingObject(kind=NAMESPACE.kind, name=name))
         return None
-    return bool(paths.get(namespace, ("metadata", "labels", "resource.kubernetes.io/admin-access")) == "true")
+    return namespace.metadata.labels.get(_ADMIN_ACCESS) == "true"
 
 
-_CLAIMS: FieldPath = ("spec", "resourceClaims")
-
-
-class Known:
+class _Resolver:
     """What claims are resolved against: the view, its classes, and what it has of what is not there."""
 
     def __init__(self, view: View) -> None:
-        self.view = view.of("claims", "references")
-        self.classes = Classes(view.of("claims"))
-        self.absences = Absences(view)
+        self._view = view.of("claims", "references")
+        self._classes = DeviceClasses(view.of("claims"))
+        self._absences = Absences(view)
+
+    def claim(self, entry: Entry, podset: PodSet) -> PodClaim:
+        """An entry, with what the claim or the template that it names asks for."""
+        claim = PodClaim(
+            pod_set=podset.name,
+            pods=podset.pods,
+            at=podset.locate(entry.at),
+            name=entry.name,
+            source=_source(entry),
+            reference=entry.resource_claim_name or entry.resource_claim_template_name,
+            requests=Items((), self._view.deadline),
+        )
+        if claim.looks_up and self._view.namespace:  # a cluster-scoped runtime is used from many of them
+            self._resolve(claim, claim.looks_up)
+        return claim
+
+    def _resolve(self, claim: PodClaim, kind: ClaimKind) -> None:
+        obj = self._view.unnoted().find(kind, claim.reference)
+        if not obj:
+            claim.absence = self._absences.of(kind, claim.reference)
+            if not claim.absence.is_promised:
+                self._view.get(kind.gvk, claim.reference)  # notes it as missing
+            return
+        claim.is_found, claim.contents = True, contents_of(obj, self._classes, self._view)
+        asked = [choice for request in claim.contents.requests for choice in request.with_choices]
+        claim.requests = Items(asked, self._view.deadline)
 
 
-def _claim(entry: JSON, path: FieldPath, podset: PodSet, known: Known) -> JSON:
-    at = podset.locate(path)
-    by_claim, by_template = text(entry.get("resourceClaimName")), text(entry.get("resourceClaimTemplateName"))
-    source = "both" if by_claim and by_template else "claim" if by_claim else "template" if by_template else "none"
-    made: JSON = {
-        "podSet": podset.name,
-        "pods": podset.pods,
-        "path": paths.render(at),
-        "name": text(entry.get("name")),
-        "source": "old" if source == "none" and isinstance(entry.get("source"), dict) else source,
-        "reference": by_claim or by_template,
-        "kind": {"claim": CLAIM.kind, "template": TEMPLATE.kind}.get(source, ""),
-        "found": False,
-        "absent": False,
-        "promised": False,
-        "nearest": "",
-        "elsewhere": [],
-        "requests": [],
-        "requestNames": [],
-        "devices": None,
-        "atLeast": 0,
-        "gpu": False,
-        "adminAccess": False,
-        "users": [],
-        "duplicate": False,
-    }
-    if source in ("claim", "template") and known.view.namespace:  # a cluster-scoped runtime is used from many of them
-        _resolve(made, CLAIM if source == "claim" else TEMPLATE, known)
-    return made
+def _source(entry: Entry) -> Source:
+    if entry.resource_claim_name:
+        return "both" if entry.resource_claim_template_name else "claim"
+    if entry.resource_claim_template_name:
+        return "template"
+    return "old" if entry.has("source") else "none"
 
 
-def _resolve(made: JSON, gvk: GroupVersionKind, known: Known) -> None:
-    """Fill in what the claim or template that an entry names asks for."""
-    obj = known.view.unnoted().get(gvk, made["reference"])
-    if obj is not None:
-        made |= resolved(obj, SPECS[gvk.kind], known.classes, known.view)
-        return
-    made |= known.absences.of(gvk, made["reference"], is_made=gvk == TEMPLATE)
-    if not made["promised"]:
-        known.view.get(gvk, made["reference"])  # notes it as missing
-
-
-def _mark_duplicates(own: Sequence[JSON]) -> dict[str, JSON]:
-    """Say of every claim whether an earlier one of the template has its name; the first claim of each name."""
-    first: dict[str, JSON] = {}
-    for claim in own:
-        claim["duplicate"] = first.setdefault(claim["name"], claim) is not claim
+def _first_of_a_name(claims: Sequence[PodClaim]) -> dict[str, PodClaim]:
+    """The first claim of a name; a later one is a duplicate."""
+    first: dict[str, PodClaim] = {}
+    for claim in claims:
+        claim.is_duplicate = first.setdefault(claim.name, claim) is not claim
     return first
 
 
-def _note_users(own: Sequence[JSON], used: Sequence[JSON]) -> None:
-    """Say of every claim where containers refer to it; claims of one name share the list."""
-    users: dict[str, list[str]] = {}
-    for each in used:
-        users.setdefault(each["name"], []).append(each["path"])
-    for claim in own:
-        claim["users"] = users.get(claim["name"], [])
+def _note_users(claims: Sequence[PodClaim], references: Sequence[Reference]) -> None:
+    """Say of a claim where containers refer to it; claims of one name have the same users."""
+    users: dict[str, list[FieldPath]] = {}
+    for reference in references:
+        users.setdefault(reference.name, []).append(reference.at)
+    for claim in claims:
+        claim.users = tuple(users.get(claim.name, ()))
 
 
-def _references(container: Container, podset: PodSet, first: Mapping[str, JSON], view: View) -> Iterator[JSON]:
-    taken: dict[str, set[str]] = {}
-    for index, entry in enumerate(view.deadline.paced(container.claims())):
-        if not isinstance(entry, dict):
+def _references(container: Container, podset: PodSet, first: Mapping[str, PodClaim], view: View) -> Iterator[Reference]:
+    before: dict[str, set[str]] = {}
+    for entry in container.resources.claims:
+        if not entry:
             continue
-        name, request = text(entry.get("name")), text(entry.get("request"))
-        claim = first.get(name)
-        is_known = claim is not None and claim["found"]
-        before = taken.setdefault(name, set())
-        yield {
-            "podSet": podset.name,
-            "container": container.name,
-            "path": paths.render((*podset.locate(container.path), "resources", "claims", index)),
-            "name": name,
-            "request": request,
-            "declared": claim is not None,
-            "resolved": is_known,
-            "requestFound": bool(is_known and claim and (not request or request in claim["requestNames"])),
-            "duplicate": bool(before) and (request == "" or not before.isdisjoint((request, ""))),
-            "nearestRequest": view.nearest(request, claim["requestNames"]) if is_known and claim and request else "",
-        }
-        before.add(request)
+        name, request = entry.name, entry.request
+        claim, requests = first.get(name), before.setdefault(name, set())
+        known = claim.contents.request_names if claim and claim.is_found and request else ()
+        yield Reference(
+            pod_set=podset.name,
+            container=container.name,
+            at=podset.locate(container.at) + entry.at[len(container.at) :],
+            name=name,
+            request=request,
+            claim=claim,
+            is_duplicate=bool(requests) and (request == "" or not requests.isdisjoint((request, ""))),
+            nearest_request=view.nearest(request, known) if known else "",
+        )
+        requests.add(request)

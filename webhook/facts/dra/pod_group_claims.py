@@ -7,66 +7,58 @@ types.go PodGroupSpec.resourceClaims).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
-from webhook.facts.dra.pod_claim_validation import problem
+from webhook.facts.check import Group
+from webhook.facts.dra.types import PodGroup
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, text
-from webhook.paths import get, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.pods import Pod, PodClaim
 
-GROUP: Final = GroupVersionKind("scheduling.k8s.io", "v1alpha2", "PodGroup")
-LOOKUP: Final = reading(GROUP, "spec.resourceClaims")
-_FIELDS: Final = {"resourceClaimName": "ResourceClaim", "resourceClaimTemplateName": "ResourceClaimTemplate"}
-_NAMED: Final = ("spec", "schedulingGroup", "podGroupName")
+problem: Final = Group("device-claims").problem
+LOOKUP: Final = reading(PodGroup.gvk, "spec.resourceClaims")
 
 
 def validate_pod_group_claims(subject: Subject) -> Iterator[Problem]:
-    """The claims of a pod that have the name or the source of one of the group's, and not both."""
-    name = text(get(subject.object, _NAMED))
+    """The claims of a pod that have the name or the source of one of the group's, and not both: rule pod-group."""
+    pod, view = subject.typed(Pod).spec, subject.view()
+    name = pod.scheduling_group.pod_group_name
     if not name or is_placeholder(name):
         return
-    view = subject.view()
-    group = view.get(GROUP, name)
-    if group is None:
-        yield Problem(code="device-claims/pod-group", path=render(_NAMED), missing=view.missing()[""])
+    group = view.find(PodGroup, name)
+    if not group:
+        yield problem("pod-group", pod.scheduling_group.path("podGroupName"), missing=view.missing()[""])
         return
-    shared = [each for each in items(get(group, ("spec", "resourceClaims"))) if isinstance(each, dict)]
-    same = {_said(each, "name", *_FIELDS) for each in subject.deadline.each(shared)}
-    named, sourced = _first(shared, "name"), _first(shared, *_FIELDS)
-    for index, claim in enumerate(subject.deadline.each(items(get(subject.object, ("spec", "resourceClaims"))))):
-        if isinstance(claim, dict) and _said(claim, "name", *_FIELDS) not in same:
-            nearly = named.get(_said(claim, "name")) or sourced.get(_said(claim, *_FIELDS))
-            if nearly:
-                yield _of_its_own(claim, nearly, name, f"spec.resourceClaims[{index}]")
+    shared = [claim for claim in group.spec.resource_claims if claim]
+    same = {(claim.name, *_source(claim)) for claim in shared}
+    named = {claim.name: claim for claim in reversed(shared)}
+    sourced = {_source(claim): claim for claim in reversed(shared)}
+    for claim in pod.resource_claims:
+        nearly = named.get(claim.name) or sourced.get(_source(claim))
+        if claim and nearly and (claim.name, *_source(claim)) not in same:
+            message = f"{_difference(claim, nearly, group)}, so the pod gets its own devices, not those of the group"
+            fix = "write the name and the source as in the PodGroup, or give the claim another name"
+            yield problem("pod-group", claim.at, message, fix)
 
 
-def _of_its_own(claim: JSON, nearly: JSON, group: str, path: str) -> Problem:
-    own, shared = text(claim.get("name")), text(nearly.get("name"))
-    if own == shared:
-        differs = f"claim `{own}` uses {_source(claim)}, but claim `{own}` of PodGroup `{group}` uses {_source(nearly)}"
+def _difference(claim: PodClaim, nearly: PodClaim, group: PodGroup) -> str:
+    if claim.name == nearly.name:
+        other = f"claim `{claim.name}` of PodGroup `{group.name}` uses {_source_words(nearly)}"
     else:
-        differs = f"claim `{own}` uses {_source(claim)}, but in PodGroup `{group}` that claim is called `{shared}`"
-    message = f"{differs}, so the pod gets its own devices, not those of the group"
-    return problem(
-        "pod-group", path, message, "write the name and the source as in the PodGroup, or give the claim another name"
-    )
+        other = f"in PodGroup `{group.name}` that claim is called `{nearly.name}`"
+    return f"claim `{claim.name}` uses {_source_words(claim)}, but {other}"
 
 
-def _first(claims: Sequence[JSON], *fields: str) -> dict[tuple[str, ...], JSON]:
-    """The first claim that says so in these fields."""
-    return {_said(each, *fields): each for each in reversed(claims)}
+def _source(claim: PodClaim) -> tuple[str, str]:
+    return claim.resource_claim_name, claim.resource_claim_template_name
 
 
-def _said(claim: JSON, *fields: str) -> tuple[str, ...]:
-    return tuple(text(claim.get(each)) for each in fields)
-
-
-def _source(claim: JSON) -> str:
-    return next(
-        (f"{kind} `{claim[field]}`" for field, kind in _FIELDS.items() if text(claim.get(field))), "no ResourceClaim"
-    )
+def _source_words(claim: PodClaim) -> str:
+    if claim.resource_claim_name:
+        return f"ResourceClaim `{claim.resource_claim_name}`"
+    if claim.resource_claim_template_name:
+        return f"ResourceClaimTemplate `{claim.resource_claim_template_name}`"
+    return "no ResourceClaim"

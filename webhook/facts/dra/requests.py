@@ -7,169 +7,178 @@ named one resourceClassName for the whole claim: it has no requests, and `kind` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
-from webhook.deadline import STEP, Deadline
-from webhook.facts.dra.selectors import judge
-from webhook.facts.gpu import devices
-from webhook.facts.values import items, mapping, text
-from webhook.paths import FieldPath, get, render
+from webhook.facts.dra.selectors import Judged, judge
+from webhook.facts.dra.types import (
+    GROUP,
+    ClaimSpec,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimTemplate,
+)
+from webhook.facts.gpu.devices import UNKNOWN, Device, device_class
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
+from webhook.typed.collections import Items
+from webhook.typed.fields import Amount
 
-_FLAT = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")
-_FLAT_VERSIONS = frozenset(("v1alpha3", "v1beta1"))
-_INTEGERS = range(-(2**63), 2**63)
-_ZERO = frozenset(("deviceClassName", "allocationMode", "count"))
+FLAT_VERSIONS: Final = frozenset(("v1alpha3", "v1beta1"))
+"""Versions that write what is asked for exactly next to the name of a request."""
+_INTEGERS: Final = range(-(2**63), 2**63)
+_CLAIMS: Final[Mapping[tuple[str, str], type[ResourceClaim | ResourceClaimTemplate]]] = {
+    (GROUP, "ResourceClaim"): ResourceClaim,
+    (GROUP, "ResourceClaimTemplate"): ResourceClaimTemplate,
+}
+Kind: TypeAlias = Literal["exactly", "firstAvailable", "choice", "none", "both", "unsupported"]
 
 
-def requests(spec: JSON, at: FieldPath, version: str = "v1", deadline: Deadline | None = None) -> list[JSON]:
-    """The requests of a claim's spec (`{devices: {requests}}`) in a version of the API; `at` is where that spec stands.
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A selector: where its expression stands, and what the API server says to it."""
 
-    A null among the requests is one that says nothing, as for the API server.
+    at: FieldPath
+    expression: str
+    judged: Judged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request, or an alternative of one.
+
+    Args:
+        name: its name.
+        at: where it stands.
+        kind: `exactly`, `firstAvailable`, `choice` (an alternative), `none`, `both` or `unsupported`.
+        device: what devices of the class are, as its name tells.
+        device_class: deviceClassName.
+        allocation_mode: ExactCount or All, or what else is written.
+        count: devices that are asked for, 0 where that is not a number.
+        has_admin_access: whether it asks for admin access.
+        selectors: its selectors.
+        capacities: how much it needs of the capacities of a device.
+        tolerations: taints that it tolerates, as JSON.
+        devices: how many it gets; None where All or alternatives leave it open.
+        at_least: how many it gets at least.
+        is_gpu: whether they are GPUs or parts of them.
+        choices: the alternatives of firstAvailable.
     """
+
+    name: str
+    at: FieldPath
+    kind: Kind
+    device: Device = UNKNOWN
+    device_class: str = ""
+    allocation_mode: str = ""
+    count: int = 0
+    has_admin_access: bool = False
+    selectors: tuple[Selector, ...] = ()
+    capacities: Mapping[str, Amount] = field(default_factory=dict)
+    tolerations: tuple[JSON, ...] = ()
+    devices: int | None = None
+    at_least: int = 0
+    is_gpu: bool = False
+    choices: tuple[Request, ...] = ()
+
+    @property
+    def with_choices(self) -> tuple[Request, ...]:
+        """The request, then its alternatives."""
+        return (self, *self.choices)
+
+
+def claim_of(subject: Subject) -> ResourceClaim | ResourceClaimTemplate | None:
+    """The claim or the template that is asked about; None for other objects."""
+    kind = _CLAIMS.get(subject.group_kind)
+    return subject.typed(kind) if kind else None
+
+
+def own_requests(subject: Subject) -> Items[Request]:
+    """The requests of a claim or a template that is asked about, to be asked for with `Subject.once`."""
+    claim = claim_of(subject)
+    return requests(claim.claim, claim.version) if claim else Items((), subject.deadline)
+
+
+def requests(spec: ClaimSpec, version: str) -> Items[Request]:
+    """The requests of a claim's spec in a version of the API; one that is empty says nothing, as for the API server."""
+    deadline = spec.reading.deadline
     if version == "v1alpha2":
-        return [_shape("", "unsupported", at, devices.UNKNOWN)]
-    listed, until = items(get(spec, ("devices", "requests"))), deadline or Deadline()
-    return [
-        _request(request or {}, (*at, "devices", "requests", index), until, flat=version in _FLAT_VERSIONS)
-        for index, request in enumerate(until.paced(listed))
-        if request is None or isinstance(request, dict)
-    ]
+        return Items([Request(name="", at=spec.at, kind="unsupported")], deadline)
+    is_flat = version in FLAT_VERSIONS
+    return Items([_request(request, is_flat=is_flat) for request in spec.devices.requests if request], deadline)
 
 
-def written_requests(
-    spec: JSON, at: FieldPath, version: str, deadline: Deadline
-) -> Iterator[tuple[JSON, Mapping[str, JSON], str]]:
-    """Every request of `requests` and every alternative: with what is written of it, and which one it is an alternative
-    of, "" for none.
-    """
-    listed = (
-        each or {} for each in items(get(spec, ("devices", "requests"))) if each is None or isinstance(each, dict)
+def _request(request: DeviceRequest, *, is_flat: bool) -> Request:
+    exact = request.flat if is_flat else request.exactly
+    choices = [choice for choice in request.first_available if choice]
+    if choices:
+        return _alternatives(request, choices, "both" if exact else "firstAvailable")
+    if exact:
+        return _asked(request.name, "exactly", exact, has_admin_access=exact.admin_access)
+    meant = request.flat or request.exactly
+    if meant:  # of another version: refused, but what it means is clear
+        return _asked(request.name, "none", ExactDeviceRequest(meant.json, request.at, request.reading))
+    return Request(name=request.name, at=request.at, kind="none")
+
+
+def _alternatives(request: DeviceRequest, listed: Sequence[DeviceSubRequest], kind: Kind) -> Request:
+    choices = tuple(_asked(choice.name, "choice", choice) for choice in listed)
+    counts = {choice.devices for choice in choices}
+    return Request(
+        name=request.name,
+        at=request.at,
+        kind=kind,
+        devices=choices[0].devices if len(counts) == 1 else None,
+        at_least=min(choice.at_least for choice in choices),
+        is_gpu=any(choice.is_gpu for choice in choices),
+        choices=choices,
     )
-    for request, given in zip(requests(spec, at, version, deadline), listed, strict=False):
-        yield request, mapping(given.get("exactly")) or given, ""  # before v1beta2 it stands next to the name
-        choices = (each for each in items(given.get("firstAvailable")) if isinstance(each, dict))
-        for choice, written in zip(request["choices"], choices, strict=False):
-            yield choice, written, request["name"]
 
 
-def version_of(obj: JSON) -> str:
-    """The version of an object's API: `v1beta1`."""
-    return text(obj.get("apiVersion")).rpartition("/")[2]
-
-
-def constraints(spec: JSON, at: FieldPath) -> list[JSON]:
-    """The constraints of a claim's spec: which requests, and the attribute that must match or differ."""
-    listed = items(get(spec, ("devices", "constraints")))
-    return [
-        {
-            "path": render((*at, "devices", "constraints", index)),
-            "requests": [name for name in items(constraint.get("requests")) if isinstance(name, str)],
-            "matchAttribute": text(constraint.get("matchAttribute")),
-            "distinctAttribute": text(constraint.get("distinctAttribute")),
-        }
-        for index, constraint in enumerate(listed)
-        if isinstance(constraint, dict)
-    ]
-
-
-def _request(request: JSON, at: FieldPath, deadline: Deadline, *, flat: bool) -> JSON:
-    name = text(request.get("name"))
-    choices = [choice for choice in items(request.get("firstAvailable")) if isinstance(choice, dict)]
-    exact, where = _exact(request, at, flat=flat)
-    if exact is not None and not choices:
-        return _asked(name, "exactly", exact, where, deadline)
-    if exact is None and not choices:
-        meant = request if _says_something(request) else request.get("exactly")
-        if isinstance(meant, dict):  # of another version: refused, but what it means is clear
-            return _asked(name, "none", meant, at, deadline)
-    known = devices.UNKNOWN
-    made = _shape(name, "both" if exact is not None else "firstAvailable" if choices else "none", at, known)
-    made["choices"] = [
-        _asked(text(choice.get("name")), "choice", choice, (*at, "firstAvailable", index), deadline)
-        for index, choice in enumerate(deadline.paced(choices))
-    ]
-    counts = [choice["devices"] for choice in made["choices"]]
-    made["devices"] = counts[0] if counts and len(set(counts)) == 1 else None
-    made["atLeast"] = min((choice["atLeast"] for choice in made["choices"]), default=0)
-    made["gpu"] = any(choice["gpu"] for choice in made["choices"])
-    return made
-
-
-def _exact(request: JSON, at: FieldPath, *, flat: bool) -> tuple[JSON | None, FieldPath]:
-    """What is asked for exactly, and where it stands; zeros say nothing where it stands next to the name.
-
-    k8s.io/kubernetes v1.36 pkg/apis/resource/v1beta1/conversion.go hasDeviceRequestMainRequestFieldsSet.
-    """
-    if flat:
-        return (request, at) if _says_something(request) else (None, at)
-    exactly = request.get("exactly")
-    return (exactly, (*at, "exactly")) if isinstance(exactly, dict) else (None, at)
-
-
-def _says_something(request: JSON) -> bool:
-    return any(request.get(each) or (each not in _ZERO and request.get(each) is not None) for each in _FLAT)
-
-
-def _asked(name: str, kind: str, asked: JSON, at: FieldPath, deadline: Deadline) -> JSON:
+def _asked(
+    name: str, kind: Kind, asked: ExactDeviceRequest | DeviceSubRequest, *, has_admin_access: bool = False
+) -> Request:
     """One request for devices of one class."""
-    device_class = text(asked.get("deviceClassName"))
-    made = _shape(name, kind, at, devices.device_class(device_class))
-    mode = text(asked.get("allocationMode")) or "ExactCount"
-    count = asked.get("count") or (1 if mode == "ExactCount" else 0)
-    is_number = type(count) is int and count in _INTEGERS
-    is_count = is_number and count > 0
-    made |= {
-        "deviceClass": device_class,
-        "allocationMode": mode,
-        "count": count if is_number else 0,
-        "adminAccess": kind == "exactly" and asked.get("adminAccess") is True,
-        "selectors": selectors(asked, at, deadline),
-        "devices": count if mode == "ExactCount" and is_count else None,
-        "atLeast": count if mode == "ExactCount" and is_count else 1 if mode == "All" else 0,
-    }
-    return made
+    device = device_class(asked.device_class_name)
+    mode = asked.allocation_mode or "ExactCount"
+    count = _count(asked, mode)
+    is_exact = mode == "ExactCount" and count > 0
+    return Request(
+        name=name,
+        at=asked.at,
+        kind=kind,
+        device=device,
+        device_class=asked.device_class_name,
+        allocation_mode=mode,
+        count=count,
+        has_admin_access=has_admin_access,
+        selectors=selectors(asked.selectors),
+        capacities=dict(asked.capacity.requests.items()),
+        tolerations=tuple(asked.tolerations_json),
+        devices=count if is_exact else None,
+        at_least=count if is_exact else 1 if mode == "All" else 0,
+        is_gpu=device.gpu and device.kind != "",
+    )
 
 
-def selectors(asked: JSON, at: FieldPath, deadline: Deadline) -> list[JSON]:
-    """The selectors of a request or of a DeviceClass's spec, each with what is wrong with its expression.
+def _count(asked: ExactDeviceRequest | DeviceSubRequest, mode: str) -> int:
+    count = asked.count or (1 if mode == "ExactCount" else 0)
+    return count if count in _INTEGERS else 0
 
-    A selector without `cel`, or of a wrong type, is for shape.py to tell.
+
+def selectors(listed: Items[DeviceSelector]) -> tuple[Selector, ...]:
+    """The selectors of a request or of a DeviceClass, with what the API server says to their expressions.
+
+    One without `cel` is for the declared shape to tell.
     """
-    listed = []
-    for index, selector in enumerate(items(get(asked, ("selectors",)))):
-        cel = get(selector, ("cel",))
-        if isinstance(cel, dict) and isinstance(cel.get("expression"), str | None):
-            expression = cel.get("expression") or ""
-            deadline.spend(STEP)  # compiling it takes about a millisecond
-            judged = judge(expression)
-            where = render((*at, "selectors", index, "cel", "expression"))
-            listed.append({"path": where, "expression": expression, "problem": judged.problem, "gated": judged.gated})
-    return listed
+    return tuple(_selector(selector) for selector in listed if selector.cel)
 
 
-def _shape(name: str, kind: str, at: FieldPath, known: devices.Device) -> JSON:
-    return {
-        "name": name,
-        "path": render(at),
-        "kind": kind,
-        "deviceClass": "",
-        "vendor": known.vendor,
-        "deviceKind": known.kind,
-        "gpu": known.gpu and known.kind != "",
-        "allocationMode": "",
-        "count": 0,
-        "adminAccess": False,
-        "selectors": [],
-        "devices": None,
-        "atLeast": 0,
-        "choices": [],
-    }
-
-
-def names(asked: list[JSON]) -> list[str]:
-    """The names by which a container may refer to requests: `main`, and `main/choice` for an alternative of one.
-
-    k8s.io/api resource/v1 types.go: a container's `claims[].request` names a request; a constraint may name a choice.
-    """
-    return [request["name"] for request in asked if request["name"]]
+def _selector(selector: DeviceSelector) -> Selector:
+    expression = selector.cel.expression
+    return Selector(selector.cel.path("expression"), expression, judge(expression, selector.reading.deadline))

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
-from webhook.attributes import JSON
+from webhook.facts.dra.claim_contents import ClaimContents, devices_of
 
 
-def selected(claim: JSON, named: Collection[str]) -> JSON:
-    """A claim of the fact `dra` with those of its requests alone that a container names.
+def selected(claim: ClaimContents, named: Collection[str]) -> ClaimContents:
+    """A claim with those of its requests alone that a container names.
 
     k8s.io/api resource/v1 types.go: a reference without a request, "" here, takes them all.
     """
-    if not named or "" in named or not claim["found"]:
+    if not named or "" in named:
         return claim
-    asked = [each for each in claim["requests"] if each["name"] in named]
-    counts = [each["devices"] for each in asked]
-    return claim | {
-        "requests": asked,
-        "devices": None if None in counts else sum(counts),
-        "atLeast": sum(each["atLeast"] for each in asked),
-        "gpu": any(each["gpu"] for each in asked),
-    }
+    asked = tuple(request for request in claim.requests if request.name in named)
+    return replace(
+        claim,
+        requests=asked,
+        devices=devices_of(asked),
+        at_least=sum(request.at_least for request in asked),
+        is_gpu=any(request.is_gpu for request in asked),
+    )

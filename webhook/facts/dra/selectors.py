@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final
+from functools import cache, lru_cache
+from typing import Any
 
 from webhook.cel import Engine, Environment, Program, compiled_engine
 from webhook.cel.equality import equal
 from webhook.cel.estimate.sizes import Range
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import ANY, BOOL, DYN, STRING, Structure, Type, map_of, object_type, opaque
+from webhook.deadline import STEP, Deadline
 from webhook.errors import CompileError, EvaluationError
+from webhook.facts.dra.selector_work import selector_work
 from webhook.placeholders import names_variable
-from webhook.short_texts import kept_for_short_texts
 
 MOST_COST = 1_000_000  # resource/v1 types.go CELSelectorExpressionMaxCost
 _LONGEST = 10 * 1024  # CELSelectorExpressionMaxLength, in bytes
-_LONGEST_KEPT: Final = 2000  # characters; a program of as many takes 60 KB
 _ENTRIES = 32  # ResourceSliceMaxAttributesAndCapacitiesPerDevice
 _DOMAIN, _ID, _VALUE = 63, 32, 64  # DeviceMaxDomainLength, DeviceMaxIDLength, DeviceAttributeMaxValueLength
 _LISTED = 48  # ResourceSliceMaxAttributeValuesPerDevice
@@ -38,9 +38,45 @@ class Judged:
     gated: str = ""
 
 
-@kept_for_short_texts(1024, _LONGEST_KEPT)
-def judge(expression: str) -> Judged:
-    """What the API server will say to a selector's expression."""
+def judge(expression: str, deadline: Deadline) -> Judged:
+    """What the API server will say to a selector's expression.
+
+    Raises:
+        Exception: the deadline's, where there is no time to compile it.
+    """
+    return _known_judgement(expression) if _is_small(expression, deadline) else _judge(expression)
+
+
+def compiled(expression: str, deadline: Deadline) -> Program:
+    """The program of a selector, for attributes of every kind.
+
+    Raises:
+        CompileError: the expression is refused.
+        Exception: the deadline's, where there is no time to compile it.
+    """
+    return _known_program(expression) if _is_small(expression, deadline) else _compile(expression, DYN)
+
+
+def _is_small(expression: str, deadline: Deadline) -> bool:
+    """Whether an expression is small enough to be compiled whatever the time; of a large one, that there is time."""
+    deadline.spend(STEP)
+    work = selector_work(expression[: _LONGEST + 1])
+    if not work.is_small:
+        deadline.look_ahead(work.seconds)
+    return work.is_small
+
+
+@lru_cache(maxsize=1024)
+def _known_judgement(expression: str) -> Judged:
+    return _judge(expression)
+
+
+@lru_cache(maxsize=256)
+def _known_program(expression: str) -> Program:
+    return _compile(expression, DYN)
+
+
+def _judge(expression: str) -> Judged:
     if not expression.strip():
         return Judged("there is no expression")
     length = len(expression.encode())
@@ -52,20 +88,10 @@ def judge(expression: str) -> Judged:
     return Judged(gated=refusal) if refusal and not _refusal(expression, lists=True) else Judged(refusal)
 
 
-@kept_for_short_texts(256, _LONGEST_KEPT)
-def compiled(expression: str) -> Program:
-    """The program of a selector, for attributes of every kind.
-
-    Raises:
-        CompileError: the expression is refused.
-    """
-    return _engine().compile(expression, _environment(DYN))
-
-
 def _refusal(expression: str, *, lists: bool) -> str:
     attribute = DYN if lists else ANY
     try:
-        program = _engine().compile(expression, _environment(attribute))
+        program = _compile(expression, attribute)
     except CompileError as error:
         return f"does not compile: {error.issues[0].message}"
     if program.result not in (BOOL, attribute):
@@ -74,6 +100,11 @@ def _refusal(expression: str, *, lists: bool) -> str:
     if cost > MOST_COST:
         return f"may cost {cost}, at most {MOST_COST} is allowed: compare less, with fewer loops inside loops"
     return ""
+
+
+def _compile(expression: str, attribute: Type) -> Program:
+    """The one place where a selector becomes a program."""
+    return _engine().compile(expression, _environment(attribute))
 
 
 @cache

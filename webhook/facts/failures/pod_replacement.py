@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.dra.claim_use import OWN_DEVICES
+from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.failures.groups import DEVICE_FAILURES
 from webhook.facts.gpu.device_pods import DevicePods, trains, workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
-from webhook.typed.collections import Items
 
 BARE_POD: Final = DEVICE_FAILURES.rule(
     "device-failures/bare-pod",
@@ -57,12 +57,12 @@ def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
     if not using or subject.group_kind == _POD:
         return
     names = {pods.podset.name for pods in using}
-    for claim in Items(subject.fact("dra")["claims"], subject.deadline):
-        kinds = {request["deviceKind"] for request in claim["requests"]}
-        if claim["podSet"] in names and claim["source"] == "claim" and claim["users"] and kinds - _SHARED_ON_PURPOSE:
-            message = f"a pod that replaces this one gets the devices of ResourceClaim `{claim['reference']}` again"
+    for claim in subject.once(pod_claims).claims:
+        kinds = {request.device.kind for request in claim.contents.requests}
+        if claim.pod_set in names and claim.source == "claim" and claim.users and kinds - _SHARED_ON_PURPOSE:
+            message = f"a pod that replaces this one gets the devices of ResourceClaim `{claim.reference}` again"
             fix = OWN_DEVICES
-            yield SHARED_CLAIM.problem(claim["path"], f"{message}, even if the devices have failed", fix)
+            yield SHARED_CLAIM.problem(claim.at, f"{message}, even if the devices have failed", fix)
 
 
 def _names_claim(pods: DevicePods) -> bool:

@@ -16,9 +16,8 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.dra.claim_use import USE_TEMPLATE
 from webhook.facts.dra.device_pools import DeviceID
-from webhook.facts.dra.pod_claims import TEMPLATE
-from webhook.facts.dra.requests import version_of, written_requests
-from webhook.facts.dra.resolved import CLASS
+from webhook.facts.dra.requests import Request, requests
+from webhook.facts.dra.types import DeviceClass, ResourceClaimTemplate
 from webhook.facts.kueue.configuration import Configuration, Source
 from webhook.facts.kueue.device_sources import Asked, charge, selected
 from webhook.facts.kueue.objects import CONFIGURATION
@@ -32,7 +31,6 @@ from webhook.same import Same
 from webhook.wording import counted
 
 _CLAIMS: Final = ("spec", "resourceClaims")
-_SPEC: Final = ("spec", "spec")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,29 +106,28 @@ class _Counting:
     def count(self) -> None:
         """Count its requests."""
         looking = self.view.unnoted()
-        obj = looking.get(TEMPLATE, self.name)
-        if obj is None:
+        template = looking.find(ResourceClaimTemplate, self.name)
+        if not template:
             self.made.missing.extend((self.path, each) for each in looking.all_missing())
             return
         taken: set[DeviceID] = set()
-        listed = written_requests(get(obj, _SPEC), _SPEC, version_of(obj), self.view.deadline)
-        for request, written, _ in listed:
-            if not request["adminAccess"] and request["kind"] != "choice":
-                self._count(request, written, taken)
+        for request in requests(template.claim, template.version):
+            if not request.has_admin_access:
+                self._count(request, taken)
 
-    def _count(self, request: JSON, written: Mapping[str, JSON], taken: set[DeviceID]) -> None:
-        of = f"ResourceClaimTemplate `{self.name}`, whose request `{request['name']}`"
-        device_class = request["deviceClass"]
+    def _count(self, request: Request, taken: set[DeviceID]) -> None:
+        of = f"ResourceClaimTemplate `{self.name}`, whose request `{request.name}`"
+        device_class = request.device_class
         refused = _refused(request, of, self.path, self.configuration)
         if refused is not None:
             self.made.refused.append(refused)
         elif sources := self.configuration.sources.get(device_class):
             for source in sources:
-                self._charge(_asked(request, written), source, of)
+                self._charge(_asked(request), source, of)
         else:
-            self.made.add(self.configuration.device_classes[device_class], request["devices"] or 0)
-            if request["selectors"]:
-                self._take(_asked(request, written), of, taken)
+            self.made.add(self.configuration.device_classes[device_class], request.devices or 0)
+            if request.selectors:
+                self._take(_asked(request), of, taken)
 
     def _take(self, asked: Asked, of: str, taken: set[DeviceID]) -> None:
         """As validateCELSelectorsAgainstDevices: each device is there for one request of the claim."""
@@ -163,27 +160,27 @@ class _Counting:
             self.made.add(source.resource, made.amount)
 
 
-def _asked(request: JSON, written: Mapping[str, JSON]) -> Asked:
+def _asked(request: Request) -> Asked:
     return Asked(
-        device_class=request["deviceClass"],
-        count=request["devices"] or 0,
-        selectors=tuple(each["expression"] for each in request["selectors"]),
-        capacities=mapping(get(written, ("capacity", "requests"))),
+        device_class=request.device_class,
+        count=request.devices or 0,
+        selectors=tuple(selector.expression for selector in request.selectors),
+        capacities=request.capacities,
     )
 
 
-def _refused(request: JSON, of: str, path: FieldPath, configuration: Configuration) -> Refused | None:
-    if request["kind"] == "firstAvailable":
+def _refused(request: Request, of: str, path: FieldPath, configuration: Configuration) -> Refused | None:
+    if request.kind == "firstAvailable":
         message = f"uses {of} is a choice (firstAvailable), and Kueue cannot count a choice"
         return Refused(
             "claim-choice", path, message, "in the template, replace firstAvailable with a request for one device class"
         )
-    if request["allocationMode"] not in ("", "ExactCount"):
-        message = f"uses {of} has allocationMode {request['allocationMode']}, which Kueue cannot count"
+    if request.allocation_mode not in ("", "ExactCount"):
+        message = f"uses {of} has allocationMode {request.allocation_mode}, which Kueue cannot count"
         return Refused("claim-choice", path, message, "in the template, set allocationMode to ExactCount")
-    if request["deviceClass"] not in configuration.device_classes:
+    if request.device_class not in configuration.device_classes:
         message = (
-            f"uses {of} asks for DeviceClass `{request['deviceClass']}`, which is not in deviceClassMappings of Kueue's"
+            f"uses {of} asks for DeviceClass `{request.device_class}`, which is not in deviceClassMappings of Kueue's"
             " Configuration"
         )
         return Refused(
@@ -199,7 +196,7 @@ def extended(
     template: JSON, amounts: Mapping[str, int], configuration: Configuration, view: View, devices: Devices
 ) -> dict[str, int]:
     """Requests under the names of quota: those that a device class gives, by its mapping."""
-    classes = _by_resource(Same(view.all(CLASS)))
+    classes = _by_resource(Same(view.all(DeviceClass.gvk)))
     given = [name for name in amounts if name in classes]
     if not given:
         return dict(amounts)

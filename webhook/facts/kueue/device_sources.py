@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.attributes import JSON
+from webhook.cel import Meter
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError
 from webhook.facts.dra.device_capacity import used, whole
 from webhook.facts.dra.device_matching import selects
 from webhook.facts.dra.device_pools import SLICE, Device, pools
-from webhook.facts.dra.resolved import CLASS, class_selectors
+from webhook.facts.dra.selectors import MOST_COST
+from webhook.facts.dra.types import DeviceClass
 from webhook.facts.kueue.configuration import Source
-from webhook.facts.values import items, mapping
 from webhook.facts.view import View
-from webhook.paths import get
 from webhook.problem import MissingObject
 from webhook.wording import counted
 
@@ -72,20 +72,20 @@ def selected(asked: Asked, view: View, source: Source | None = None) -> list[Dev
     None where a selector fails, or where there are no ResourceSlices, no class or too many devices.
     """
     slices = view.objects(SLICE)
-    device_class = view.get(CLASS, asked.device_class, namespaced=False)
-    if device_class is None:
+    device_class = view.find(DeviceClass, asked.device_class, namespaced=False)
+    if not device_class:
         return None
     if not slices and not view.is_whole():
         view.note(MissingObject(kind=SLICE.kind, name=asked.device_class))
         return None
-    written = (source.selector if source else "", *class_selectors(device_class), *asked.selectors)
+    written = (source.selector if source else "", *device_class.expressions, *asked.selectors)
     selectors = [*filter(None, written)]
     deadline = view.deadline
     devices = [
         device
-        for pool in view.once(pools, lambda: pools(slices, deadline))
+        for pool in view.once(pools, lambda: pools(view))
         if source is None or (pool.driver == source.driver and pool.is_complete())
-        for device in pool.devices(deadline)
+        for device in pool.devices()
     ]
     try:
         if len(devices) <= _MOST:
@@ -101,7 +101,8 @@ def selected(asked: Asked, view: View, source: Source | None = None) -> list[Dev
 
 def _is_selected(device: Device, selectors: Sequence[str], deadline: Deadline) -> bool:
     deadline.spend(_WORK * len(selectors) + 1)
-    return all(selects(each, device.pool.driver, device.fields) for each in selectors)
+    driver, json = device.pool.driver, device.fields.json
+    return all(selects(each, driver, json, Meter(limit=MOST_COST, deadline=deadline)) for each in selectors)
 
 
 def _of_counter(asked: Asked, source: Source, matched: Sequence[Device]) -> Charge:
@@ -109,8 +110,8 @@ def _of_counter(asked: Asked, source: Source, matched: Sequence[Device]) -> Char
     values = [
         value
         for device in matched
-        for each in map(mapping, items(device.fields.get("consumesCounters")))
-        if (value := whole(get(each, ("counters", source.counter, "value")))) is not None
+        for taken in device.fields.consumes_counters
+        if source.counter in taken.counters and (value := whole(taken.counters[source.counter].value)) is not None
     ]
     if not values:
         return Charge(waits=f"asks for devices of driver {source.driver}, none of which has counter {source.counter}")
@@ -119,8 +120,7 @@ def _of_counter(asked: Asked, source: Source, matched: Sequence[Device]) -> Char
 
 def _of_capacity(asked: Asked, source: Source, matched: Sequence[Device]) -> Charge:
     """As computeCapacityCharge: what a device would be used of for the request, the largest of all of them."""
-    capacities = [mapping(each.fields.get("capacity")).get(source.capacity) for each in matched]
-    known = [mapping(each) for each in capacities if each is not None]
+    known = [capacities[source.capacity] for each in matched if source.capacity in (capacities := each.fields.capacity)]
     if not known:
         return Charge(waits=f"asks for devices of driver {source.driver}, none of which has capacity {source.capacity}")
     asks = whole(asked.capacities.get(source.capacity))

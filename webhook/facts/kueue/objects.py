@@ -7,9 +7,9 @@ from typing import Final
 from webhook.attributes import GroupVersionKind
 from webhook.cluster.interest import Interest, Scope, reading
 from webhook.facts.dra.absent_claims import DOMAINS
+from webhook.facts.dra.class_lookup import CLASS
 from webhook.facts.dra.inventory import LOOKUPS as DEVICES
 from webhook.facts.dra.pod_claims import TEMPLATE
-from webhook.facts.dra.resolved import CLASS
 from webhook.facts.kinds import NODE, RUNTIME_CLASS
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.train_job_pods.lookups import RUNTIMES

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.command_lines.command import Launch, launch, launched
+from webhook.facts.dra.pod_claims import PodClaim, pod_claims
 from webhook.facts.dra.selected_requests import selected
 from webhook.facts.gpu.resources import devices_of
 from webhook.facts.pods.containers import Container, containers, variables
@@ -97,14 +97,14 @@ def _driver(listed: Sequence[Member], subject: Subject) -> Member:
 
 
 def _members(sets: Sequence[PodSet], subject: Subject) -> Iterator[Member]:
-    claims: Mapping[tuple[str, str], JSON] | None = None
+    claims: Mapping[tuple[str, str], PodClaim] | None = None
     for podset in subject.deadline.paced(sets):
         for container in containers(podset.template, subject.deadline.each):
             if container.init:
                 continue
             named = container.claims()
             if named and claims is None:
-                claims = {(each["podSet"], each["name"]): each for each in subject.fact("dra")["claims"]}
+                claims = {(claim.pod_set, claim.name): claim for claim in subject.once(pod_claims).claims}
             yield Member(
                 pod_set=podset.name,
                 path=podset.locate(container.path),
@@ -118,7 +118,7 @@ def _members(sets: Sequence[PodSet], subject: Subject) -> Iterator[Member]:
 
 
 def _gpus(
-    container: Container, podset: PodSet, claims: Mapping[tuple[str, str], JSON], deadline: Deadline
+    container: Container, podset: PodSet, claims: Mapping[tuple[str, str], PodClaim], deadline: Deadline
 ) -> int | None:
     """Extended resources, and devices of claims; None where those of a claim are not known."""
     wanted: dict[str, set[str]] = {}
@@ -127,10 +127,10 @@ def _gpus(
     count = devices_of(container.value.get("resources"), deadline)
     for name, requests in wanted.items():
         claim = claims.get((podset.name, name))
-        taken = selected(claim, requests) if claim is not None and claim["found"] else None
-        if taken is None or taken["devices"] is None:
+        taken = selected(claim.contents, requests) if claim is not None and claim.is_found else None
+        if taken is None or taken.devices is None:
             return None
-        count += taken["devices"] if taken["gpu"] else 0
+        count += taken.devices if taken.is_gpu else 0
     return count
 
 

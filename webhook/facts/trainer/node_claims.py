@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from webhook.attributes import JSON
-from webhook.facts.dra.pod_claims import dra
+from webhook.facts.dra.pod_claims import PodClaim, claims_of
 from webhook.facts.dra.selected_requests import selected
 from webhook.facts.pods.containers import containers
 from webhook.facts.subject import Subject
@@ -56,14 +56,12 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
     wanted: dict[str, set[str]] = {name: {""} for name in job.merged.lost_claims}
     for entry in node.claims() if node else ():
         wanted.setdefault(name_of(entry), set()).add(entry.get("request") or "")
-    claims = dra({}, (podset, extra), subject.view())["claims"]
-    used = [each for each in claims if each["name"] in wanted]
-    meant = used or [each for each in claims if not each["users"]]
+    claims = claims_of((podset, extra), subject.view()).claims
+    used = [claim for claim in claims if claim.name in wanted]
+    meant = used or [claim for claim in claims if not claim.users]
     is_unused = not used and node is not None
     names = {*map(name_of, dropped)}
-    return tuple(
-        _claim(selected(each, wanted.get(each["name"], ())), dropped=names, is_unused=is_unused) for each in meant
-    )
+    return tuple(_claim(claim, wanted.get(claim.name, ()), dropped=names, is_unused=is_unused) for claim in meant)
 
 
 def _claims(claims: Sequence[JSON], at: str) -> PodSet:
@@ -102,17 +100,18 @@ def _of_patches(job: JSON) -> Iterator[JSON]:
     yield from claims.values()
 
 
-def _claim(claim: JSON, *, dropped: Collection[str], is_unused: bool) -> NodeClaim:
-    known = [each for request in claim["requests"] for each in (request, *request["choices"])]
+def _claim(claim: PodClaim, requests: Collection[str], *, dropped: Collection[str], is_unused: bool) -> NodeClaim:
+    contents = selected(claim.contents, requests)
+    devices = [choice.device for request in contents.requests for choice in request.with_choices]
     return NodeClaim(
-        name=claim["name"],
-        kind=claim["kind"],
-        reference=claim["reference"],
-        found=claim["found"],
-        devices=claim["devices"],
-        at_least=claim["atLeast"],
-        is_gpu=claim["gpu"],
-        is_other=bool(known) and all(each["deviceKind"] and not each["gpu"] for each in known),
-        is_dropped=claim["name"] in dropped,
-        is_unused=is_unused and claim["name"] not in dropped,
+        name=claim.name,
+        kind=claim.kind,
+        reference=claim.reference,
+        found=claim.is_found,
+        devices=contents.devices,
+        at_least=contents.at_least,
+        is_gpu=contents.is_gpu,
+        is_other=bool(devices) and all(device.kind and not device.gpu for device in devices),
+        is_dropped=claim.name in dropped,
+        is_unused=is_unused and claim.name not in dropped,
     )

@@ -14,6 +14,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.dra.claim_use import idle, may_stay_idle
+from webhook.facts.dra.pod_claims import PodClaim, pod_claims
 from webhook.facts.jobset.volume_claims import claim_templates
 from webhook.facts.pods.containers import Container, containers
 from webhook.facts.subject import Subject
@@ -147,12 +148,11 @@ def _sources_of(named: JSON) -> list[str]:
     return sorted(key for key, value in named.items() if value not in (None, "") and key != "name")
 
 
-def _kept_claims(subject: Subject) -> Mapping[tuple[str, str], JSON]:
+def _kept_claims(subject: Subject) -> Mapping[tuple[str, str], PodClaim]:
     """Claims that would be allocated for nobody, by their replicated jobs and names."""
     lost = set(subject.once(train_job).merged.lost_claims)
-    claims = subject.fact("dra")["claims"]
     return {
-        (each["podSet"], each["name"]): each
-        for each in subject.deadline.each(claims)
-        if each["name"] not in lost and may_stay_idle(each)
+        (claim.pod_set, claim.name): claim
+        for claim in subject.once(pod_claims).claims
+        if claim.name not in lost and may_stay_idle(claim)
     }

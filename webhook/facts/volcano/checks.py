@@ -3,96 +3,94 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 
-from webhook.facts.check import Check
+from webhook.facts.check import Check, Group, kinds_of
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
-from webhook.facts.volcano import (
-    dependencies,
-    gang_resources,
-    job_advice,
-    job_update,
-    lifecycle_policies,
-    named_queue,
-    plugin_commands,
-    plugin_tasks,
-    plugins,
-    queue_reference,
-    restarts,
-    volumes,
-)
+from webhook.facts.train_job_pods.lookups import RUNTIMES
+from webhook.facts.volcano import named_queue
 from webhook.facts.volcano.cron_job import cron_job
+from webhook.facts.volcano.dependencies import advise_start
 from webhook.facts.volcano.hyper_node import hyper_node
-from webhook.facts.volcano.job import is_created, problem, read_job
+from webhook.facts.volcano.job import is_created, read_job, sent_spec
+from webhook.facts.volcano.job_advice import (
+    advise_host_names,
+    advise_minima,
+    advise_pods,
+    advise_priority,
+    advise_schedulers,
+)
 from webhook.facts.volcano.job_flow import job_flow
+from webhook.facts.volcano.job_queue import advise_capability, advise_queue
+from webhook.facts.volcano.job_topology import advise_job_topology
+from webhook.facts.volcano.job_update import validate_update
+from webhook.facts.volcano.lifecycle_policies import advise_policies
+from webhook.facts.volcano.plugin_commands import advise_commands
+from webhook.facts.volcano.plugin_tasks import advise_tasks
+from webhook.facts.volcano.plugins import advise_plugins
 from webhook.facts.volcano.pod import pod
 from webhook.facts.volcano.pod_group import pod_group
-from webhook.facts.volcano.queue_validation import queue, queue_deletion
+from webhook.facts.volcano.queue_deletion import queue_deletion
+from webhook.facts.volcano.queue_validation import queue
+from webhook.facts.volcano.restarts import advise_restarts
 from webhook.facts.volcano.scheduler_conf import scheduler_conf
-from webhook.facts.volcano.topology import advise_part, advise_tier
+from webhook.facts.volcano.types import Job
 from webhook.facts.volcano.validation import validate_create
+from webhook.facts.volcano.volumes import advise_volumes
 from webhook.facts.volcano_objects import kinds
 from webhook.paths import render
 from webhook.problem import Problem
 
-_ADVICE: Final = (
-    job_advice.advise_pods,
-    job_advice.advise_minima,
-    dependencies.advise_start,
-    job_advice.advise_schedulers,
-    restarts.advise_restarts,
-    job_advice.advise_host_names,
-    lifecycle_policies.advise_policies,
-    plugins.advise_plugins,
-    plugin_tasks.advise_tasks,
-    volumes.advise_volumes,
-)
-_LOOKING_UP: Final = (
-    job_advice.advise_priority,
-    queue_reference.advise_queue,
-    gang_resources.advise_capability,
-    plugin_commands.advise_commands,
-)
+problem: Final = Group("volcano-job").problem
 
 
 def job(subject: Subject) -> Iterator[Problem]:
     """What Volcano refuses of a Job, and what it takes and never runs."""
-    if subject.object.get("spec") is None:
+    if not subject.typed(Job).spec:
         return
-    yield from _but_unfilled(
-        validate_create(subject.once(read_job), subject) if is_created(subject) else _update(subject), subject
-    )
-    yield from _but_unfilled(_advice(subject), subject)
+    job = subject.once(read_job)
+    if is_created(subject):
+        yield from _but_unfilled(validate_create(job, subject), subject)
+    elif subject.typed_old(Job):
+        yield from _but_unfilled(validate_update(job, subject), subject)
+    yield from _but_unfilled(_advice(job, subject), subject)
 
 
 def job_template(subject: Subject) -> Iterator[Problem]:
     """The same of the Jobs that a template makes. Volcano looks at them when they are made, so nothing is denied."""
-    if not subject.once(read_job).sent:
+    if not sent_spec(subject).json:
         return
-    for each in _but_unfilled(validate_create(subject.once(read_job), subject), subject):
-        message = f"{each.message} (Volcano accepts the template, but refuses every Job made from it)"
-        yield replace(each, code="volcano-job/template-refused", message="" if each.missing else message)
-    yield from _but_unfilled(_advice(subject), subject)
+    job = subject.once(read_job)
+    for refused in _but_unfilled(validate_create(job, subject), subject):
+        yield _template_refused(refused)
+    yield from _but_unfilled(_advice(job, subject), subject)
 
 
-def _update(subject: Subject) -> Iterator[Problem]:
-    if subject.old_object is not None:
-        yield from job_update.validate_update(subject.once(read_job), subject)
+def _template_refused(refused: Problem) -> Problem:
+    message = f"{refused.message} (Volcano accepts the template, but refuses every Job made from it)"
+    if refused.missing:
+        return problem("template-refused", refused.path, missing=refused.missing)
+    return problem("template-refused", refused.path, message, refused.fix, shown=refused.found)
 
 
-def _advice(subject: Subject) -> Iterator[Problem]:
-    read = subject.once(read_job)
-    for advise in _ADVICE:
-        yield from advise(read)
-    for look_up in _LOOKING_UP:
-        yield from look_up(read, subject)
-    yield from advise_tier(read.spec, read.at, subject, problem)
-    for task in read.deadline.each(read.tasks):
-        policy = task.value.get("partitionPolicy") or {}
-        yield from advise_part(policy, (*task.at, "partitionPolicy"), (read.spec, read.at), subject, problem)
+def _advice(job: Job, subject: Subject) -> Iterator[Problem]:
+    yield from advise_pods(job)
+    yield from advise_minima(job)
+    yield from advise_start(job, subject)
+    yield from advise_schedulers(job)
+    yield from advise_restarts(job, subject)
+    yield from advise_host_names(job)
+    yield from advise_policies(job)
+    yield from advise_plugins(job)
+    yield from advise_tasks(job)
+    yield from advise_volumes(job)
+    yield from advise_priority(job, subject)
+    yield from advise_queue(job, subject)
+    yield from advise_capability(job, subject)
+    yield from advise_commands(job, subject)
+    yield from advise_job_topology(job, subject)
 
 
 def _but_unfilled(problems: Iterable[Problem], subject: Subject) -> Iterable[Problem]:
@@ -100,7 +98,7 @@ def _but_unfilled(problems: Iterable[Problem], subject: Subject) -> Iterable[Pro
     if not subject.omitted:
         return problems
     unfilled = tuple(map(render, subject.omitted))
-    return (each for each in problems if not any(path.startswith(each.path) for path in unfilled))
+    return (broken for broken in problems if not any(path.startswith(broken.path) for path in unfilled))
 
 
 def _filled(run: Callable[[Subject], Iterator[Problem]]) -> Callable[[Subject], Iterable[Problem]]:
@@ -112,7 +110,8 @@ def _filled(run: Callable[[Subject], Iterator[Problem]]) -> Callable[[Subject], 
     return filled
 
 
-_OF_JOBS: Final = (kinds.OF_QUEUES, kinds.OF_NAMESPACES, kinds.OF_HYPER_NODES, PRIORITY_CLASSES)
+_QUEUES: Final = (kinds.OF_QUEUES, kinds.OF_NAMESPACES)
+_OF_JOBS: Final = (*_QUEUES, kinds.OF_HYPER_NODES, PRIORITY_CLASSES)
 CHECKS: Final = (
     Check(group="volcano-job", run=job, kinds=frozenset((kinds.JOB,)), lookups=_OF_JOBS),
     Check(
@@ -153,15 +152,33 @@ CHECKS: Final = (
     ),
     Check(
         group="volcano-pod",
-        run=_filled(named_queue.named_queue),
-        kinds=frozenset(named_queue.NAMED),
-        lookups=(kinds.OF_QUEUES, kinds.OF_NAMESPACES),
+        run=_filled(named_queue.queue_of_ray_cluster),
+        kinds=named_queue.RAY,
+        lookups=_QUEUES,
+    ),
+    Check(
+        group="volcano-pod",
+        run=_filled(named_queue.queue_of_leader_worker_set),
+        kinds=frozenset((named_queue.LEADER_WORKER_SET,)),
+        lookups=_QUEUES,
+    ),
+    Check(
+        group="volcano-pod",
+        run=_filled(named_queue.queue_of_spark_application),
+        kinds=kinds_of(named_queue.SparkApplication),
+        lookups=_QUEUES,
+    ),
+    Check(
+        group="volcano-pod",
+        run=_filled(named_queue.queue_of_training_job),
+        kinds=named_queue.TRAINING_JOBS,
+        lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
         run=named_queue.queue_of_train_job,
         kinds=frozenset((TRAIN_JOB,)),
-        lookups=(kinds.OF_QUEUES, kinds.OF_NAMESPACES),
+        lookups=(*_QUEUES, *RUNTIMES),
     ),
     Check(group="volcano-scheduler", run=scheduler_conf, kinds=frozenset((("", "ConfigMap"),))),
 )

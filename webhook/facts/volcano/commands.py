@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.command_lines.command import Launch, launched
-from webhook.facts.pods.containers import Container, containers
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, names, text
-from webhook.facts.volcano.job import Job, Task
+from webhook.facts.volcano.types import Job, Task
 from webhook.paths import FieldPath
+from webhook.typed.collections import Items
+from webhook.typed.pods import Container
 
 _READ: Final = re.compile(r"(?<![$\\])\$([{(]?)([A-Z][A-Z0-9_]*)(:?[-=+?])?")
 _SET: Final = re.compile(r"\b([A-Z][A-Z0-9_]*)\+?=|\b(?:read|for|mapfile|readarray)(?: -\w+)* ([A-Z][A-Z0-9_]*)\b")
@@ -43,55 +42,54 @@ class Command:
     container: Container
     script: str
     launch: Launch
-    reads: tuple[str, ...]
-    host_files: tuple[str, ...]
+    reads: Items[str]
+    host_files: Items[str]
 
     @property
     def path(self) -> FieldPath:
         """Where the container stands."""
-        return (*self.task.at, "template", *self.container.path)
+        return self.container.at
 
 
 def commands(job: Job, subject: Subject) -> Iterator[Command]:
     """Those of all tasks that have pods."""
-    for task in job.deadline.each(job.tasks):
-        for container in containers(task.value.get("template"), job.deadline.each) if task.replicas else ():
-            yield _command(task, container, job, subject)
+    for task in job.spec.tasks:
+        for container in task.pod.all_containers() if task.replicas else ():
+            yield _command(task, container, subject)
 
 
-def _command(task: Task, container: Container, job: Job, subject: Subject) -> Command:
-    value = container.value
+def _command(task: Task, container: Container, subject: Subject) -> Command:
     script = "\n".join(container.words)
-    job.deadline.spend_text(script)
+    container.reading.deadline.spend_text(script)
     return Command(
         task=task,
         container=container,
         script=script,
-        launch=launched(container.value, subject),
-        reads=_reads(script, value) if "$" in script else (),
-        host_files=_host_files(script, value) if _FOLDER in script else (),
+        launch=launched(container.json, subject),
+        reads=container.charged(_reads(script, container) if "$" in script else ()),
+        host_files=container.charged(_host_files(script, container) if _FOLDER in script else ()),
     )
 
 
-def _host_files(script: str, container: JSON) -> tuple[str, ...]:
-    return () if _mounts_own(container) else tuple(dict.fromkeys(_HOST_FILE.findall(script)))
+def _host_files(script: str, container: Container) -> tuple[str, ...]:
+    return () if _mounts_folder(container) else tuple(dict.fromkeys(_HOST_FILE.findall(script)))
 
 
-def _reads(script: str, container: JSON) -> tuple[str, ...]:
-    if container.get("envFrom") or _SCRIPT.search(script):
+def _reads(script: str, container: Container) -> tuple[str, ...]:
+    if container.env_from or _SCRIPT.search(script):
         return ()
-    return tuple(_unset(script, {*names(container.get("env"))}))
+    return tuple(_unset(script, set(container.env_names)))
 
 
-def _unset(script: str, known: set[str]) -> Iterator[str]:
-    known.update(name for either in _SET.findall(script) for name in either)
+def _unset(script: str, variables: set[str]) -> Iterator[str]:
+    variables.update(name for either in _SET.findall(script) for name in either)
     for bracket, name, otherwise in dict.fromkeys(_READ.findall(script)):
-        if name not in known and not (bracket == "{" and otherwise):
-            known.add(name)
+        if name not in variables and not (bracket == "{" and otherwise):
+            variables.add(name)
             yield name
 
 
-def _mounts_own(container: JSON) -> bool:
-    """Whether a volume of its own stands where the plugin svc puts its files."""
-    mounts = (text(mapping(each).get("mountPath")) for each in items(container.get("volumeMounts")))
-    return any(path.rstrip("/") == _FOLDER or path.startswith(f"{_FOLDER}/") for path in mounts)
+def _mounts_folder(container: Container) -> bool:
+    """Whether a volume of the pod stands where the plugin svc puts its files."""
+    paths = (mount.mount_path for mount in container.volume_mounts)
+    return any(path.rstrip("/") == _FOLDER or path.startswith(f"{_FOLDER}/") for path in paths)

@@ -12,8 +12,7 @@ from typing import Final
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.cron_schedule import is_never, schedule_error, zone_error
-from webhook.facts.volcano.job import spec_of
-from webhook.paths import get
+from webhook.facts.volcano.types import CronJob, CronJobSpec
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -26,28 +25,15 @@ _FIX: Final = "write a schedule such as `0 2 * * *`"
 
 def cron_job(subject: Subject) -> Iterator[Problem]:
     """Schedule, time zone and name."""
-    spec = spec_of(subject.object)
-    yield from _validate_schedule(str(spec.get("schedule", "")))
-    zone = spec.get("timeZone")
-    if zone is not None and not is_placeholder(zone):
-        message = zone_error(zone) if zone else "must not be an empty string"
-        if message:
-            fix = "write a name such as Europe/Berlin, or remove timeZone"
-            yield problem("time-zone", ("spec", "timeZone"), message, fix, zone)
-    name = get(subject.object, ("metadata", "name"), "")
-    if len(name) > _LONGEST_NAME and not is_placeholder(name):
-        message = f"must have at most {_LONGEST_NAME} characters because the names of its Jobs begin with it"
-        fix = f"remove {counted(len(name) - _LONGEST_NAME, 'character')}"
-        yield problem("name-length", "metadata.name", message, fix, name)
-    deadline = spec.get("startingDeadlineSeconds")
-    if deadline and deadline < _SHORTEST_DEADLINE:
-        message = "is so short that the controller, which checks every 10 seconds, may miss every start"
-        path = ("spec", "startingDeadlineSeconds")
-        yield problem("starting-deadline", path, message, f"set {_SHORTEST_DEADLINE} or more", deadline)
+    cron_job = subject.typed(CronJob)
+    yield from _validate_schedule(cron_job.spec)
+    yield from _time_zone(cron_job.spec)
+    yield from _name_length(cron_job)
+    yield from _starting_deadline(cron_job.spec)
 
 
-def _validate_schedule(schedule: str) -> Iterator[Problem]:
-    path = ("spec", "schedule")
+def _validate_schedule(spec: CronJobSpec) -> Iterator[Problem]:
+    schedule, path = spec.schedule, spec.path("schedule")
     if not schedule or is_placeholder(schedule):
         return
     if "TZ" in schedule:
@@ -58,3 +44,29 @@ def _validate_schedule(schedule: str) -> Iterator[Problem]:
     elif is_never(schedule):
         message = "is for days that no year has, so the job never runs"
         yield problem("schedule-never", path, message, "correct the day or the month", schedule)
+
+
+def _time_zone(spec: CronJobSpec) -> Iterator[Problem]:
+    zone = spec.time_zone
+    if not spec.has("timeZone") or is_placeholder(zone):
+        return
+    message = zone_error(zone) if zone else "must not be an empty string"
+    if message:
+        fix = "write a name such as Europe/Berlin, or remove timeZone"
+        yield problem("time-zone", spec.path("timeZone"), message, fix, zone)
+
+
+def _name_length(cron_job: CronJob) -> Iterator[Problem]:
+    name = cron_job.name
+    if len(name) > _LONGEST_NAME and not is_placeholder(name):
+        message = f"must have at most {_LONGEST_NAME} characters because the names of its Jobs begin with it"
+        fix = f"remove {counted(len(name) - _LONGEST_NAME, 'character')}"
+        yield problem("name-length", "metadata.name", message, fix, name)
+
+
+def _starting_deadline(spec: CronJobSpec) -> Iterator[Problem]:
+    seconds = spec.starting_deadline_seconds
+    if seconds and seconds < _SHORTEST_DEADLINE:
+        message = "is so short that the controller, which checks every 10 seconds, may miss every start"
+        path = spec.path("startingDeadlineSeconds")
+        yield problem("starting-deadline", path, message, f"set {_SHORTEST_DEADLINE} or more", seconds)

@@ -12,8 +12,7 @@ from typing import Final
 from webhook.cel.library.regex import LONG_PATTERN, matcher
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.job import spec_of
-from webhook.paths import get
+from webhook.facts.volcano.types import HyperNode, HyperNodeMember
 from webhook.placeholders import names_variable
 from webhook.problem import Problem
 
@@ -23,25 +22,37 @@ _SELECTORS: Final = ("exactMatch", "regexMatch", "labelMatch")
 
 def hyper_node(subject: Subject) -> Iterator[Problem]:
     """The members of a HyperNode."""
-    own = get(subject.object, ("metadata", "name"), "")
-    for index, member in enumerate(subject.deadline.paced(spec_of(subject.object).get("members") or ())):
-        at, selector = ("spec", "members", index, "selector"), member.get("selector")
-        given = [name for name in _SELECTORS if selector is not None and selector.get(name) is not None]
-        if selector is not None and len(given) != 1:
-            held = " and ".join(given) or "no selector"
-            verb = "are" if len(given) > 1 else "is"
-            message = f"{verb} given, but a member has exactly one of {', '.join(_SELECTORS)}"
-            yield problem("one-selector", at, message, "keep one of them" if given else "add a selector", shown=held)
-        pattern = get(selector, ("regexMatch", "pattern"), "")
-        if error := _error(pattern):
-            path = (*at, "regexMatch", "pattern")
-            yield problem(
-                "pattern", path, f"is not a valid regular expression ({error})", "correct the pattern", pattern
-            )
-        exact = get(selector, ("exactMatch", "name"), "")
-        if member.get("type") == "HyperNode" and exact == own and own:
-            message = "is this HyperNode itself, which cannot be its own member"
-            yield problem("member-itself", (*at, "exactMatch", "name"), message, "name another HyperNode", exact)
+    node = subject.typed(HyperNode)
+    for member in node.spec.members:
+        yield from _one_selector(member)
+        yield from _pattern(member)
+        yield from _member_itself(member, node)
+
+
+def _one_selector(member: HyperNodeMember) -> Iterator[Problem]:
+    selector = member.selector
+    given = [name for name in _SELECTORS if selector.has(name)]
+    if selector and len(given) != 1:
+        verb = "are" if len(given) > 1 else "is"
+        message = f"{verb} given, but a member has exactly one of {', '.join(_SELECTORS)}"
+        shown = " and ".join(given) or "no selector"
+        yield problem(
+            "one-selector", selector.at, message, "keep one of them" if given else "add a selector", shown=shown
+        )
+
+
+def _pattern(member: HyperNodeMember) -> Iterator[Problem]:
+    match = member.selector.regex_match
+    if error := _error(match.pattern):
+        message = f"is not a valid regular expression ({error})"
+        yield problem("pattern", match.path("pattern"), message, "correct the pattern", match.pattern)
+
+
+def _member_itself(member: HyperNodeMember, node: HyperNode) -> Iterator[Problem]:
+    exact = member.selector.exact_match
+    if member.type == "HyperNode" and exact.name == node.name and node.name:
+        message = "is this HyperNode itself, which cannot be its own member"
+        yield problem("member-itself", exact.path("name"), message, "name another HyperNode", exact.name)
 
 
 def _error(pattern: str) -> str:

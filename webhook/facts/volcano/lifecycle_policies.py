@@ -6,14 +6,17 @@ user may name are refused; other unknown events are a matter of the schema, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
-from webhook.facts.volcano.job import Job, problem
+from webhook.facts.check import Group
+from webhook.facts.volcano.types import Job, LifecyclePolicy
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.collections import Items
 
+problem: Final = Group("volcano-job").problem
 ANY: Final = "*"
 EVENTS: Final = (ANY, "JobUpdated", "PodEvicted", "PodFailed", "PodPending", "TaskCompleted", "TaskFailed", "Unknown")
 ACTIONS: Final = (
@@ -30,44 +33,17 @@ _EXIT_CODES: Final = range(1, 256)
 
 
 def validate_policies(job: Job) -> Iterator[Problem]:
-    """The policies of the Job and of each task; the first mistake of a list is told, as upstream does."""
-    for policies, at in _lists(job):
-        yield from _validate_list(policies, at, job)
+    """The policies of the Job and of its tasks; the first mistake of a list is reported, as upstream does."""
+    yield from _validate_list(job.spec.policies, job.spec.path("policies"))
+    for task in job.spec.tasks:
+        yield from _validate_list(task.policies, task.path("policies"))
 
 
-def advise_policies(job: Job) -> Iterator[Problem]:
-    """Policies about exit codes that never apply, or do nothing."""
-    for policies, at in _lists(job):
-        for index, policy in enumerate(job.deadline.paced(policies)):
-            code = policy.get("exitCode")
-            if code is None or events_of(policy):
-                continue
-            if code and code not in _EXIT_CODES:
-                message = "can never be the exit code of a container, so the policy never applies"
-                yield problem("exit-code-range", (*at, index, "exitCode"), message, "use 1 to 255", code)
-            action = policy.get("action", "")
-            if action not in ACTIONS and not is_placeholder(action):
-                message = f"must be one of {', '.join(ACTIONS)} because the policy does nothing with any other action"
-                yield problem("exit-code-action", (*at, index, "action"), message, "name an action", action)
-
-
-def _lists(job: Job) -> Iterator[tuple[list[Mapping[str, Any]], FieldPath]]:
-    yield job.spec.get("policies", []), (*job.at, "policies")
-    for task in job.deadline.each(job.tasks):
-        yield task.value.get("policies", []), (*task.at, "policies")
-
-
-def events_of(policy: Mapping[str, Any]) -> list[str]:
-    """The events that a policy is about, each once."""
-    event = policy.get("event", "")
-    return list(dict.fromkeys((*policy.get("events", []), *((event,) if event else ()))))
-
-
-def _validate_list(policies: list[Mapping[str, Any]], at: FieldPath, job: Job) -> Iterator[Problem]:
+def _validate_list(policies: Items[LifecyclePolicy], at: FieldPath) -> Iterator[Problem]:
     events: set[str] = set()
     codes: set[int] = set()
-    for index, policy in enumerate(job.deadline.paced(policies)):
-        broken = _of_event(policy, events, (*at, index)) or _of_code(policy, codes, (*at, index))
+    for policy in policies:
+        broken = _validate_events(policy, events) or _validate_exit_code(policy, codes)
         if broken is not None:
             yield broken
             break
@@ -76,52 +52,82 @@ def _validate_list(policies: list[Mapping[str, Any]], at: FieldPath, job: Job) -
         yield problem("any-event", at, message, "remove the policies for the other events, or the policy for `*`")
 
 
-def _of_event(policy: Mapping[str, Any], seen: set[str], at: FieldPath) -> Problem | None:
-    events = events_of(policy)
-    if events and policy.get("exitCode") is not None:
-        message = "must not be set together with an event"
-        return problem(
-            "event-and-exit-code", (*at, "exitCode"), message, "split the policy into two", policy["exitCode"]
-        )
-    for event in events:
-        path = (*at, "event" if event == policy.get("event") else "events")
+def _validate_events(policy: LifecyclePolicy, seen: set[str]) -> Problem | None:
+    """The events of a policy; `seen` are those of the policies before it."""
+    if policy.all_events and policy.exit_code is not None:
+        message, fix = "must not be set together with an event", "split the policy into two"
+        return problem("event-and-exit-code", policy.path("exitCode"), message, fix, policy.exit_code)
+    for event in policy.all_events:
         if is_placeholder(event):
             continue
-        if event not in EVENTS:
-            fix = f"use one of {', '.join(EVENTS)}"
-            return problem("event", path, "is not an event that a policy may name", fix, event)
-        action = policy.get("action", "")
-        if action not in ACTIONS and not is_placeholder(action):
-            return problem(
-                "action",
-                (*at, "action"),
-                "is not an action that a policy may have",
-                f"use one of {', '.join(ACTIONS)}",
-                action,
-            )
-        if event in seen:
-            message = "is also the event of a policy before this one"
-            return problem("event-twice", path, message, "join the two policies", event)
+        broken = _event(policy, event) or _action(policy) or _event_twice(policy, event, seen)
+        if broken:
+            return broken
         seen.add(event)
     return None
 
 
-def _of_code(policy: Mapping[str, Any], seen: set[int], at: FieldPath) -> Problem | None:
-    code = policy.get("exitCode")
+def _place(policy: LifecyclePolicy, event: str) -> FieldPath:
+    return policy.path("event" if event == policy.event else "events")
+
+
+def _event(policy: LifecyclePolicy, event: str) -> Problem | None:
+    if event in EVENTS:
+        return None
+    fix = f"use one of {', '.join(EVENTS)}"
+    return problem("event", _place(policy, event), "is not an event that a policy may name", fix, event)
+
+
+def _action(policy: LifecyclePolicy) -> Problem | None:
+    action = policy.action
+    if action in ACTIONS or is_placeholder(action):
+        return None
+    fix = f"use one of {', '.join(ACTIONS)}"
+    return problem("action", policy.path("action"), "is not an action that a policy may have", fix, action)
+
+
+def _event_twice(policy: LifecyclePolicy, event: str, seen: set[str]) -> Problem | None:
+    if event not in seen:
+        return None
+    message = "is also the event of a policy before this one"
+    return problem("event-twice", _place(policy, event), message, "join the two policies", event)
+
+
+def _validate_exit_code(policy: LifecyclePolicy, seen: set[int]) -> Problem | None:
+    """The exit code of a policy without events; `seen` are those of the policies before it."""
+    code, path = policy.exit_code, policy.path("exitCode")
     if code is None:
-        if events_of(policy):
-            return None
-        return problem(
-            "event-or-exit-code",
-            at,
-            "must have an event or an exit code",
-            "add one of them, such as `event: PodFailed`",
-        )
+        return None if policy.all_events else _event_or_exit_code(policy)
     if code == 0:
-        message = "must not be 0 because 0 means success"
-        return problem("exit-code", (*at, "exitCode"), message, "use 1 to 255", code)
+        return problem("exit-code", path, "must not be 0 because 0 means success", "use 1 to 255", code)
     if code in seen:
         message = "is also the exit code of a policy before this one"
-        return problem("exit-code-twice", (*at, "exitCode"), message, "remove one of the two", code)
+        return problem("exit-code-twice", path, message, "remove one of the two", code)
     seen.add(code)
     return None
+
+
+def _event_or_exit_code(policy: LifecyclePolicy) -> Problem:
+    message, fix = "must have an event or an exit code", "add one of them, such as `event: PodFailed`"
+    return problem("event-or-exit-code", policy.at, message, fix)
+
+
+def advise_policies(job: Job) -> Iterator[Problem]:
+    """Policies about exit codes that never apply, or do nothing."""
+    for policy in job.spec.policies:
+        yield from _advise_policy(policy)
+    for task in job.spec.tasks:
+        for policy in task.policies:
+            yield from _advise_policy(policy)
+
+
+def _advise_policy(policy: LifecyclePolicy) -> Iterator[Problem]:
+    code, action = policy.exit_code, policy.action
+    if code is None or policy.all_events:
+        return
+    if code and code not in _EXIT_CODES:
+        message = "can never be the exit code of a container, so the policy never applies"
+        yield problem("exit-code-range", policy.path("exitCode"), message, "use 1 to 255", code)
+    if action not in ACTIONS and not is_placeholder(action):
+        message = f"must be one of {', '.join(ACTIONS)} because the policy does nothing with any other action"
+        yield problem("exit-code-action", policy.path("action"), message, "name an action", action)

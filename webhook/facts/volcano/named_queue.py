@@ -1,4 +1,4 @@
-"""The queue that an object of another project names, for the PodGroup that its controller or Volcano makes of it.
+"""The queue that a pod, or an object of another project, names for the PodGroup that is made of it.
 
 Nobody looks at the name before that: Volcano's webhook refuses a PodGroup whose queue is missing or closed, and the
 pods wait. It takes one whose queue has children. Sources: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup and
@@ -8,62 +8,142 @@ kubeflow/spark-operator; kubeflow/trainer release-1.9 pkg/controller.v1/common.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.attributes import GroupVersionKind
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.train_job import train_job
-from webhook.facts.volcano.gang_resources import above_capability, written_amounts
-from webhook.facts.volcano.queue_reference import exists_and_is_open, holds_gangs
+from webhook.facts.volcano.gang_resources import above_capability, in_thousandths
+from webhook.facts.volcano.queue_reference import absent_queue, closed_queue, inner_queue
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano_objects import kinds
-from webhook.paths import FieldPath, get
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.fields import Amounts, Part, Text
+from webhook.typed.objects import Object
+from webhook.typed.view import Typed
 
 problem: Final = Group("volcano-pod").problem
-_SPARK: Final = ("sparkoperator.k8s.io", "SparkApplication")
-_RAY_LABEL: Final[FieldPath] = ("metadata", "labels", "volcano.sh/queue-name")
-_POLICY: Final[FieldPath] = ("spec", "runPolicy", "schedulingPolicy", "queue")
-NAMED: Final[Mapping[tuple[str, str], FieldPath]] = {
-    **dict.fromkeys((("ray.io", kind) for kind in ("RayCluster", "RayJob")), _RAY_LABEL),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("metadata", "annotations", kinds.QUEUE_NAME),
-    _SPARK: ("spec", "batchSchedulerOptions", "queue"),
-    **dict.fromkeys(
-        (("kubeflow.org", f"{kind}Job") for kind in ("PyTorch", "TF", "MPI", "XGBoost", "Paddle", "JAX")), _POLICY
-    ),
-}
-"""Where each kind names its queue."""
+_RAY_LABEL: Final = "volcano.sh/queue-name"
+RAY: Final = frozenset(("ray.io", kind) for kind in ("RayCluster", "RayJob"))
+LEADER_WORKER_SET: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+TRAINING_JOBS: Final = frozenset(
+    ("kubeflow.org", f"{kind}Job") for kind in ("PyTorch", "TF", "MPI", "XGBoost", "Paddle", "JAX")
+)
 
 
-def named_queue(subject: Subject) -> Iterator[Problem]:
-    """The queue that a workload of another project names."""
-    path = NAMED[subject.group_kind]
-    name = get(subject.object, path)
-    if subject.group_kind == _SPARK and get(subject.object, ("spec", "batchScheduler")) != kinds.SCHEDULER:
-        return
-    if path is _POLICY and not subject.once(read_queues).is_whole:
-        return  # nobody knows whether the operator uses Volcano
-    yield from validate_named_queue(name, path, subject)
-    if path is _POLICY and name in subject.once(read_queues).all:
-        needed = written_amounts(get(subject.object, (*_POLICY[:-1], "minResources"), {}), subject.deadline)
-        yield from above_capability(needed, name, path, subject.once(read_queues), problem)
+class BatchSchedulerOptions(Typed):
+    """How the batch scheduler treats a Spark application."""
+
+    queue = Text()
+
+
+class SparkApplicationSpec(Typed):
+    """What a SparkApplication says of its scheduler."""
+
+    batch_scheduler = Text()
+    batch_scheduler_options = Part(BatchSchedulerOptions)
+
+
+class SparkApplication(Object):
+    """sparkoperator.k8s.io SparkApplication."""
+
+    gvk = GroupVersionKind("sparkoperator.k8s.io", "v1beta2", "SparkApplication")
+    spec = Part(SparkApplicationSpec)
+
+
+class SchedulingPolicy(Typed):
+    """kubeflow.org SchedulingPolicy."""
+
+    queue = Text()
+    min_resources = Amounts()
+
+
+class RunPolicy(Typed):
+    """kubeflow.org RunPolicy."""
+
+    scheduling_policy = Part(SchedulingPolicy)
+
+
+class TrainingJobSpec(Typed):
+    """What the jobs of the Training Operator have in common."""
+
+    run_policy = Part(RunPolicy)
+
+
+class TrainingJob(Object):
+    """kubeflow.org PyTorchJob, and the other jobs of the Training Operator."""
+
+    gvk = GroupVersionKind("kubeflow.org", "v1", "PyTorchJob")
+    spec = Part(TrainingJobSpec)
+
+
+def queue_of_ray_cluster(subject: Subject) -> Iterator[Problem]:
+    """The queue that a RayCluster or a RayJob names."""
+    labels = subject.typed(Object).metadata.labels
+    yield from validate_named_queue(labels.get(_RAY_LABEL, ""), ("metadata", "labels", _RAY_LABEL), subject)
+
+
+def queue_of_leader_worker_set(subject: Subject) -> Iterator[Problem]:
+    """The queue that a LeaderWorkerSet names."""
+    annotations, path = subject.typed(Object).metadata.annotations, ("metadata", "annotations", kinds.QUEUE_NAME)
+    yield from validate_named_queue(annotations.get(kinds.QUEUE_NAME, ""), path, subject)
+
+
+def queue_of_spark_application(subject: Subject) -> Iterator[Problem]:
+    """The queue that a SparkApplication names, where Volcano is its scheduler."""
+    spec = subject.typed(SparkApplication).spec
+    options = spec.batch_scheduler_options
+    if spec.batch_scheduler == kinds.SCHEDULER:
+        yield from validate_named_queue(options.queue, options.path("queue"), subject)
+
+
+def queue_of_training_job(subject: Subject) -> Iterator[Problem]:
+    """The queue that a job of the Training Operator names, where there is Volcano: the operator may use another one."""
+    if subject.once(read_queues).is_whole:
+        policy = subject.typed(TrainingJob).spec.run_policy.scheduling_policy
+        yield from validate_named_queue(policy.queue, policy.path("queue"), subject)
+        yield from _capability(policy, subject)
+
+
+def _capability(policy: SchedulingPolicy, subject: Subject) -> Iterator[Problem]:
+    queues = subject.once(read_queues)
+    if policy.queue in queues.all:
+        needed = in_thousandths(policy.min_resources)
+        reason = above_capability(needed, policy.queue, policy.path("queue"), queues)
+        if reason:
+            yield problem("capability", reason.path, reason.message, reason.fix, reason.found)
 
 
 def queue_of_train_job(subject: Subject) -> Iterator[Problem]:
     """The queue that a TrainJob and its runtime name, where the runtime has a policy for Volcano."""
     job = subject.once(train_job)
     if job.runtime.is_found and job.scheduler == kinds.SCHEDULER and kinds.QUEUE_NAME in job.merged.annotations:
-        at = job.merged.annotated[kinds.QUEUE_NAME]
-        yield from validate_named_queue(job.merged.annotations[kinds.QUEUE_NAME], at, subject)
+        path = job.merged.annotated[kinds.QUEUE_NAME]
+        yield from validate_named_queue(job.merged.annotations[kinds.QUEUE_NAME], path, subject)
 
 
-def validate_named_queue(name: JSON, path: FieldPath | str, subject: Subject) -> Iterator[Problem]:
+def validate_named_queue(name: str, path: FieldPath | str, subject: Subject) -> Iterator[Problem]:
     """A queue that is named exists, is open, and has no queues below it."""
-    if not isinstance(name, str) or not name or is_placeholder(name):
-        return
-    queues = subject.once(read_queues)
-    yield from exists_and_is_open(name, path, queues, subject, problem)
-    yield from holds_gangs(name, path, queues, problem)
+    if name and not is_placeholder(name):
+        yield from _queue_exists(name, path, subject)
+        yield from _queue_open(name, path, subject)
+        yield from _queue_leaf(name, path, subject)
+
+
+def _queue_exists(name: str, path: FieldPath | str, subject: Subject) -> Iterator[Problem]:
+    if reason := absent_queue(name, path, subject):
+        yield problem("queue-exists", reason.path, reason.message, reason.fix, reason.found, missing=reason.missing)
+
+
+def _queue_open(name: str, path: FieldPath | str, subject: Subject) -> Iterator[Problem]:
+    if reason := closed_queue(name, path, subject.once(read_queues)):
+        yield problem("queue-open", reason.path, reason.message, reason.fix, reason.found)
+
+
+def _queue_leaf(name: str, path: FieldPath | str, subject: Subject) -> Iterator[Problem]:
+    if reason := inner_queue(name, path, subject.once(read_queues)):
+        yield problem("queue-leaf", reason.path, reason.message, reason.fix, reason.found)

@@ -12,21 +12,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from webhook.facts.check import Group
 from webhook.facts.command_lines.command import MPI
 from webhook.facts.command_lines.node_limits import limits_of
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping
 from webhook.facts.view import View
 from webhook.facts.volcano.commands import Command, commands
-from webhook.facts.volcano.group_size import partial
-from webhook.facts.volcano.job import Job, Task, problem
 from webhook.facts.volcano.plugins import roles
+from webhook.facts.volcano.pod_group_size import partial
+from webhook.facts.volcano.types import Job, Task
 from webhook.facts.volcano_objects.go_flags import is_true
 from webhook.facts.volcano_objects.plugins import PLUGINS
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted
 
+problem: Final = Group("volcano-job").problem
 _OF_TASK: Final = re.compile(r"VC_(.+)_(HOSTS|NUM)")
 _OWNERS: Final[Mapping[str, str]] = {
     "VC_TASK_INDEX": "env",
@@ -60,8 +61,8 @@ Reason: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
-    """A Job with what is asked of it for each command.
+class _Setup:
+    """What the plugins of a Job set up for its commands.
 
     Args:
         job: the Job.
@@ -86,39 +87,38 @@ class _Given:
 
 def advise_commands(job: Job, subject: Subject) -> Iterator[Problem]:
     """What the commands of a Job count on, and its plugins do not give."""
-    if any(map(is_placeholder, (*job.plugins, *(task.name for task in job.deadline.each(job.tasks))))):
+    if any(map(is_placeholder, (*job.spec.plugins, *job.spec.tasks_by_name))):
         return
-    given = _given(job, subject)
+    setup = _setup(job, subject)
     for command in commands(job, subject):
-        yield from _variables(command, given)
-        yield from _host_files(command, given)
-        yield from _keys(command, given)
-        yield from _slots(command, given)
-        yield from _in_part(command, given)
+        yield from _plugin_variable(command, setup)
+        yield from _host_file(command, setup)
+        yield from _ssh_keys(command, setup)
+        yield from _ranks_and_slots(command, setup)
+        yield from _partial_gang(command, setup)
 
 
-def _given(job: Job, subject: Subject) -> _Given:
-    tasks = frozenset(task.name for task in job.deadline.each(job.tasks))
-    files = {task.name.replace("-", "_"): task for task in job.deadline.each(job.tasks)}
-    service = PLUGINS["svc"].read(job.plugins.get("svc", [])).values
-    return _Given(
+def _setup(job: Job, subject: Subject) -> _Setup:
+    files = {task.name.replace("-", "_"): task for task in job.spec.tasks}
+    service = PLUGINS["svc"].read(job.spec.plugins.get("svc", ())).values
+    return _Setup(
         job=job,
-        tasks=tasks,
+        tasks=frozenset(job.spec.tasks_by_name),
         files=files,
         variables=frozenset(map(str.upper, files)),
-        roles={name: roles(job, name) for name in ("mpi", "pytorch") if name in job.plugins},
+        roles={name: roles(job, name) for name in ("mpi", "pytorch") if name in job.spec.plugins},
         has_variables=is_true(service.get("inject-hosts-env", "true")),
-        pods=job.pods,
+        pods=job.spec.pods,
         view=subject.view(),
     )
 
 
-def _variables(command: Command, given: _Given) -> Iterator[Problem]:
+def _plugin_variable(command: Command, setup: _Setup) -> Iterator[Problem]:
     """Variables that nobody sets, those of one reason together."""
     unset: dict[Reason, list[str]] = {}
-    for name in given.job.deadline.each(command.reads):
+    for name in command.reads:
         match = _OF_TASK.fullmatch(name)
-        reason = _of_task(match, given) if match else _of_plugin(name, command, given)
+        reason = _of_task(match, setup) if match else _of_plugin(name, command, setup)
         if reason is not None:
             unset.setdefault(reason, []).append(name)
     for (why, fix), names in unset.items():
@@ -126,57 +126,57 @@ def _variables(command: Command, given: _Given) -> Iterator[Problem]:
         yield problem("plugin-variable", command.path, message, fix)
 
 
-def _of_plugin(name: str, command: Command, given: _Given) -> Reason | None:
+def _of_plugin(name: str, command: Command, setup: _Setup) -> Reason | None:
     """Why a variable that some plugin sets is not; None also where another rule says so."""
-    owner, job = _OWNERS.get(name, ""), given.job
+    owner, job = _OWNERS.get(name, ""), setup.job
     if not owner or (owner == "pytorch" and command.launch.by not in _OF_TORCH):
         return None
-    if owner not in job.plugins:
+    if owner not in job.spec.plugins:
         return f"the job has no plugin {owner}", f"add `{owner}: []` to the plugins, or set every such variable in env"
     if name not in _IN_TASKS:
         return None
-    wanted = given.roles[owner]
-    if owner == "mpi" and wanted["worker"] not in given.tasks:
+    wanted = setup.roles[owner]
+    if owner == "mpi" and wanted["worker"] not in setup.tasks:
         return f"the plugin mpi finds no task `{wanted['worker']}`", "name the task of the workers with --worker=<task>"
-    told = [wanted[role] for role in _IN_TASKS[name]]
-    if command.task.name in told or wanted["master"] not in given.tasks:
+    tasks = [wanted[role] for role in _IN_TASKS[name]]
+    if command.task.name in tasks or wanted["master"] not in setup.tasks:
         return None
-    where = f"task{'s' * (len(told) > 1)} {' and '.join(f'`{each}`' for each in told)}"
+    where = f"task{'s' * (len(tasks) > 1)} {' and '.join(f'`{task}`' for task in tasks)}"
     return (
         f"the plugin {owner} sets it only in {where}",
         "read the variable only there, or set every such variable in env",
     )
 
 
-def _of_task(match: re.Match[str], given: _Given) -> Reason | None:
+def _of_task(match: re.Match[str], setup: _Setup) -> Reason | None:
     """Why the list of hosts of a task, or their number, is not in a variable."""
-    if "svc" not in given.job.plugins:
+    if "svc" not in setup.job.spec.plugins:
         return "the job has no plugin svc", "add `svc: []` to the plugins, or set every such variable in env"
-    if not given.has_variables:
+    if not setup.has_variables:
         return "the plugin svc has --inject-hosts-env=false", "remove the argument, or read the files of /etc/volcano"
-    if match[1] in given.variables:
+    if match[1] in setup.variables:
         return None
-    near = given.view.nearest(match[1], given.variables)
+    near = setup.view.nearest(match[1], setup.variables)
     return "no task has this name", f"read VC_{near}_{match[2]}" if near else "name a task of the job"
 
 
-def _host_files(command: Command, given: _Given) -> Iterator[Problem]:
+def _host_file(command: Command, setup: _Setup) -> Iterator[Problem]:
     """Files with hosts of tasks that nobody writes."""
-    for name in given.job.deadline.each(command.host_files):
+    for name in command.host_files:
         message, file = f"reads /etc/volcano/{name}.host, which does not exist because", name.replace("-", "_")
-        if "svc" not in given.job.plugins:
+        if "svc" not in setup.job.spec.plugins:
             why, fix = "only the plugin svc writes it", "add `svc: []` to the plugins"
             yield problem("host-file", command.path, f"{message} {why}", fix)
-        elif name not in given.files:
-            near = file if file in given.files else given.view.nearest(file, given.files)
-            why = "the plugin svc writes `_` for `-`" if file in given.files else "no task has this name"
+        elif name not in setup.files:
+            near = file if file in setup.files else setup.view.nearest(file, setup.files)
+            why = "the plugin svc writes `_` for `-`" if file in setup.files else "no task has this name"
             fix = f"read /etc/volcano/{near}.host" if near else "name a task of the job"
             yield problem("host-file", command.path, f"{message} {why}", fix)
 
 
-def _keys(command: Command, given: _Given) -> Iterator[Problem]:
+def _ssh_keys(command: Command, setup: _Setup) -> Iterator[Problem]:
     """A launcher that logs in to other pods, where nobody gives it keys."""
-    if command.launch.by not in MPI or "ssh" in given.job.plugins or given.pods < _SEVERAL:
+    if command.launch.by not in MPI or "ssh" in setup.job.spec.plugins or setup.pods < _SEVERAL:
         return
     counts_on_job = command.host_files or any(map(_HOSTS.fullmatch, command.reads))
     if counts_on_job and not _NO_SSH.search(command.script) and not _brings_keys(command):
@@ -185,14 +185,14 @@ def _keys(command: Command, given: _Given) -> Iterator[Problem]:
         yield problem("ssh-keys", command.path, message, "add `ssh: []` to the plugins")
 
 
-def _slots(command: Command, given: _Given) -> Iterator[Problem]:
+def _ranks_and_slots(command: Command, setup: _Setup) -> Iterator[Problem]:
     """Ranks of mpirun on the hosts of a file of the plugin svc, each of which is one slot for it."""
     launch = command.launch
-    if launch.by != "mpirun" or not launch.whole or launch.oversubscribed or "svc" not in given.job.plugins:
+    if launch.by != "mpirun" or not launch.whole or launch.oversubscribed or "svc" not in setup.job.spec.plugins:
         return
     files = {*_listed_files(command.script)}
-    task = given.files.get(files.pop()) if len(files) == 1 else None
-    if task is not None and given.job.is_filled and 0 < task.replicas < (launch.ranks or 0):
+    task = setup.files.get(files.pop()) if len(files) == 1 else None
+    if task is not None and setup.job.spec.is_filled and 0 < task.replicas < (launch.ranks or 0):
         have = f"{counted(task.replicas, 'slot')}, one for each pod of task `{task.name}`"
         message = f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has only {have}, so mpirun fails"
         fix = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
@@ -209,14 +209,14 @@ def _listed_files(script: str) -> Iterator[str]:
 
 def _brings_keys(command: Command) -> bool:
     """Whether a Secret, or another volume that nobody sees into, may hold keys."""
-    volumes = (mapping(each) for each in items(command.task.pod.get("volumes")))
-    return any(source not in ("name", "emptyDir", "downwardAPI") for volume in volumes for source in volume)
+    volumes = command.task.pod.volumes
+    return any(source not in ("name", "emptyDir", "downwardAPI") for volume in volumes for source in volume.json)
 
 
-def _in_part(command: Command, given: _Given) -> Iterator[Problem]:
+def _partial_gang(command: Command, setup: _Setup) -> Iterator[Problem]:
     """A gang that may start before there is room for all nodes that a launcher waits for."""
-    job, limits = given.job, limits_of(command.launch)
-    if job.is_filled and limits is not None and job.min_available < limits[0] <= given.pods:
-        message = partial(job.min_available, command.launch.by, limits[0])
+    job, limits = setup.job, limits_of(command.launch)
+    if job.spec.is_filled and limits is not None and job.spec.min_available < limits[0] <= setup.pods:
+        message = partial(job.spec.min_available, command.launch.by, limits[0])
         fix = f"set {limits[0]}, or remove minAvailable"
-        yield problem("partial-gang", (*job.at, "minAvailable"), message, fix, job.min_available)
+        yield problem("partial-gang", job.spec.path("minAvailable"), message, fix, job.spec.min_available)

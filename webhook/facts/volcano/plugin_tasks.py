@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.pods.containers import Container, containers
-from webhook.facts.values import text
-from webhook.facts.volcano.job import Job, Task, problem
+from webhook.facts.check import Group
 from webhook.facts.volcano.plugins import roles
+from webhook.facts.volcano.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.pods import Container
 
+problem: Final = Group("volcano-job").problem
 _ALONE: Final[Mapping[str, tuple[str, str]]] = {
     "mpi": ("master", "every pod would start the whole program on all workers"),
     "pytorch": ("master", "every pod would get rank 0"),
@@ -30,35 +31,46 @@ _RAY_START: Final = re.compile(r"\bray start\b")
 
 def advise_tasks(job: Job) -> Iterator[Problem]:
     """The tasks that plugins find by their roles."""
-    places = job.places()
-    for plugin, (role, outcome) in _ALONE.items():
-        task = places.get(roles(job, plugin)[role]) if plugin in job.plugins else None
-        if task is not None and task.replicas > 1:
-            message = f"must be 1 because the task is the {role} of the plugin {plugin}, and {outcome}"
-            yield problem("plugin-one-pod", (*task.at, "replicas"), message, "set 1", task.replicas)
-    if "ray" in job.plugins:
+    yield from _plugin_one_pod(job)
+    if "ray" in job.spec.plugins:
         wanted = {"headContainer": "head", "workerContainer": "worker", **roles(job, "ray")}
         for role in ("head", "worker"):
-            if (task := places.get(wanted[role])) is not None:
-                yield from _ray(task, wanted[f"{role}Container"], role, job)
+            task = job.spec.tasks_by_name.get(wanted[role])
+            if task is not None:
+                yield from _advise_ray(task, wanted[f"{role}Container"], role)
 
 
-def _ray(task: Task, name: str, role: str, job: Job) -> Iterator[Problem]:
-    """The container in which the plugin starts Ray."""
-    known = [each for each in containers(task.value.get("template"), job.deadline.each) if not each.init]
-    chosen = next((each for each in known if each.name == name), None)
-    if chosen is None:
-        for each in known:
-            if _RAY_IMAGE.search(text(each.value.get("image"))) and not _starts_ray(each) and not is_placeholder(name):
-                message = f"does not start Ray because the plugin ray sets only the command of a container `{name}`"
-                at = (*task.at, "template", *each.path, "name")
-                fix = f"rename the container to {name}, or add --{role}Container={each.name} to the plugin"
-                yield problem("ray-container", at, message, fix, each.name)
-                return
-    elif chosen.value.get("command") and not _starts_ray(chosen):
+def _plugin_one_pod(job: Job) -> Iterator[Problem]:
+    for plugin, (role, outcome) in _ALONE.items():
+        task = job.spec.tasks_by_name.get(roles(job, plugin)[role]) if plugin in job.spec.plugins else None
+        if task is not None and task.replicas > 1:
+            message = f"must be 1 because the task is the {role} of the plugin {plugin}, and {outcome}"
+            yield problem("plugin-one-pod", task.path("replicas"), message, "set 1", task.replicas)
+
+
+def _advise_ray(task: Task, name: str, role: str) -> Iterator[Problem]:
+    """The container of a name, in which the plugin starts Ray."""
+    chosen = next((container for container in task.pod.containers if container.name == name), None)
+    if chosen is not None:
+        yield from _ray_command(chosen)
+    elif not is_placeholder(name):
+        yield from _ray_container(task, name, role)
+
+
+def _ray_container(task: Task, name: str, role: str) -> Iterator[Problem]:
+    for container in task.pod.containers:
+        if _RAY_IMAGE.search(container.image) and not _starts_ray(container):
+            message = f"does not start Ray because the plugin ray sets only the command of a container `{name}`"
+            fix = f"rename the container to {name}, or add --{role}Container={container.name} to the plugin"
+            yield problem("ray-container", container.path("name"), message, fix, container.name)
+            return
+
+
+def _ray_command(container: Container) -> Iterator[Problem]:
+    if container.command and not _starts_ray(container):
         message = "is never run because the plugin ray replaces it with `ray start`"
-        at = (*task.at, "template", *chosen.path, "command")
-        yield problem("ray-command", at, message, "start the program with a Ray job, or in another container")
+        fix = "start the program with a Ray job, or in another container"
+        yield problem("ray-command", container.path("command"), message, fix)
 
 
 def _starts_ray(container: Container) -> bool:

@@ -1,4 +1,4 @@
-"""The plugins of a Job: their arguments, and the tasks that they look for by name.
+"""The plugins of a Job: which there are, their arguments, and the tasks that they look for by name.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins. An argument that a plugin cannot read is logged by
 the controller, and the defaults stay from there on; of mpi, the webhook asks for the master.
@@ -6,16 +6,20 @@ the controller, and the defaults stay from there on; of mpi, the webhook asks fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook.facts.volcano.job import Job, problem
+from webhook.facts.check import Group
+from webhook.facts.volcano.types import Job, Task
+from webhook.facts.volcano_objects.go_flags import Flags
 from webhook.facts.volcano_objects.plugins import PLUGINS
-from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.similar_names import nearest
 from webhook.wording import did_you_mean
+
+problem: Final = Group("volcano-job").problem
+
 
 _LARGEST_PORT: Final = 65535
 _MOST_DIGITS: Final = 9
@@ -27,20 +31,34 @@ _NEVER: Final[Mapping[str, tuple[str, str]]] = {
 """The task without which the job of a plugin never runs, and why."""
 
 
+def roles(job: Job, plugin: str) -> Mapping[str, str]:
+    """The tasks that a plugin looks for, by role."""
+    return {**PLUGINS[plugin].tasks, **PLUGINS[plugin].read(job.spec.plugins[plugin]).values}
+
+
 def validate_plugins(job: Job) -> Iterator[Problem]:
     """The plugins exist, and the master of mpi."""
-    for name in job.deadline.each(job.plugins):
-        if name not in PLUGINS and not is_placeholder(name):
-            near = nearest(name.lower(), PLUGINS) or (name.lower() if name.lower() in PLUGINS else "")
-            fix = did_you_mean(near, f"use one of {', '.join(sorted(PLUGINS))}")
-            yield problem("plugin", (*job.at, "plugins", name), "must be a plugin of Volcano", fix, name)
-    if "mpi" in job.plugins:
-        wanted = roles(job, "mpi")["master"]
-        if wanted not in job.places() and not is_placeholder(wanted):
-            default = PLUGINS["mpi"].tasks["master"]
-            looked_for = f"task `{wanted}`, " + ("the default of --master" if wanted == default else "as --master says")
-            message = f"looks for the master in {looked_for}, but the job has no such task"
-            yield problem("mpi-master", (*job.at, "plugins", "mpi"), message, _choice("master", wanted))
+    for name in job.spec.plugins:
+        yield from _plugin(name, job)
+    if "mpi" in job.spec.plugins:
+        yield from _mpi_master(job)
+
+
+def _plugin(name: str, job: Job) -> Iterator[Problem]:
+    if name not in PLUGINS and not is_placeholder(name):
+        near = nearest(name.lower(), PLUGINS) or (name.lower() if name.lower() in PLUGINS else "")
+        fix = did_you_mean(near, f"use one of {', '.join(sorted(PLUGINS))}")
+        yield problem("plugin", job.spec.path("plugins", name), "must be a plugin of Volcano", fix, name)
+
+
+def _mpi_master(job: Job) -> Iterator[Problem]:
+    wanted = roles(job, "mpi")["master"]
+    if wanted in job.spec.tasks_by_name or is_placeholder(wanted):
+        return
+    default = PLUGINS["mpi"].tasks["master"]
+    looked_for = f"task `{wanted}`, " + ("the default of --master" if wanted == default else "as --master says")
+    message = f"looks for the master in {looked_for}, but the job has no such task"
+    yield problem("mpi-master", job.spec.path("plugins", "mpi"), message, _choice("master", wanted))
 
 
 def _choice(role: str, wanted: str) -> str:
@@ -48,71 +66,94 @@ def _choice(role: str, wanted: str) -> str:
     return f"add --{role}=<task> with the name of one of the tasks, or name a task `{wanted}`"
 
 
-def roles(job: Job, plugin: str) -> Mapping[str, str]:
-    """The tasks that a plugin looks for, by role."""
-    known = PLUGINS[plugin]
-    return {**known.tasks, **known.read(job.plugins[plugin]).values}
-
-
 def advise_plugins(job: Job) -> Iterator[Problem]:
     """Arguments that a plugin cannot read, and tasks that it looks for in vain."""
-    places = job.places()
-    for name, arguments in job.deadline.each(job.plugins.items()):
-        known = PLUGINS.get(name)
-        if known is None or name == "env" or any(map(is_placeholder, job.deadline.each(arguments))):
-            continue
-        flags = known.read(arguments)
-        if flags.error and flags.error.split("`")[1] not in _HELP:
-            message = f"cannot be read because {flags.error}, so the plugin ignores this and all later arguments"
-            path = (*job.at, "plugins", name, flags.at)
-            yield problem("plugin-argument", path, message, flags.fix, arguments[flags.at])
-        if name == "ssh":
-            yield from _advise_keys(flags.values, (*job.at, "plugins", name))
-        wanted = {**known.tasks, **flags.values}
-        yield from _advise_roles(name, {role: wanted[role] for role in known.tasks}, places, job)
+    for name, arguments in job.spec.plugins.items():
+        if name in PLUGINS and name != "env" and not any(map(is_placeholder, arguments)):
+            flags = PLUGINS[name].read(arguments)
+            yield from _plugin_argument(name, arguments, flags, job)
+            if name == "ssh":
+                yield from _plugin_keys(flags, job)
+                yield from _plugin_port(flags, job)
+            yield from _advise_roles(name, {**PLUGINS[name].tasks, **flags.values}, job)
 
 
-def _advise_keys(given: Mapping[str, str], at: FieldPath) -> Iterator[Problem]:
-    """Keys go in pairs, and a port that is none is 22: ssh.go OnJobAdd, withUserProvidedRsaKey and validateSSHPort."""
-    private, public = (bool(given.get(f"ssh-{side}-key")) for side in ("private", "public"))
+def _plugin_argument(name: str, arguments: Sequence[str], flags: Flags, job: Job) -> Iterator[Problem]:
+    if flags.error and flags.error.split("`")[1] not in _HELP:
+        message = f"cannot be read because {flags.error}, so the plugin ignores this and all later arguments"
+        path = job.spec.path("plugins", name, flags.at)
+        yield problem("plugin-argument", path, message, flags.fix, arguments[flags.at])
+
+
+def _plugin_keys(flags: Flags, job: Job) -> Iterator[Problem]:
+    """Keys go in pairs: ssh.go OnJobAdd, withUserProvidedRsaKey."""
+    private, public = (bool(flags.values.get(f"ssh-{side}-key")) for side in ("private", "public"))
+    path = job.spec.path("plugins", "ssh")
     if private and not public:
         message = "has --ssh-private-key without --ssh-public-key, so the pods cannot log in to each other"
-        yield problem("plugin-keys", at, message, "add the public key, or remove the private key to get a new pair")
+        yield problem("plugin-keys", path, message, "add the public key, or remove the private key to get a new pair")
     elif public and not private:
         message = "has --ssh-public-key without --ssh-private-key, so the plugin ignores the key and makes a new pair"
-        yield problem("plugin-keys", at, message, "add the private key, or remove the public key")
-    port = given.get("ssh-port", "22")
+        yield problem("plugin-keys", path, message, "add the private key, or remove the public key")
+
+
+def _plugin_port(flags: Flags, job: Job) -> Iterator[Problem]:
+    """A port that is none is 22: ssh.go validateSSHPort."""
+    port = flags.values.get("ssh-port", "22")
     if port.isdecimal() and not 0 < int(port[:_MOST_DIGITS]) <= _LARGEST_PORT:
         message = f"has --ssh-port={port}, but the plugin ignores this port and uses 22"
-        yield problem("plugin-port", at, message, f"set a port from 1 to {_LARGEST_PORT}")
+        path = job.spec.path("plugins", "ssh")
+        yield problem("plugin-port", path, message, f"set a port from 1 to {_LARGEST_PORT}")
 
 
-def _advise_roles(name: str, wanted: Mapping[str, str], places: Mapping[str, object], job: Job) -> Iterator[Problem]:
-    at = (*job.at, "plugins", name)
-    named = {role: task for role, task in wanted.items() if task not in places and task != PLUGINS[name].tasks[role]}
-    if name in _NEVER:
-        role, outcome = _NEVER[name]
-        if wanted[role] not in places:
-            message = f"needs a task `{wanted[role]}`, which does not exist, so {outcome}"
-            yield problem("plugin-task", at, message, _choice(role, wanted[role]))
-            return
-    for role, task in named.items() if name != "mpi" or "master" not in named else ():
-        message = f"names task `{task}` by --{role}, which does not exist, so the plugin leaves this role out"
-        yield problem("plugin-role", at, message, f"write the name of a task, or remove --{role}")
-        return
-    if name == "tensorflow":
-        left = [task.name for task in job.tasks if task.name not in wanted.values()]
-        if left and not _is_alone(job):
-            message = f"does not know the role of task `{left[0]}`, so TF_CONFIG leaves the task out"
-            fix = f"add an argument with the role of the task, such as --ps={left[0]}"
-            yield problem("plugin-role", at, message, fix)
-    elif "worker" in wanted and wanted["worker"] not in places and len(job.tasks) > 1:
-        left = [task.name for task in job.tasks if task.name not in wanted.values()]
-        if left:
-            message = f"looks for a task `{wanted['worker']}`, which does not exist, so task `{left[0]}` is not set up"
-            yield problem("plugin-role", at, message, f"name that task with --worker={left[0]}")
+def _advise_roles(name: str, wanted: Mapping[str, str], job: Job) -> Iterator[Problem]:
+    """The tasks that a plugin looks for; the first mistake is reported."""
+    broken = _plugin_task(name, wanted, job) or _plugin_role(name, wanted, job)
+    if broken:
+        yield broken
 
 
-def _is_alone(job: Job) -> bool:
+def _plugin_task(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
+    role, outcome = _NEVER.get(name, ("", ""))
+    if not role or wanted[role] in job.spec.tasks_by_name:
+        return None
+    message = f"needs a task `{wanted[role]}`, which does not exist, so {outcome}"
+    return problem("plugin-task", job.spec.path("plugins", name), message, _choice(role, wanted[role]))
+
+
+def _plugin_role(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
+    reason = _absent_role(name, wanted, job) or _left_out(name, wanted, job)
+    return problem("plugin-role", job.spec.path("plugins", name), *reason) if reason else None
+
+
+def _absent_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
+    """An argument that names a task that does not exist. The webhook refuses a Job without the master of mpi."""
+    tasks = job.spec.tasks_by_name
+    named = {role: wanted[role] for role, default in PLUGINS[name].tasks.items() if wanted[role] != default}
+    absent = {role: task for role, task in named.items() if task not in tasks}
+    if not absent or (name == "mpi" and "master" in absent):
+        return None
+    role, task = next(iter(absent.items()))
+    message = f"names task `{task}` by --{role}, which does not exist, so the plugin leaves this role out"
+    return message, f"write the name of a task, or remove --{role}"
+
+
+def _left_out(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
+    """A task that has no role."""
+    tasks, names = job.spec.tasks, [wanted[role] for role in PLUGINS[name].tasks]
+    left = next((task.name for task in tasks if task.name not in names), None)
+    if left is None:
+        return None
+    if name == "tensorflow" and not _is_alone(tasks):
+        message = f"does not know the role of task `{left}`, so TF_CONFIG leaves the task out"
+        return message, f"add an argument with the role of the task, such as --ps={left}"
+    worker = wanted.get("worker") if name != "tensorflow" else None
+    if worker is not None and worker not in job.spec.tasks_by_name and len(tasks) > 1:
+        message = f"looks for a task `{worker}`, which does not exist, so task `{left}` is not set up"
+        return message, f"name that task with --worker={left}"
+    return None
+
+
+def _is_alone(tasks: Sequence[Task]) -> bool:
     """One pod trains without TF_CONFIG."""
-    return len(job.tasks) == 1 and job.tasks[0].replicas == 1
+    return len(tasks) == 1 and tasks[0].replicas == 1

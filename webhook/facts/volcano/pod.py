@@ -7,20 +7,24 @@ off; pkg/controllers/podgroup makes a PodGroup for a Pod that names none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
+from webhook.facts.view import View
 from webhook.facts.volcano.named_queue import validate_named_queue
 from webhook.facts.volcano.queues import read_queues
+from webhook.facts.volcano.types import PodGroup
 from webhook.facts.volcano_objects import kinds
-from webhook.paths import FieldPath, get
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.collections import Entries
+from webhook.typed.pods import Pod
 
 problem: Final = Group("volcano-pod").problem
-_AT: Final[FieldPath] = ("metadata", "annotations")
+_ANNOTATIONS: Final[FieldPath] = ("metadata", "annotations")
 _BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _OTHER_GROUP: Final = "scheduling.volcano.sh/group-name"
 _READ: Final = frozenset((*_BUDGETS, kinds.GROUP_NAME, kinds.QUEUE_NAME, _OTHER_GROUP))
@@ -31,22 +35,20 @@ _NUMBER: Final = re.compile(r"[-+]?[0-9]+")
 
 def pod(subject: Subject) -> Iterator[Problem]:
     """The annotations of a Pod that Volcano reads."""
-    annotations: Mapping[str, str] = get(subject.object, _AT, {})
-    if annotations.keys().isdisjoint(_READ):
+    pod = subject.typed(Pod)
+    annotations = pod.metadata.annotations
+    if _READ.isdisjoint(annotations):
         return
-    scheduler = str(get(subject.object, ("spec", "schedulerName"), kinds.DEFAULT_SCHEDULER))
-    if scheduler == kinds.SCHEDULER:
-        yield from _validate_budgets(annotations)
+    if pod.spec.scheduler_name == kinds.SCHEDULER:
+        yield from _budget(annotations)
         if kinds.GROUP_NAME not in annotations and _gets_a_group(subject):
-            yield from validate_named_queue(annotations.get(kinds.QUEUE_NAME), (*_AT, kinds.QUEUE_NAME), subject)
+            path = (*_ANNOTATIONS, kinds.QUEUE_NAME)
+            yield from validate_named_queue(annotations.get(kinds.QUEUE_NAME, ""), path, subject)
     name = annotations.get(kinds.GROUP_NAME, "")
     if name and not is_placeholder(name):
-        yield from _advise_group(name, scheduler, subject)
-    if (other := annotations.get(_OTHER_GROUP)) and not name and _is_as_written(subject):
-        message = "is ignored by Volcano's scheduler, so the pod is not part of this PodGroup"
-        yield problem(
-            "group-annotation", (*_AT, _OTHER_GROUP), message, f"use the annotation {kinds.GROUP_NAME} instead", other
-        )
+        yield from _advise_group(name, pod, subject)
+    if not name and _is_as_written(subject):
+        yield from _group_annotation(annotations)
 
 
 def _gets_a_group(subject: Subject) -> bool:
@@ -59,17 +61,17 @@ def _is_as_written(subject: Subject) -> bool:
     return subject.template_of is None or subject.template_of.group in ("apps", "batch")
 
 
-def _validate_budgets(annotations: Mapping[str, str]) -> Iterator[Problem]:
+def _budget(annotations: Entries[str]) -> Iterator[Problem]:
     """As validateAnnotation."""
     given = [name for name in _BUDGETS if name in annotations]
     for name in given:
-        value = str(annotations[name])
+        value = annotations[name]
         if not is_placeholder(value) and not _is_budget(value):
             message = "must be a number of at least 1, or a percentage from 1% to 99%"
-            yield problem("budget", (*_AT, name), message, "write a value such as 1 or 20%", value)
+            yield problem("budget", (*_ANNOTATIONS, name), message, "write a value such as 1 or 20%", value)
     if len(given) > 1:
-        message = f"must not be set together with {given[0]}"
-        yield problem("budget", (*_AT, given[1]), message, "remove one of the two", annotations[given[1]])
+        message, path = f"must not be set together with {given[0]}", (*_ANNOTATIONS, given[1])
+        yield problem("budget", path, message, "remove one of the two", annotations[given[1]])
 
 
 def _is_budget(value: str) -> bool:
@@ -80,18 +82,31 @@ def _is_budget(value: str) -> bool:
     return int(text) > 0 and (text == value or int(text) < 100)
 
 
-def _advise_group(name: str, scheduler: str, subject: Subject) -> Iterator[Problem]:
+def _advise_group(name: str, pod: Pod, subject: Subject) -> Iterator[Problem]:
     """The PodGroup that a Pod names exists, and the same scheduler places both."""
-    view = subject.view()
-    group = view.get(kinds.POD_GROUPS, name)
-    if group is not None and scheduler == kinds.DEFAULT_SCHEDULER:
-        message = f"places the pod on its own, but Volcano places the other pods of PodGroup `{name}`"
-        yield problem("other-scheduler", ("spec", "schedulerName"), message, "set schedulerName to volcano", scheduler)
-    if group is None and scheduler == kinds.SCHEDULER:
-        if not (view.is_whole() or subject.once(read_queues).is_whole):
-            yield problem("group-exists", (*_AT, kinds.GROUP_NAME), missing=view.missing()[""])
-            return
-        message = "is a PodGroup that does not exist in the namespace, so the pod waits until somebody creates one"
-        yield problem(
-            "group-exists", (*_AT, kinds.GROUP_NAME), message, "create the PodGroup, or remove the annotation", name
-        )
+    view, scheduler = subject.view(), pod.spec.scheduler_name or kinds.DEFAULT_SCHEDULER
+    group = view.find(PodGroup, name)
+    if group and scheduler == kinds.DEFAULT_SCHEDULER:
+        yield _other_scheduler(name, scheduler)
+    if not group and scheduler == kinds.SCHEDULER:
+        yield _group_exists(name, view, is_known=view.is_whole() or subject.once(read_queues).is_whole)
+
+
+def _other_scheduler(group: str, scheduler: str) -> Problem:
+    message = f"places the pod on its own, but Volcano places the other pods of PodGroup `{group}`"
+    return problem("other-scheduler", ("spec", "schedulerName"), message, "set schedulerName to volcano", scheduler)
+
+
+def _group_exists(name: str, view: View, *, is_known: bool) -> Problem:
+    path = (*_ANNOTATIONS, kinds.GROUP_NAME)
+    if not is_known:
+        return problem("group-exists", path, missing=view.missing()[""])
+    message = "is a PodGroup that does not exist in the namespace, so the pod waits until somebody creates one"
+    return problem("group-exists", path, message, "create the PodGroup, or remove the annotation", name)
+
+
+def _group_annotation(annotations: Entries[str]) -> Iterator[Problem]:
+    if other := annotations.get(_OTHER_GROUP):
+        message = "is ignored by Volcano's scheduler, so the pod is not part of this PodGroup"
+        fix = f"use the annotation {kinds.GROUP_NAME} instead"
+        yield problem("group-annotation", (*_ANNOTATIONS, _OTHER_GROUP), message, fix, other)

@@ -11,78 +11,93 @@ from typing import Final
 
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.gang_resources import above_capability, is_unknown_resource, written_amounts
-from webhook.facts.volcano.group_size import advise_members
-from webhook.facts.volcano.job import is_created, spec_of
-from webhook.facts.volcano.queue_reference import exists_and_is_open, holds_gangs
+from webhook.facts.volcano.gang_resources import above_capability, in_thousandths, is_unknown_resource
+from webhook.facts.volcano.job import is_created
+from webhook.facts.volcano.pod_group_size import advise_members
+from webhook.facts.volcano.pod_group_topology import advise_sub_group, advise_topology, validate_network_topology
+from webhook.facts.volcano.queue_reference import absent_queue, closed_queue, inner_queue
 from webhook.facts.volcano.queues import read_queues
-from webhook.facts.volcano.topology import advise_part, advise_tier
+from webhook.facts.volcano.types import PodGroup, SubGroupPolicy
 from webhook.facts.volcano_objects.defaults import defaulted
-from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
 problem: Final = Group("volcano-pod-group").problem
-_QUEUE: Final = ("spec", "queue")
 
 
 def pod_group(subject: Subject) -> Iterator[Problem]:
     """A PodGroup."""
-    spec = spec_of(subject.once(defaulted))
+    group = PodGroup.of(subject.once(defaulted), (), subject.reading)
     if is_created(subject):
-        yield from _validate_topology(subject)
-        name = str(spec.get("queue", ""))
-        if name and not is_placeholder(name):
-            queues = subject.once(read_queues)
-            yield from exists_and_is_open(name, _QUEUE, queues, subject, problem)
-            above = list(holds_gangs(name, _QUEUE, queues, problem))
-            yield from above
-            if not above and name in queues.all:
-                yield from _advise_capability(subject, name)
-    for resource in subject.deadline.each(spec.get("minResources", {})):
+        yield from _validate_topologies(group)
+        yield from _validate_queue(group, subject)
+    yield from _unknown_resource(group)
+    yield from _task_members(group)
+    yield from advise_members(group, subject)
+    gang = group.spec.network_topology
+    yield from advise_topology(gang, subject)
+    for policy in group.spec.sub_group_policy:
+        yield from advise_sub_group(policy.network_topology, gang, subject)
+        yield from _sub_groups(policy)
+
+
+def _validate_topologies(group: PodGroup) -> Iterator[Problem]:
+    yield from validate_network_topology(group.spec.network_topology)
+    for policy in group.spec.sub_group_policy:
+        yield from validate_network_topology(policy.network_topology)
+
+
+def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
+    if group.spec.queue and not is_placeholder(group.spec.queue):
+        yield from _queue_exists(group, subject)
+        yield from _queue_open(group, subject)
+        yield from _queue_leaf(group, subject)
+        yield from _capability(group, subject)
+
+
+def _queue_exists(group: PodGroup, subject: Subject) -> Iterator[Problem]:
+    if reason := absent_queue(group.spec.queue, group.spec.path("queue"), subject):
+        yield problem("queue-exists", reason.path, reason.message, reason.fix, reason.found, missing=reason.missing)
+
+
+def _queue_open(group: PodGroup, subject: Subject) -> Iterator[Problem]:
+    if reason := closed_queue(group.spec.queue, group.spec.path("queue"), subject.once(read_queues)):
+        yield problem("queue-open", reason.path, reason.message, reason.fix, reason.found)
+
+
+def _queue_leaf(group: PodGroup, subject: Subject) -> Iterator[Problem]:
+    if reason := inner_queue(group.spec.queue, group.spec.path("queue"), subject.once(read_queues)):
+        yield problem("queue-leaf", reason.path, reason.message, reason.fix, reason.found)
+
+
+def _capability(group: PodGroup, subject: Subject) -> Iterator[Problem]:
+    """A queue that can never give what the gang asks for; of one with queues below it, another rule speaks."""
+    name, path, queues = group.spec.queue, group.spec.path("queue"), subject.once(read_queues)
+    if name in queues.all and not inner_queue(name, path, queues):
+        reason = above_capability(in_thousandths(group.spec.min_resources), name, path, queues)
+        if reason:
+            yield problem("capability", reason.path, reason.message, reason.fix, reason.found)
+
+
+def _unknown_resource(group: PodGroup) -> Iterator[Problem]:
+    for resource in group.spec.min_resources:
         if is_unknown_resource(resource) and not is_placeholder(resource):
             message = "is a resource that no node has because the name has no domain, so no pod is ever placed"
-            path = ("spec", "minResources", resource)
+            path = group.spec.path("minResources", resource)
             yield problem("unknown-resource", path, message, "write a full name such as nvidia.com/gpu", resource)
-    yield from _advise_task_members(subject)
-    yield from advise_members(subject)
-    yield from advise_tier(spec, ("spec",), subject, problem)
-    for index, each in enumerate(subject.deadline.paced(spec.get("subGroupPolicy", []))):
-        at = ("spec", "subGroupPolicy", index)
-        yield from advise_part(each, at, (spec, ("spec",)), subject, problem)
-        if (wanted := each.get("minSubGroups") or 0) > 1 and not each.get("matchLabelKeys"):
-            message = (
-                "is more than the one subgroup that the pods form without matchLabelKeys, so no pod is ever placed"
-            )
-            yield problem("sub-groups", (*at, "minSubGroups"), message, "set 1, or set matchLabelKeys", wanted)
 
 
-def _validate_topology(subject: Subject) -> Iterator[Problem]:
-    """The highest tier is given once, of the whole and of each group."""
-    spec = spec_of(subject.object)
-    holders = [
-        (spec, ("spec",)),
-        *((each, ("spec", "subGroupPolicy", i)) for i, each in enumerate(spec.get("subGroupPolicy", []))),
-    ]
-    for holder, at in subject.deadline.each(holders):
-        topology = holder.get("networkTopology") or {}
-        if topology.get("highestTierAllowed") is not None and topology.get("highestTierName"):
-            message = "must not be set together with highestTierAllowed"
-            path = (*at, "networkTopology", "highestTierName")
-            yield problem("highest-tier", path, message, "remove one of the two", topology["highestTierName"])
-
-
-def _advise_capability(subject: Subject, name: str) -> Iterator[Problem]:
-    needed = written_amounts(get(subject.object, ("spec", "minResources"), {}), subject.deadline)
-    yield from above_capability(needed, name, _QUEUE, subject.once(read_queues), problem)
-
-
-def _advise_task_members(subject: Subject) -> Iterator[Problem]:
-    """What each task needs is not more than the gang needs: otherwise it is not looked at."""
-    least = get(subject.object, ("spec", "minMember"), 0)
-    total = sum(get(subject.object, ("spec", "minTaskMember"), {}).values())
+def _task_members(group: PodGroup) -> Iterator[Problem]:
+    """What the tasks need is not more than the gang needs: otherwise it is not looked at."""
+    least, total = group.spec.min_member, sum(group.spec.min_task_member.values())
     if total > least > 0:
         message = f"is less than {total}, the sum of minTaskMember, so Volcano ignores minTaskMember"
-        yield problem(
-            "task-members", ("spec", "minMember"), message, f"set {total}, or lower the numbers of minTaskMember", least
-        )
+        fix = f"set {total}, or lower the numbers of minTaskMember"
+        yield problem("task-members", group.spec.path("minMember"), message, fix, least)
+
+
+def _sub_groups(policy: SubGroupPolicy) -> Iterator[Problem]:
+    if policy.min_sub_groups > 1 and not policy.match_label_keys:
+        message = "is more than the one subgroup that the pods form without matchLabelKeys, so no pod is ever placed"
+        fix = "set 1, or set matchLabelKeys"
+        yield problem("sub-groups", policy.path("minSubGroups"), message, fix, policy.min_sub_groups)

@@ -8,57 +8,63 @@ for, unless its command starts a training.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
-from webhook.facts.command_lines.command import launch
-from webhook.facts.pods.containers import containers
-from webhook.facts.volcano.job import Job, Task, problem
-from webhook.facts.volcano.lifecycle_policies import events_of
+from webhook.facts.check import Group
+from webhook.facts.command_lines.command import launched
+from webhook.facts.subject import Subject
+from webhook.facts.volcano.types import Job, LifecyclePolicy, Task
 from webhook.problem import Problem
 
+problem: Final = Group("volcano-job").problem
 _ENDING: Final = frozenset(("CompleteJob", "TerminateJob", "AbortJob"))
 _OF_THE_END: Final = frozenset(("TaskCompleted", "TaskFailed", "PodFailed"))
 """Events of pods that have ended."""
 _FIX: Final = "set OnFailure or Never"
 
 
-def advise_restarts(job: Job) -> Iterator[Problem]:
+def advise_restarts(job: Job, subject: Subject) -> Iterator[Problem]:
     """Pods that restart for ever, where nothing else ends the job."""
-    lasting = [task for task in job.deadline.each(job.tasks) if task.pod.get("restartPolicy") in (None, "", "Always")]
-    policies = list(_ending(job)) if lasting else []
-    is_mixed = len(lasting) < len(job.tasks)
+    lasting = [task for task in job.spec.tasks if task.pod.restart_policy in ("", "Always")]
+    policies = list(_ending_policies(job)) if lasting else []
+    is_mixed = len(lasting) < len(job.spec.tasks)
     ends = any(_may_apply(policy, owner, is_mixed=is_mixed) for policy, owner in policies)
     for task in lasting:
-        policy, at = task.pod.get("restartPolicy"), (*task.at, "template", "spec", "restartPolicy")
-        if policy and not policies:
-            message = "restarts containers that have succeeded, so the job never completes by itself"
-            yield problem("restart-policy", at, message, _FIX, policy)
-        elif not policy and not ends and _trains(task, job):
-            why = "so the training starts again when it has ended, and the job never completes"
-            yield problem("restart-policy", at, f"is not set, which is Always, {why}", _FIX)
+        yield from _restart_policy(task, subject, ends=ends, has_policies=bool(policies))
 
 
-def _ending(job: Job) -> Iterator[tuple[Mapping[str, Any], Task | None]]:
-    """Policies that end the job, each with its task."""
-    owners = [(job.spec, None), *((task.value, task) for task in job.deadline.each(job.tasks))]
-    for holder, owner in owners:
-        for policy in job.deadline.paced(holder.get("policies", [])):
-            if policy.get("action") in _ENDING:
-                yield policy, owner
+def _restart_policy(task: Task, subject: Subject, *, ends: bool, has_policies: bool) -> Iterator[Problem]:
+    policy, path = task.pod.restart_policy, task.pod.path("restartPolicy")
+    if policy and not has_policies:
+        message = "restarts containers that have succeeded, so the job never completes by itself"
+        yield problem("restart-policy", path, message, _FIX, policy)
+    elif not policy and not ends and _trains(task, subject):
+        why = "so the training starts again when it has ended, and the job never completes"
+        yield problem("restart-policy", path, f"is not set, which is Always, {why}", _FIX)
 
 
-def _may_apply(policy: Mapping[str, Any], owner: Task | None, *, is_mixed: bool) -> bool:
+def _ending_policies(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
+    """Policies that end the job, those of tasks with their tasks."""
+    for policy in job.spec.policies:
+        if policy.action in _ENDING:
+            yield policy, None
+    for task in job.spec.tasks:
+        for policy in task.policies:
+            if policy.action in _ENDING:
+                yield policy, task
+
+
+def _may_apply(policy: LifecyclePolicy, owner: Task | None, *, is_mixed: bool) -> bool:
     """Whether a policy may apply where some pods never end; `is_mixed` says that others do."""
-    events = frozenset(events_of(policy))
-    if events - _OF_THE_END:
+    if frozenset(policy.all_events) - _OF_THE_END:
         return True
-    return is_mixed if owner is None else owner.pod.get("restartPolicy") in ("OnFailure", "Never")
+    return is_mixed if owner is None else owner.pod.restart_policy in ("OnFailure", "Never")
 
 
-def _trains(task: Task, job: Job) -> bool:
+def _trains(task: Task, subject: Subject) -> bool:
     """Whether a command of its pods starts a training, which ends."""
     if not task.replicas:
         return False
-    launches = (launch(each.value, job.deadline) for each in containers(task.value.get("template"), job.deadline.each))
-    return any(each.by not in ("", "python", "several") for each in launches)
+    launches = (launched(container.json, subject) for container in task.pod.all_containers())
+    return any(launch.by not in ("", "python", "several") for launch in launches)

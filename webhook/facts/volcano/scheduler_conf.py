@@ -11,18 +11,19 @@ framework/plugins.go LoadCustomPlugins.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from webhook import yamlfile
-from webhook.attributes import JSON
 from webhook.errors import InputError
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, text
+from webhook.facts.volcano.types import ConfigMap
 from webhook.paths import FieldPath, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.similar_names import nearest
+from webhook.typed.fields import Parts, Raw, Text, Truth
+from webhook.typed.view import Typed
 from webhook.wording import did_you_mean, either
 
 problem: Final = Group("volcano-scheduler").problem
@@ -110,105 +111,136 @@ _LONGEST: Final = 100_000
 """Characters of a configuration that are read; the longest that says something has some thousands."""
 
 
+class PluginOption(Typed):
+    """One plugin of a tier, with what it is asked to do."""
+
+    name = Text()
+    enable_hierarchy = Truth()
+
+
+class Tier(Typed):
+    """Plugins that are asked before those of the next tier."""
+
+    plugins = Parts(PluginOption)
+
+
+class SchedulerConfiguration(Typed):
+    """What Volcano's scheduler reads."""
+
+    actions = Raw()
+    tiers = Parts(Tier)
+
+    def options(self) -> Iterator[PluginOption]:
+        """The plugins of all tiers."""
+        for tier in self.tiers:
+            yield from tier.plugins
+
+
 def scheduler_conf(subject: Subject) -> Iterator[Problem]:
-    """Each key of a ConfigMap that holds a configuration of the scheduler.
+    """The keys of a ConfigMap that hold a configuration of the scheduler.
 
     The agent scheduler reads one of the same form, but has plugins of its own and knows no gangs.
     """
-    for key, written in subject.deadline.each(mapping(subject.object.get("data")).items()):
-        if key.endswith(".conf") and not key.startswith(_AGENT) and _is_configuration(written):
-            yield from _validate(written, ("data", key), subject)
+    config_map = subject.typed(ConfigMap)
+    for key, text in config_map.data.items():
+        if key.endswith(".conf") and not key.startswith(_AGENT) and _is_configuration(text):
+            yield from _validate_text(text, config_map.path("data", key), config_map)
 
 
-def _is_configuration(written: JSON) -> bool:
-    held = text(written)
-    return len(held) <= _LONGEST and "actions:" in held and "tiers:" in held and not is_placeholder(held)
+def _is_configuration(text: str) -> bool:
+    return len(text) <= _LONGEST and "actions:" in text and "tiers:" in text and not is_placeholder(text)
 
 
-def _validate(written: str, at: FieldPath, subject: Subject) -> Iterator[Problem]:
-    subject.deadline.look_ahead(len(written) * 1e-5)  # YAML takes about as long, and nothing interrupts it
+def _validate_text(text: str, at: FieldPath, config_map: ConfigMap) -> Iterator[Problem]:
+    config_map.reading.deadline.look_ahead(len(text) * 1e-5)  # YAML takes about as long, and nothing interrupts it
     try:
-        documents = yamlfile.load(written)
+        documents = yamlfile.load(text)
     except InputError as error:
-        message = f"cannot be read as YAML: {error.problems[0].message}"
-        yield problem("unreadable", at, message, "correct the YAML")
+        yield _unreadable(f"cannot be read as YAML: {error.problems[0].message}", "correct the YAML", at)
         return
-    conf = documents[0].value if documents else None
-    if not isinstance(conf, dict):
-        yield problem(
-            "unreadable", at, "must be an object with actions and tiers", "write an object with actions and tiers"
-        )
-        return
-    plugins = [*_plugins(conf)]
-    yield from _validate_keys(conf, _KEYS, "", at)
-    names = {text(each.get("name")) for _, each in plugins}
-    near = {name: nearest(name, PLUGINS) for name in names if name not in PLUGINS}
-    yield from _validate_plugins(plugins, near, at)
-    yield from _validate_tiers(conf, at)
+    conf = SchedulerConfiguration.of(documents[0].value if documents else None, (), config_map.reading)
+    if conf:
+        yield from _validate(conf, at)
+    else:
+        yield _unreadable("must be an object with actions and tiers", "write an object with actions and tiers", at)
+
+
+def _unreadable(message: str, fix: str, at: FieldPath) -> Problem:
+    return problem("unreadable", at, message, fix)
+
+
+def _validate(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[Problem]:
+    yield from _key(conf, _KEYS, at)
+    plugins = {option.name for option in conf.options()}
+    near = {name: nearest(name, PLUGINS) for name in plugins if name not in PLUGINS}
+    for option in conf.options():
+        yield from _plugin(option.name, near.get(option.name, ""), at)
+        yield from _key(option, _OPTION_KEYS, at)
+        yield from _validate_truths(option, at)
+    yield from _plugins_conflict(conf, at)
+    yield from _plugins_together(plugins, at)
     if not all(near.values()):
-        names.update(PLUGINS)  # a plugin of somebody else may do what any of these does
-    yield from _validate_missing(names, at)
-    yield from _validate_actions(conf.get("actions"), names, at)
+        plugins.update(PLUGINS)  # a plugin of somebody else may do what any of these does
+    yield from _plugin_missing(plugins, at)
+    yield from _validate_actions(conf, plugins, at)
 
 
-def _plugins(conf: Mapping[str, Any]) -> Iterator[tuple[FieldPath, Mapping[str, Any]]]:
-    for tier, each in enumerate(items(conf.get("tiers"))):
-        for index, option in enumerate(items(mapping(each).get("plugins"))):
-            yield ("tiers", tier, "plugins", index), mapping(option)
-
-
-def _validate_keys(value: Mapping[str, Any], known: Sequence[str], place: str, at: FieldPath) -> Iterator[Problem]:
-    for name in value:
-        if name not in known:
-            where = f"{place}.{name}" if place else str(name)
-            near = _same(str(name), known) or nearest(str(name), known)
+def _key(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
+    """Keys that nobody reads."""
+    for key in map(str, part.json):
+        if key not in keys:
+            near = _other_prefix(key, keys) or nearest(key, keys)
+            where = f"{render(part.at)}.{key}" if part.at else key
             message = f"has the key `{where}`, which the scheduler ignores without a message"
             yield problem("key", at, message, did_you_mean(near, "remove the key"))
 
 
-def _same(name: str, known: Sequence[str]) -> str:
+def _other_prefix(key: str, keys: Sequence[str]) -> str:
     """The key that is spelt with another prefix: some begin with `enable`, others with `enabled`."""
-    bare = name.removeprefix("enabled").removeprefix("enable").lower()
-    return next((each for each in known if each.removeprefix("enabled").removeprefix("enable").lower() == bare), "")
+    bare = _without_prefix(key)
+    return next((other for other in keys if _without_prefix(other) == bare), "")
 
 
-def _validate_plugins(
-    plugins: Sequence[tuple[FieldPath, Mapping[str, Any]]], near: Mapping[str, str], at: FieldPath
-) -> Iterator[Problem]:
-    """What is wrong with each plugin; `near` are unknown names with those of Volcano's that they resemble."""
-    for place, option in plugins:
-        name = text(option.get("name"))
-        if near.get(name):
+def _without_prefix(key: str) -> str:
+    return key.removeprefix("enabled").removeprefix("enable").lower()
+
+
+def _plugin(name: str, near: str, at: FieldPath) -> Iterator[Problem]:
+    """A plugin that resembles one of Volcano's."""
+    if near:
+        message = (
+            f"has the plugin `{name}`, which Volcano does not have, so the scheduler skips it unless --plugins-dir has "
+            f"{name}.so"
+        )
+        yield problem("plugin", at, message, f"did you mean `{near}`?")
+
+
+def _validate_truths(option: PluginOption, at: FieldPath) -> Iterator[Problem]:
+    for key, value in option.json.items():
+        if key in _OPTION_KEYS[2:] and not isinstance(value, bool | None):
+            place = render(option.path(key))
+            message = f"has `{place}`, which must be true or false, so the scheduler cannot read it"
+            yield _unreadable(message, "write true or false without quotes", at)
+
+
+def _plugins_conflict(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[Problem]:
+    for tier in conf.tiers:
+        options = {option.name: option for option in tier.plugins}
+        if "proportion" in options and "drf" in options and options["drf"].enable_hierarchy:
             message = (
-                f"has the plugin `{name}`, which Volcano does not have, so the scheduler skips it unless --plugins-dir "
-                f"has {name}.so"
-            )
-            yield problem("plugin", at, message, f"did you mean `{near[name]}`?")
-        yield from _validate_keys(option, _OPTION_KEYS, render(place), at)
-        for key, value in option.items():
-            if key in _OPTION_KEYS[2:] and not isinstance(value, bool) and value is not None:
-                message = f"has `{render((*place, key))}`, which must be true or false, so the scheduler cannot read it"
-                yield problem("unreadable", at, message, "write true or false without quotes")
-
-
-def _validate_tiers(conf: Mapping[str, Any], at: FieldPath) -> Iterator[Problem]:
-    """Plugins that exclude each other."""
-    every: set[str] = set()
-    for tier in items(conf.get("tiers")):
-        options = {text(mapping(each).get("name")): mapping(each) for each in items(mapping(tier).get("plugins"))}
-        every.update(options)
-        if "proportion" in options and options.get("drf", {}).get("enableHierarchy") is True:
-            message = (
-                "has proportion in the same tier as drf with enableHierarchy: true, so the scheduler "
-                "refuses the configuration"
+                "has proportion in the same tier as drf with enableHierarchy: true, so the scheduler refuses the "
+                "configuration"
             )
             yield problem("plugins-conflict", at, message, "remove proportion, or remove enableHierarchy from drf")
-    if {"proportion", "capacity"} <= every:
+
+
+def _plugins_together(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
+    if {"proportion", "capacity"} <= plugins:
         message = "has both proportion and capacity, which divide the cluster among the queues in different ways"
         yield problem("plugins-together", at, message, "keep one of them")
 
 
-def _validate_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
+def _plugin_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
     if "gang" not in plugins:
         message = "does not have the plugin gang, so minAvailable of jobs has no effect"
         yield problem("plugin-missing", at, message, "add the plugin gang to tiers")
@@ -217,31 +249,39 @@ def _validate_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
         yield problem("plugin-missing", at, message, "add the plugin predicates to tiers")
 
 
-def _validate_actions(written: JSON, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
-    if not isinstance(written, str):
+def _validate_actions(conf: SchedulerConfiguration, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
+    if not isinstance(conf.actions, str):
         message = "must have actions as one string with commas because the scheduler cannot read anything else"
-        yield problem("unreadable", at, message, 'write actions: "enqueue, allocate, backfill"')
+        yield _unreadable(message, 'write actions: "enqueue, allocate, backfill"', at)
         return
-    actions = [name.strip() for name in written.split(",")]
+    actions = [name.strip() for name in conf.actions.split(",")]
     for name in dict.fromkeys(actions):
-        if name not in ACTIONS:
-            near = nearest(name, ACTIONS)
-            fix = did_you_mean(near, f"use one of {', '.join(ACTIONS)}")
-            message = (
-                f"has the action `{name}`, which does not exist, so the scheduler keeps its previous configuration"
-            )
-            yield problem("action", at, message, fix)
-        elif name in _VICTIMS and plugins.isdisjoint(_VICTIMS[name]):
-            wanted = either(_VICTIMS[name])
-            message = f"has the action {name}, but none of the plugins that choose which pods {name} evicts"
-            yield problem("action-plugin", at, message, f"add the plugin {wanted}, or remove the action")
+        yield from _action(name, at)
+        yield from _action_plugin(name, plugins, at)
+    yield from _action_missing(actions, at)
+    yield from _action_order(actions, at)
+
+
+def _action(name: str, at: FieldPath) -> Iterator[Problem]:
+    if name not in ACTIONS:
+        fix = did_you_mean(nearest(name, ACTIONS), f"use one of {', '.join(ACTIONS)}")
+        message = f"has the action `{name}`, which does not exist, so the scheduler keeps its previous configuration"
+        yield problem("action", at, message, fix)
+
+
+def _action_plugin(name: str, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
+    if name in _VICTIMS and plugins.isdisjoint(_VICTIMS[name]):
+        message = f"has the action {name}, but none of the plugins that choose which pods {name} evicts"
+        yield problem("action-plugin", at, message, f"add the plugin {either(_VICTIMS[name])}, or remove the action")
+
+
+def _action_missing(actions: Sequence[str], at: FieldPath) -> Iterator[Problem]:
     if "allocate" not in actions:
-        yield problem(
-            "action-missing",
-            at,
-            "does not have the action allocate, so nothing is scheduled",
-            "add allocate to actions",
-        )
+        message = "does not have the action allocate, so nothing is scheduled"
+        yield problem("action-missing", at, message, "add allocate to actions")
+
+
+def _action_order(actions: Sequence[str], at: FieldPath) -> Iterator[Problem]:
     for first, second in _FIRST:
         if first in actions and second in actions and actions.index(first) > actions.index(second):
             message = f"lists the action {second} ahead of {first}, {_OUT_OF_ORDER[second]}"

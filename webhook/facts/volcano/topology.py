@@ -2,38 +2,36 @@
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware isEligibleHyperNode: with mode hard
 a gang is placed within one HyperNode of at most the highest tier that it allows. A tier by name is looked up first
-(pkg/scheduler/framework/session.go adjustNetworkTopologySpec), and one that no HyperNode has limits nothing.
+(pkg/scheduler/framework/session.go adjustNetworkTopologySpec), and one that no HyperNode has limits nothing. Jobs and
+PodGroups have rules of their own about this, in job_topology.py and pod_group_topology.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from webhook.facts.subject import Subject
-from webhook.facts.values import text, whole
+from webhook.facts.volcano.explanation import Explanation
 from webhook.facts.volcano.queues import read_queues
-from webhook.facts.volcano_objects import kinds
-from webhook.paths import FieldPath, get, render
+from webhook.facts.volcano.types import HyperNode, NetworkTopology
+from webhook.paths import render
 from webhook.placeholders import is_placeholder
-from webhook.problem import MissingObject, Problem
+from webhook.problem import MissingObject
 from webhook.wording import did_you_mean
 
 _ABSENT = (MissingObject(kind="HyperNode", name=""),)
-_HIGHEST: Final = ("networkTopology", "highestTierAllowed")
 _SECOND: Final = 2
-_Say: TypeAlias = Callable[..., Problem]
 
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """The tiers of the HyperNodes that are known.
+    """The tiers of the HyperNodes of a cluster.
 
     Args:
         lowest: the lowest number; None without HyperNodes.
         names: the names of tiers.
-        is_unknown: whether there may be HyperNodes, but nobody knows of any.
+        is_unknown: whether there may be HyperNodes that nobody can look up.
     """
 
     lowest: int | None
@@ -44,47 +42,54 @@ class Tiers:
 def read_tiers(subject: Subject) -> Tiers:
     """Those of the cluster, to be asked for with `Subject.once`."""
     view = subject.view()
-    specs = [get(each, ("spec",), {}) for each in subject.deadline.paced(view.objects(kinds.HYPER_NODES))]
-    numbers = [tier for each in specs if (tier := whole(each.get("tier"))) is not None]
-    names = frozenset(name for each in specs if (name := text(each.get("tierName"))))
-    is_unknown = not specs and not (subject.once(read_queues).is_whole or view.is_whole())
+    nodes = view.every(HyperNode)
+    numbers = [node.spec.tier for node in nodes if node.spec.tier is not None]
+    names = frozenset(node.spec.tier_name for node in nodes if node.spec.tier_name)
+    is_unknown = not nodes and not (subject.once(read_queues).is_whole or view.is_whole())
     return Tiers(min(numbers, default=None), names, is_unknown)
 
 
-def advise_tier(holder: Mapping[str, Any], at: FieldPath, subject: Subject, problem: _Say) -> Iterator[Problem]:
-    """The highest tier that a gang allows, where HyperNodes are known and none is of such a tier."""
-    topology = holder.get("networkTopology")
-    if not topology or topology.get("mode") == "soft":
-        return
-    tiers, path = subject.once(read_tiers), (*at, "networkTopology")
-    most, name = topology.get("highestTierAllowed"), topology.get("highestTierName", "")
-    if tiers.is_unknown and (most is not None or name):
-        yield problem("tier", path, missing=_ABSENT)
-    elif most is not None and tiers.lowest is not None and tiers.lowest > most:
-        message = f"is below {tiers.lowest}, the lowest tier of all HyperNodes, so the pods are never placed"
-        yield problem("tier", (*path, "highestTierAllowed"), message, f"set {tiers.lowest} or more", most)
-    elif most is None and name and not is_placeholder(name) and tiers.lowest is not None and name not in tiers.names:
-        near = subject.view().nearest(name, tiers.names)
-        message = "is not the tier name of any HyperNode, so Volcano places the pods without regard to the topology"
-        fix = did_you_mean(near, "write the tier name of a HyperNode")
-        yield problem("tier-name", (*path, "highestTierName"), message, fix, name)
+def two_highest_tiers(topology: NetworkTopology) -> Explanation | None:
+    """A highest tier that is given by its number and by its name."""
+    if topology.highest_tier_allowed is None or not topology.highest_tier_name:
+        return None
+    path, message = topology.path("highestTierName"), "must not be set together with highestTierAllowed"
+    return Explanation(path, message, "remove one of the two", topology.highest_tier_name)
 
 
-def advise_part(
-    part: Mapping[str, Any], at: FieldPath, of: tuple[Mapping[str, Any], FieldPath], subject: Subject, problem: _Say
-) -> Iterator[Problem]:
-    """The same of partitions or subgroups of a gang, which stands at a path and has a topology of its own or none."""
-    yield from advise_tier(part, at, subject, problem)
-    (gang, of_at), most = of, _bound(part)
-    bound = _bound(gang)
-    if bound is not None and most is not None and most > bound:
-        above = render((*of_at, *_HIGHEST))
-        message = f"has no effect because {above} keeps all pods within tier {bound}"
-        lower = f"set {'at most ' if bound > _SECOND else ''}{bound - 1}" if bound > 1 else "remove the field here"
-        yield problem("tier-order", (*at, *_HIGHEST), message, f"{lower}, or raise {above}", most)
+def tier_below_all(topology: NetworkTopology, subject: Subject) -> Explanation | None:
+    """A highest tier that is lower than the tiers of all HyperNodes."""
+    most, name = topology.highest_tier_allowed, topology.highest_tier_name
+    if topology.mode == "soft" or (most is None and not name):
+        return None
+    tiers = subject.once(read_tiers)
+    if tiers.is_unknown:
+        return Explanation(topology.at, missing=_ABSENT)
+    if most is None or tiers.lowest is None or tiers.lowest <= most:
+        return None
+    message = f"is below {tiers.lowest}, the lowest tier of all HyperNodes, so the pods are never placed"
+    return Explanation(topology.path("highestTierAllowed"), message, f"set {tiers.lowest} or more", most)
 
 
-def _bound(holder: Mapping[str, Any]) -> int | None:
-    """The highest tier that a hard topology allows by its number."""
-    topology = holder.get("networkTopology") or {}
-    return None if topology.get("mode") == "soft" else topology.get("highestTierAllowed")
+def unknown_tier_name(topology: NetworkTopology, subject: Subject) -> Explanation | None:
+    """A name of a tier that no HyperNode has, where there are HyperNodes."""
+    name = topology.highest_tier_name
+    if topology.mode == "soft" or topology.highest_tier_allowed is not None or not name or is_placeholder(name):
+        return None
+    tiers = subject.once(read_tiers)
+    if tiers.lowest is None or name in tiers.names:
+        return None
+    message = "is not the tier name of any HyperNode, so Volcano places the pods without regard to the topology"
+    fix = did_you_mean(subject.view().nearest(name, tiers.names), "write the tier name of a HyperNode")
+    return Explanation(topology.path("highestTierName"), message, fix, name)
+
+
+def tier_above_gang(part: NetworkTopology, gang: NetworkTopology) -> Explanation | None:
+    """A highest tier of a part of a gang that is higher than that of the gang."""
+    most, bound = part.bound, gang.bound
+    if bound is None or most is None or most <= bound:
+        return None
+    above = render(gang.path("highestTierAllowed"))
+    message = f"has no effect because {above} keeps all pods within tier {bound}"
+    lower = f"set {'at most ' if bound > _SECOND else ''}{bound - 1}" if bound > 1 else "remove the field here"
+    return Explanation(part.path("highestTierAllowed"), message, f"{lower}, or raise {above}", most)

@@ -6,36 +6,30 @@ Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/adm
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from webhook.facts.subject import Subject
-from webhook.facts.volcano import (
-    dependencies,
-    job_validation,
-    lifecycle_policies,
-    plugins,
-    queue_reference,
-    task_templates,
-    volumes,
-)
-from webhook.facts.volcano.job import Job
+from webhook.facts.volcano.dependencies import validate_dependencies
+from webhook.facts.volcano.job_queue import validate_queue
+from webhook.facts.volcano.job_topology import validate_network_topology
+from webhook.facts.volcano.job_validation import validate_job_name, validate_min_available, validate_tasks
+from webhook.facts.volcano.lifecycle_policies import validate_policies
+from webhook.facts.volcano.plugins import validate_plugins
+from webhook.facts.volcano.task_templates import validate_task_templates
+from webhook.facts.volcano.types import Job
+from webhook.facts.volcano.volumes import validate_volumes
 from webhook.problem import Problem
-
-_VALIDATIONS: Final = (
-    job_validation.validate_tasks,
-    plugins.validate_plugins,
-    job_validation.validate_job_topology,
-    lifecycle_policies.validate_policies,
-    job_validation.validate_job_name,
-    task_templates.validate_task_templates,
-    job_validation.validate_min_available,
-    volumes.validate_volumes,
-    dependencies.validate_dependencies,
-)
 
 
 def validate_create(job: Job, subject: Subject) -> Iterator[Problem]:
     """What is refused of a Job, whose queue is looked up."""
-    for validate in _VALIDATIONS:
-        yield from validate(job)
-    yield from queue_reference.validate_queue(job, subject)
+    yield from validate_tasks(job)
+    yield from validate_plugins(job)
+    yield from validate_network_topology(job.spec.network_topology)
+    yield from validate_policies(job)
+    yield from validate_job_name(job)
+    yield from validate_task_templates(job)
+    if job.spec.tasks:
+        yield from validate_min_available(job)
+    yield from validate_volumes(job)
+    yield from validate_dependencies(job)
+    yield from validate_queue(job, subject)

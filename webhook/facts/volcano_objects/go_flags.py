@@ -40,7 +40,7 @@ def is_true(value: str) -> bool:
     return value in _TRUE
 
 
-def read_flags(arguments: Sequence[str], known: Mapping[str, Kind]) -> Flags:
+def read_flags(arguments: Sequence[str], options: Mapping[str, Kind]) -> Flags:
     """Read `-name=value`, `--name value` and `--name` until something else comes."""
     flags, index = Flags(), 0
     while index < len(arguments):
@@ -48,13 +48,13 @@ def read_flags(arguments: Sequence[str], known: Mapping[str, Kind]) -> Flags:
         name, equals, value = _split(arguments[index])
         if not name:
             flags.error = "" if arguments[index] == "--" else f"`{arguments[index]}` is not an option"
-        elif name not in known:
+        elif name not in options:
             flags.error = f"`{name}` is not an option"
-        if name not in known:
-            flags.fix = f"use only {either(f'--{each}' for each in sorted(known))}"
+        if name not in options:
+            flags.fix = f"use only {either(f'--{option}' for option in sorted(options))}"
             break
         if not equals:
-            if known[name] == "truth":
+            if options[name] == "truth":
                 value = "true"
             elif index + 1 < len(arguments):
                 index += 1
@@ -62,9 +62,9 @@ def read_flags(arguments: Sequence[str], known: Mapping[str, Kind]) -> Flags:
             else:
                 flags.error, flags.fix = f"`{name}` has no value", f"write --{name}= and the value"
                 break
-        flags.error = _wrong(name, value, known[name])
+        flags.error = _wrong(name, value, options[name])
         if flags.error:
-            flags.fix = f"write {_EXAMPLES[known[name]].format(name)}"
+            flags.fix = f"write {_EXAMPLES[options[name]].format(name)}"
             break
         flags.values[name] = value
         index += 1

@@ -5,7 +5,7 @@ Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,7 +19,7 @@ class Plugin:
     options: Mapping[str, Kind] = field(default_factory=dict)
     tasks: Mapping[str, str] = field(default_factory=dict)
 
-    def read(self, arguments: list[str]) -> Flags:
+    def read(self, arguments: Sequence[str]) -> Flags:
         """Its arguments."""
         return read_flags(arguments, {**self.options, **dict.fromkeys(self.tasks, "text")})
 

@@ -1,0 +1,31 @@
+"""Which names of a graph wait for each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded
+from webhook.facts.volcano.cycles import waiting_in_circles
+from webhook.typed.view import Reading, Typed
+
+
+@pytest.mark.parametrize(
+    ("targets", "waiting"),
+    [
+        ({"a": [], "b": ["a"], "c": ["a", "b"]}, []),
+        ({"a": ["a"]}, ["a"]),
+        ({"a": ["b"], "b": ["a"], "c": []}, ["a", "b"]),
+        ({"a": [], "b": ["c", "a"], "c": ["b"], "d": ["b"]}, ["b", "c", "d"]),
+        ({"a": [], "b": ["a", "a"]}, []),
+    ],
+    ids=["a chain", "itself", "two", "one that waits for a cycle", "one name twice"],
+)
+def test_names_that_never_are_ready(targets: dict[str, list[str]], waiting: list[str]) -> None:
+    assert waiting_in_circles(targets, Typed.of({})) == waiting
+
+
+def test_a_large_graph_ends_with_the_time() -> None:
+    targets = {"a": [], "b": ["a"] * 10, **{str(number): ["a"] for number in range(1000)}}
+    with pytest.raises(BudgetExceeded):
+        waiting_in_circles(targets, Typed.of({}, (), Reading(Deadline(at=0))))

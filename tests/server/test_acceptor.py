@@ -1,0 +1,157 @@
+"""Taking clients goes on whatever happens, and what is asked of the operating system."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import socket
+import ssl
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.server.asgi import Running, review_of
+from tests.server.serving import Pki, listening
+from webhook.server import operating_system
+from webhook.server.tls import key_warning
+
+
+def until(claim: object) -> None:
+    end = time.monotonic() + 10
+    while not claim():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+class Exhausted:
+    """A listening socket whose first accept finds no file descriptor left."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self.listening = listening
+        self.failures = 1
+
+    def fileno(self) -> int:
+        return self.listening.fileno()
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.failures:
+            self.failures -= 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return self.listening.accept()
+
+    def close(self) -> None:
+        self.listening.close()
+
+
+def test_a_lack_of_file_descriptors_is_a_line_and_a_pause() -> None:
+    with listening(Running()) as server:
+        idle = socket.create_connection(("127.0.0.1", server.port))
+        until(lambda: server.running.counters.connections["reviews",] == 1)
+        (acceptor,) = server.listener._acceptors
+        acceptor._listening = Exhausted(acceptor._listening)  # type: ignore[assignment]
+        assert httpx.post(f"{server.address}/validate", json=review_of()).status_code == 200
+        line = next(line for line in server.running.lines() if line["message"] == "cannot accept connections")
+        assert (line["error"], line["connections"]) == ("Too many open files", 1)
+        assert server.running.counters.connections_aborted["limit",] == 1
+        idle.close()
+
+
+def test_handshakes_end_with_the_server(tmp_path: Path) -> None:
+    with listening(Running(), Pki(tmp_path).files) as server:
+        client = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+        until(lambda: server.running.counters.connections["reviews",] == 1)
+    assert client.recv(1) == b""
+    client.close()
+    assert server.running.counters.connections["reviews",] == 0
+
+
+def test_memory_is_given_back_only_after_growth() -> None:
+    operating_system.give_memory_back()
+    trimmer = operating_system.MemoryTrimmer()
+    assert not trimmer.look()
+    trimmer._least -= 2 * operating_system._GROWN_BYTES
+    tried = [trimmer.look() for _ in range(60)]
+    assert tried[0]
+    assert tried.count(True) < 30, "less and less often where it does not help"
+
+
+def test_nothing_is_known_of_a_closed_socket() -> None:
+    assert operating_system.unsent_bytes(None) == 0
+
+
+def test_open_files_are_raised_and_never_lowered() -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+        operating_system.allow_files(300)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 300
+        operating_system.allow_files(10)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 300
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+MODES = {0o600: False, 0o400: False, 0o640: True, 0o644: True, 0o604: True, 0o660: True}
+
+
+@pytest.mark.parametrize(("mode", "is_warned"), MODES.items(), ids=map(oct, MODES))
+def test_a_key_of_ours_is_for_us_alone(mode: int, is_warned: bool, tmp_path: Path) -> None:
+    key = tmp_path / "tls.key"
+    key.write_text("")
+    key.chmod(mode)
+    warning = key_warning(key)
+    assert bool(warning) == is_warned
+    if is_warned:
+        assert f"`{key}` has mode {mode:04o}" in warning
+        assert f"chmod 600 {key}" in warning
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize(("mode", "is_warned"), [(0o440, False), (0o640, False), (0o444, True), (0o460, True)])
+def test_a_key_of_a_secret_volume_may_be_read_by_the_group_that_kubernetes_gave_us(
+    mode: int, is_warned: bool, tmp_path: Path
+) -> None:
+    key = tmp_path / "tls.key"
+    key.write_text("")
+    os.chown(key, 12345, os.getegid())
+    key.chmod(mode)
+    assert bool(key_warning(key)) == is_warned
+    os.chown(key, 12345, 54321)
+    assert key_warning(key)
+
+
+def test_outside_the_main_thread_no_signal_is_touched() -> None:
+    before = signal.getsignal(signal.SIGHUP)
+    with listening(Running()):
+        assert threading.current_thread() is threading.main_thread()
+        assert signal.getsignal(signal.SIGHUP) == before
+
+
+def test_a_handshake_begins_when_the_first_message_is_whole(tmp_path: Path) -> None:
+    """And then it goes on, however the message came."""
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files) as server:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = pki.trust().wrap_bio(incoming, outgoing, server_hostname="localhost")
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as plain:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                client.do_handshake()
+            hello = outgoing.read()
+            for piece in (hello[:3], hello[3:100], hello[100:]):
+                time.sleep(0.05)
+                plain.sendall(piece)
+            while True:
+                incoming.write(plain.recv(65536))
+                try:
+                    client.do_handshake()
+                except ssl.SSLWantReadError:
+                    continue
+                break
+        assert client.version() == "TLSv1.3"

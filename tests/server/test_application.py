@@ -1,0 +1,66 @@
+"""Pages: loaded when they are needed, and paced as everything else is."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from webhook.server.application import Pages
+from webhook.server.request_body import Receive, Scope
+from webhook.server.review_endpoint import AsgiApp, Send
+from webhook.server.scheduler import ROUND_S, Scheduler
+from webhook.server.tenants import page_tenant
+
+
+async def page(_scope: Scope, _receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200})
+
+
+async def nothing() -> Scope:
+    return {}
+
+
+async def call(pages: Pages, path: str) -> list[Scope]:
+    sent: list[Scope] = []
+
+    async def send(message: Scope) -> None:
+        sent.append(message)
+
+    await pages({"type": "http", "path": path, "client": ("192.0.2.1", 1)}, nothing, send)
+    return sent
+
+
+def test_pages_that_could_not_be_loaded_are_loaded_by_the_next_call():
+    attempts = 0
+
+    def create() -> AsgiApp:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            raise OSError("no thread to be had")
+        return page
+
+    async def scenario() -> None:
+        pages = Pages(create, Scheduler())
+        with pytest.raises(OSError, match="no thread"):
+            await call(pages, "/healthz")
+        assert len(await call(pages, "/healthz")) == 1
+        assert len(await call(pages, "/healthz")) == 1
+
+    asyncio.run(scenario())
+    assert attempts == 2
+
+
+def test_a_page_waits_for_its_turn():
+    async def scenario() -> None:
+        scheduler = Scheduler()
+        pages = Pages(lambda: page, scheduler)
+        await pages.load()
+        waiting = asyncio.create_task(call(pages, "/docs"))
+        scheduler.worked(page_tenant("/docs", "192.0.2.1"), 2 * ROUND_S)
+        await asyncio.sleep(0)
+        assert scheduler.waiting == 1
+        assert len(await waiting) == 1
+
+    asyncio.run(scenario())

@@ -1,0 +1,55 @@
+"""A child of the server: what it keeps of the server's memory, and what it may take."""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from webhook.server import child_process
+from webhook.server.operating_system import resident_bytes
+
+MB = 1 << 20
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what is resident")
+
+
+def test_it_lets_go_of_what_the_server_has_free() -> None:
+    blocks = [bytes(100_000) for _ in range(1000)]
+    last = bytes(100_000)  # above them on the heap: the server cannot give back what is below by itself
+    del blocks
+    theirs = int(answered(lambda: b"%d" % resident_bytes(), 64 * MB))
+    assert resident_bytes() - theirs > 50 * MB
+    assert len(last) == 100_000
+
+
+def test_it_may_take_so_much_memory_and_no_more() -> None:
+    assert answered(lambda: b"%d" % len(bytes(20 * MB)), 64 * MB) == b"%d" % (20 * MB)
+    assert answered(lambda: b"%d" % len(bytes(80 * MB)), 64 * MB) == b""
+
+
+def test_it_says_nothing_of_used_up_memory_that_the_answer_does_not(capfd: pytest.CaptureFixture[str]) -> None:
+    class Failing:
+        def __del__(self) -> None:
+            raise MemoryError
+
+    def fail() -> bytes:
+        Failing()
+        return b"done"
+
+    assert answered(fail, 64 * MB) == b"done"
+    assert capfd.readouterr().err == ""
+
+
+def answered(work: Callable[[], bytes], memory_bytes: int) -> bytes:
+    """What a child answers; nothing when it ends without."""
+    child = child_process.start(work, time.monotonic() + 20, memory_bytes)
+    came = b""
+    with child.channel:
+        while select.select([child.channel], [], [], 20)[0] and (chunk := child.channel.recv(1 << 16)):
+            came += chunk
+    while not child.reaped():
+        time.sleep(0.01)
+    return came[child_process.HEAD.size :]

@@ -1,0 +1,140 @@
+"""Who is next."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from math import inf
+
+import pytest
+
+from webhook.server.fair_queue import FairQueue
+from webhook.server.tenants import Tenant
+from webhook.server.usage import Usage
+
+HEAVY, HEAVIER = Tenant("heavy", "hal"), Tenant("heavier", "hank")
+LIGHT, OTHER = Tenant("light", "lea"), Tenant("other", "ole")
+
+
+class Waiting:
+    """A queue in which tenants wait, and the order in which they were given a turn."""
+
+    def __init__(self) -> None:
+        self.usage = Usage()
+        self.lost: list[Tenant] = []
+        self.queue = FairQueue(self.usage, self.lost.append)
+        self.order: list[Tenant] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        self.usage.add(HEAVY, 4.0, time.monotonic())
+        self.usage.add(HEAVIER, 8.0, time.monotonic())
+
+    async def enter(self, *tenants: Tenant, until: float = inf) -> None:
+        self.tasks += [asyncio.create_task(self._wait(tenant, until)) for tenant in tenants]
+        await asyncio.sleep(0)
+
+    async def _wait(self, tenant: Tenant, until: float) -> None:
+        await self.queue.wait(tenant, until)
+        self.order.append(tenant)
+
+    async def serve(self, may: Callable[[Tenant], bool] = lambda _: True) -> list[Tenant]:
+        """Give turns while there are any."""
+        while following := self.queue.pop(may):
+            following[1].set_result(None)
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return self.order
+
+
+def run(scenario: Callable[[Waiting], Coroutine[None, None, None]]) -> None:
+    asyncio.run(asyncio.wait_for(_scenario(scenario), 10))
+
+
+async def _scenario(scenario: Callable[[Waiting], Coroutine[None, None, None]]) -> None:
+    await scenario(Waiting())
+
+
+def test_light_tenants_go_first_and_take_turns():
+    async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(HEAVIER, HEAVY, LIGHT, LIGHT, OTHER)
+        assert await waiting.serve() == [LIGHT, OTHER, LIGHT, HEAVY, HEAVIER]
+        assert len(waiting.queue) == 0
+
+    run(scenario)
+
+
+def test_use_while_waiting_counts():
+    async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(LIGHT, HEAVY, HEAVIER)
+        waiting.usage.add(LIGHT, 6.0, time.monotonic())
+        waiting.usage.add(HEAVY, 99.0, time.monotonic())
+        assert await waiting.serve() == [LIGHT, HEAVIER, HEAVY]
+
+    run(scenario)
+
+
+def test_who_may_not_is_passed_over_while_light():
+    async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(LIGHT, OTHER, HEAVY, HEAVIER)
+        assert await waiting.serve(lambda tenant: tenant == OTHER) == [OTHER]
+        assert await waiting.serve(lambda tenant: tenant == HEAVIER) == [OTHER]
+        assert await waiting.serve() == [OTHER, LIGHT, HEAVY, HEAVIER]
+
+    run(scenario)
+
+
+def test_a_wait_ends_in_time():
+    async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(LIGHT, until=time.monotonic() + 0.05)
+        await waiting.enter(LIGHT)
+        with pytest.raises(TimeoutError):
+            await waiting.tasks[0]
+        assert len(waiting.queue) == 1
+        assert await waiting.serve() == [LIGHT]
+        assert waiting.queue._turns == {} or waiting.queue.pop() is None
+
+    run(scenario)
+
+
+def test_a_turn_of_somebody_who_just_went_away_is_not_given():
+    async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(LIGHT, OTHER)
+        waiting.tasks[0].cancel()
+        assert await waiting.serve() == [OTHER]
+        assert (len(waiting.queue), waiting.lost) == (0, [])
+
+    run(scenario)
+
+
+def test_a_turn_that_was_given_and_lost_is_told():
+    async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(LIGHT)
+        following = waiting.queue.pop()
+        assert following is not None
+        following[1].set_result(None)
+        waiting.tasks[0].cancel()
+        await asyncio.wait(waiting.tasks)
+        assert (waiting.order, waiting.lost) == ([], [LIGHT])
+
+    run(scenario)
+
+
+def test_a_thousand_tenants_that_wait_are_not_walked_over_for_each_turn():
+    async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(*(Tenant("heavy", f"user-{number}") for number in range(1000)))
+        compared = 0
+        rank = waiting.usage.rank
+
+        class Counting(Usage):
+            def rank(self, tenant: Tenant, now: float) -> tuple[float, float]:
+                nonlocal compared
+                compared += 1
+                return rank(tenant, now)
+
+        waiting.queue._usage = Counting()
+        while following := waiting.queue.pop():
+            waiting.usage.add(following[0], 0.01, time.monotonic())
+            following[1].set_result(None)
+        assert compared < 20_000
+
+    run(scenario)

@@ -1,0 +1,72 @@
+"""How long one review may run on the loop."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from itertools import repeat
+from math import inf
+
+import pytest
+
+from webhook.errors import InlineBudgetSpent
+from webhook.server.inline_slice import _REMEMBERED_S, SMALL_BYTES, InlineSlice, Overruns
+from webhook.server.tenants import Tenant
+
+ANN, BOB, SIZE = Tenant("team-a", "ann"), Tenant("team-b", "bob"), 4 * SMALL_BYTES
+
+
+def test_work_uses_a_slice_up():
+    used = InlineSlice()
+    used.allow(0.01, inf)
+    with pytest.raises(InlineBudgetSpent):
+        deque(used.paced(repeat(0)), maxlen=0)
+    assert used.spent() >= 0.01
+
+
+def test_the_time_that_a_thread_waits_is_not_charged():
+    used = InlineSlice()
+    used.allow(0.05, inf)
+    time.sleep(0.1)
+    used.look()
+    assert used.spent() < 0.05
+
+
+def test_nothing_runs_past_the_deadline():
+    used = InlineSlice()
+    used.allow(0.01, time.monotonic() + 0.02)
+    time.sleep(0.03)
+    with pytest.raises(InlineBudgetSpent):
+        used.look()
+
+
+def test_what_was_done_before_is_not_taken_from_it():
+    used = InlineSlice()
+    while used.spent() < 0.02:
+        pass
+    used.allow(0.02, inf)
+    used.look()
+    assert used.at > time.monotonic()
+
+
+def test_what_used_up_its_slice_is_expected_to_do_so_again():
+    overruns = Overruns()
+    overruns.add(ANN, SIZE, 0.0)
+    assert overruns.expects(ANN, SIZE, 1.0)
+    assert not overruns.expects(BOB, SIZE, 1.0)
+    assert not overruns.expects(ANN, SIZE - 1, 1.0)
+    overruns.add(ANN, SIZE // 2, 1.0)
+    assert overruns.expects(ANN, SIZE // 2, 2.0)
+
+
+def test_it_is_tried_again_after_a_while():
+    overruns = Overruns()
+    for now in (0.0, _REMEMBERED_S / 2):
+        overruns.add(ANN, SIZE, now)
+    assert not overruns.expects(ANN, SIZE, _REMEMBERED_S)
+
+
+def test_small_ones_are_always_tried():
+    overruns = Overruns()
+    overruns.add(ANN, SMALL_BYTES, 0.0)
+    assert not overruns.expects(ANN, SMALL_BYTES, 0.0)

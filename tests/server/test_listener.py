@@ -1,0 +1,173 @@
+"""The listening process over real sockets: hostile clients, limits, keep-alive, draining, addresses."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.server.asgi import Running, review_of
+from tests.server.serving import Pki, Server, listening
+from webhook.errors import ConfigurationError
+from webhook.server.connections import MAX_HEADER_BYTES, ConnectionTimeouts
+from webhook.server.listener import bind
+from webhook.server.review_endpoint import Limits
+
+HURRIED = ConnectionTimeouts(first_byte_s=0.3, headers_s=0.3, body_s=0.3)
+HEAD = b"POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+BODY = json.dumps(review_of()).encode()
+
+
+def converse(server: Server, *said: bytes, pause_s: float = 0.0) -> bytes:
+    """Say these pieces, and return all that is answered until the server closes."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        try:
+            for piece in said:
+                connection.sendall(piece)
+                time.sleep(pause_s)
+        except OSError:
+            pass
+        heard = b""
+        try:
+            while piece := connection.recv(65536):
+                heard += piece
+        except OSError:
+            pass
+        return heard
+
+
+SLOW = {
+    "nothing at all": (),
+    "half a request line": (b"POST /val",),
+    "half the headers": (HEAD,),
+    "half a body": (HEAD + b"content-length: 100\r\n\r\n{",),
+    "a body that never starts": (HEAD + b"content-length: 100\r\n\r\n",),
+}
+
+
+@pytest.mark.parametrize("said", SLOW.values(), ids=SLOW.keys())
+def test_slow_clients_are_closed(said: tuple[bytes, ...]) -> None:
+    with listening(Running(), timeouts=HURRIED) as server:
+        assert converse(server, *said) == b""
+        assert httpx.post(f"{server.address}/validate", json=review_of()).status_code == 200
+
+
+def test_a_client_that_drips_headers_is_closed_too() -> None:
+    with listening(Running(), timeouts=HURRIED) as server:
+        converse(server, HEAD, *[b"x-a: b\r\n"] * 12, pause_s=0.1)
+        assert server.listener.server_state.connections == set()
+
+
+def test_an_idle_connection_stays_and_is_used_again() -> None:
+    with listening(Running(), timeouts=HURRIED) as server, httpx.Client() as client:
+        for _ in range(2):
+            assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
+            time.sleep(0.9)
+        assert len(server.listener.server_state.connections) == 1
+
+
+def test_a_connection_that_is_idle_for_long_is_closed_and_not_counted_as_a_fault() -> None:
+    assert ConnectionTimeouts().idle_s > 90  # an API server uses an idle connection for so long
+    with listening(Running(), timeouts=ConnectionTimeouts(idle_s=0.3)) as server:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+            client.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
+            assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+            assert client.recv(65536) == b""  # its end, and no reset
+        assert not server.running.counters.connections_aborted
+
+
+def test_headers_without_end_are_refused() -> None:
+    with listening(Running()) as server:
+        heard = converse(server, HEAD, *[b"x-long: " + b"a" * 1000 + b"\r\n"] * (MAX_HEADER_BYTES // 500))
+        assert heard.startswith(b"HTTP/1.1 431 ")
+        assert json.loads(heard.partition(b"\r\n\r\n")[2])["code"] == 431
+
+
+def test_the_end_of_a_body_is_no_header_of_the_request_behind_it() -> None:
+    long = BODY + b" " * (MAX_HEADER_BYTES + 1000)
+    first = HEAD + b"content-length: %d\r\n\r\n" % len(long) + long
+    with listening(Running(), timeouts=ConnectionTimeouts(idle_s=0.3)) as server:
+        heard = converse(server, first[:150], first[150:] + first[:60], first[60:], pause_s=0.2)
+        assert heard.count(b"HTTP/1.1 200 ") == heard.count(b"HTTP/1.1 ") == 2
+
+
+def test_a_body_that_is_nearly_all_framing_is_refused_once() -> None:
+    with listening(Running()) as server:
+        heard = converse(server, HEAD + b"transfer-encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * 60_000)
+        assert heard.count(b"HTTP/1.1 400 ") == heard.count(b"HTTP/1.1 ") == 1
+
+
+def test_what_is_no_http_is_answered_with_a_status() -> None:
+    with listening(Running()) as server:
+        heard = converse(server, b"\x16\x03\x01 hello\r\n\r\n")
+        assert heard.startswith(b"HTTP/1.1 400 ")
+        assert json.loads(heard.partition(b"\r\n\r\n")[2])["reason"] == "BadRequest"
+
+
+def test_a_body_over_the_limit_gets_its_answer_though_the_client_still_writes(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    limits = Limits(body_bytes=200_000)
+    with listening(Running(limits=limits), pki.files) as server, httpx.Client(verify=pki.trust()) as client:
+        headers = {"content-type": "application/json"}
+        for size in (200_001, 790_000):
+            answer = client.post(f"{server.address}/validate", content=b" " * size, headers=headers)
+            assert (answer.status_code, answer.json()["reason"]) == (413, "RequestEntityTooLarge")
+        assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
+
+
+def test_the_limit_itself_is_taken() -> None:
+    limits = Limits(body_bytes=len(BODY))
+    with listening(Running(limits=limits)) as server:
+        headers = {"content-type": "application/json"}
+        assert httpx.post(f"{server.address}/validate", content=BODY, headers=headers).status_code == 200
+
+
+def test_sigterm_withdraws_readiness_first_and_goes_on_answering() -> None:
+    with listening(Running(), drain_s=1.0) as server, httpx.Client() as client:
+        assert client.get(f"{server.address}/readyz").status_code == 200
+        server.listener.handle_exit(signal.SIGTERM, None)
+        assert client.get(f"{server.address}/readyz").status_code == 503
+        answer = client.post(f"{server.address}/validate", json=review_of())
+        assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+        assert not server.listener.should_exit
+        time.sleep(1.4)
+        assert server.listener.should_exit
+
+
+@pytest.mark.parametrize(
+    "signals", [[signal.SIGINT], [signal.SIGTERM, signal.SIGTERM]], ids=["SIGINT", "a second SIGTERM"]
+)
+def test_stopping_at_once(signals: list[signal.Signals]) -> None:
+    with listening(Running(), drain_s=60.0) as server:
+        for number in signals:
+            server.listener.handle_exit(number, None)
+        assert server.listener.should_exit
+
+
+def test_an_idle_client_does_not_hold_up_the_stop(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files) as server, httpx.Client(verify=pki.trust()) as client:
+        assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
+        server.listener.handle_exit(signal.SIGINT, None)
+        while server.listener.server_state.connections:  # until the timeout of the whole suite, should it stay
+            time.sleep(0.05)
+
+
+def test_an_address_that_is_taken_or_none_is_refused() -> None:
+    with bind("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigurationError, match=rf"cannot listen on 127\.0\.0\.1:{port}: address already in use$"):
+            bind("127.0.0.1", port)
+    with pytest.raises(ConfigurationError, match=r"cannot listen on 192\.0\.2\.1:0: cannot assign requested address$"):
+        bind("192.0.2.1", 0)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
+def test_ipv6_takes_both() -> None:
+    with bind("::", 0) as both:
+        socket.create_connection(("127.0.0.1", both.getsockname()[1])).close()

@@ -1,0 +1,290 @@
+"""Bodies and the memory they share: what is free, who waits for how long, who is served next, what is given back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from webhook.errors import CallError
+from webhook.server.connections import CLOCK
+from webhook.server.request_body import (
+    BURST_BYTES,
+    BYTES_PER_S,
+    FREE_BYTES,
+    MAX_WAITING,
+    Body,
+    BodyBudget,
+    ClientGone,
+)
+
+LIMIT = 1_000_000
+LARGE = FREE_BYTES + 1
+
+
+class Clock:
+    """What was said to the clock of a connection."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def pause_clock(self) -> None:
+        self.said.append("pause")
+
+    def resume_clock(self) -> None:
+        self.said.append("resume")
+
+    def hold(self) -> None:
+        self.said.append("hold")
+
+
+class Client:
+    """Sends pieces, and counts how many were asked for."""
+
+    def __init__(self, *pieces: int, address: str = "a", gone: bool = False, stalls: bool = False) -> None:
+        self.pieces = list(pieces)
+        self.asked = 0
+        self.gone, self.stalls = gone, stalls
+        self.clock = Clock()
+        self.scope: dict[str, Any] = {"client": (address, 1), "extensions": {CLOCK: self.clock}}
+
+    async def receive(self) -> dict[str, Any]:
+        self.asked += 1
+        if not self.pieces:
+            if self.gone:
+                return {"type": "http.disconnect"}
+            await asyncio.Event().wait()  # for ever
+        size = self.pieces.pop(0)
+        return {"type": "http.request", "body": b"x" * size, "more_body": bool(self.pieces) or self.gone or self.stalls}
+
+    def body(self, budget: BodyBudget, length: int | None, wait_s: float = 60.0) -> Body:
+        deadline = monotonic() + wait_s
+        return Body(budget, self.scope, self.receive, length=length, limit=LIMIT, deadline=deadline)
+
+
+def run(one: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(one())  # type: ignore[arg-type]
+
+
+async def settle() -> None:
+    """Let every task run as far as it can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+READ = {
+    "a small one": ((100,), 100, 0),
+    "the largest that is free, in pieces": ((FREE_BYTES - 1, 1), FREE_BYTES, 0),
+    "a large one": ((LARGE,), LARGE, LARGE),
+    "a large one in pieces": ((FREE_BYTES, 1), LARGE, LARGE),
+    "a small one that is streamed": ((100, 100), None, 0),
+    "a large one that is streamed": ((LARGE, 100), None, LIMIT),
+}
+
+
+@pytest.mark.parametrize(("pieces", "length", "reserved"), READ.values(), ids=READ.keys())
+def test_large_bodies_are_reserved_until_they_are_answered(
+    pieces: tuple[int, ...], length: int | None, reserved: int
+) -> None:
+    async def one() -> None:
+        budget = BodyBudget(LIMIT)
+        client = Client(*pieces)
+        async with client.body(budget, length) as body:
+            assert (len(body), budget.reserved) == (sum(pieces), reserved)
+        assert budget.reserved == 0
+        assert client.clock.said == (["pause", "hold", "resume"] if reserved else [])
+
+    run(one)
+
+
+@pytest.mark.parametrize("pieces", [(100,), (100, 200), (FREE_BYTES - 1, 1)], ids=str)
+def test_a_first_message_that_was_received_already_is_part_of_the_body(pieces: tuple[int, ...]) -> None:
+    async def one() -> None:
+        client, budget = Client(*pieces), BodyBudget(LIMIT)
+        first = await client.receive()
+        deadline = monotonic() + 60
+        reading = Body(
+            budget, client.scope, client.receive, length=sum(pieces), limit=LIMIT, deadline=deadline, first=first
+        )
+        async with reading as body:
+            assert body == b"x" * sum(pieces)
+        assert client.asked == len(pieces)
+
+    run(one)
+
+
+def test_without_room_one_piece_is_read_until_there_is() -> None:
+    async def one() -> None:
+        budget = BodyBudget(LIMIT)
+        await budget.reserve(LIMIT, "b")
+        client = Client(LARGE)
+
+        async def read() -> int:
+            async with client.body(budget, LARGE) as body:
+                return len(body)
+
+        task = asyncio.create_task(read())
+        await settle()
+        assert (client.asked, budget.waiting, client.clock.said) == (1, 1, ["pause"])
+        budget.release(LIMIT)
+        assert await task == LARGE
+        assert (budget.reserved, budget.waiting) == (0, 0)
+
+    run(one)
+
+
+def test_who_waits_until_its_deadline_is_told_to_try_again() -> None:
+    async def one() -> None:
+        budget = BodyBudget(LIMIT)
+        await budget.reserve(LIMIT, "b")
+        client = Client(LARGE)
+        with pytest.raises(CallError, match="other calls fill the 1000000 bytes") as error:
+            await client.body(budget, LARGE, wait_s=0.01).__aenter__()
+        assert (error.value.code, error.value.reason, client.asked) == (429, "TooManyRequests", 1)
+        assert (budget.reserved, budget.waiting) == (LIMIT, 0)
+
+    run(one)
+
+
+def test_a_body_that_stops_gives_its_bytes_back_at_the_deadline() -> None:
+    async def one() -> None:
+        budget = BodyBudget(LIMIT)
+        client = Client(100, stalls=True)
+        with pytest.raises(CallError, match="not whole before") as error:
+            await client.body(budget, LIMIT, wait_s=0.05).__aenter__()
+        assert (error.value.code, client.asked, budget.reserved) == (408, 2, 0)
+
+    run(one)
+
+
+def test_a_client_that_goes_away_gives_its_bytes_back() -> None:
+    async def one() -> None:
+        budget = BodyBudget(LIMIT)
+        with pytest.raises(ClientGone):
+            await Client(100, gone=True).body(budget, LARGE).__aenter__()
+        assert budget.reserved == 0
+
+    run(one)
+
+
+def test_addresses_take_turns_and_nobody_is_overtaken() -> None:
+    async def one() -> None:
+        budget = BodyBudget(LIMIT)
+        await budget.reserve(LIMIT, "holder")
+        served: list[str] = []
+
+        async def wait(name: str, address: str, size: int) -> None:
+            await budget.reserve(size, address)
+            served.append(name)
+
+        waiting = [("a1", "a", LIMIT), ("a2", "a", LIMIT), ("a3", "a", LIMIT), ("b1", "b", LIMIT), ("c1", "c", 10)]
+        tasks = [asyncio.create_task(wait(*each)) for each in waiting]
+        await settle()
+        for _ in range(4):
+            budget.release(budget.reserved)
+            await settle()
+        budget.release(budget.reserved)
+        await asyncio.gather(*tasks)
+        assert served == ["a1", "b1", "c1", "a2", "a3"]
+
+    run(one)
+
+
+def test_a_body_above_the_whole_budget_is_read_alone() -> None:
+    async def one() -> None:
+        budget = BodyBudget(LARGE - 1)
+        async with Client(LARGE).body(budget, LARGE) as body:
+            assert len(body) == LARGE
+
+    run(one)
+
+
+def test_who_leaves_the_queue_lets_those_behind_pass() -> None:
+    async def one() -> None:
+        budget = BodyBudget(100)
+        await budget.reserve(60, "holder")
+        large = asyncio.create_task(budget.reserve(50, "a"))
+        await settle()
+        small = asyncio.create_task(budget.reserve(40, "b"))
+        await settle()
+        assert budget.waiting == 2
+        large.cancel()
+        await small
+        assert (budget.reserved, budget.waiting) == (100, 0)
+
+    run(one)
+
+
+def test_who_leaves_in_the_moment_of_its_turn_keeps_nothing() -> None:
+    async def one() -> None:
+        for is_first in (True, False):
+            budget = BodyBudget(100)
+            await budget.reserve(100, "holder")
+            task = asyncio.create_task(budget.reserve(100, "a"))
+            await settle()
+            steps = [task.cancel, lambda budget=budget: budget.release(100)]
+            for step in steps if is_first else reversed(steps):
+                step()
+            await asyncio.gather(task, return_exceptions=True)
+            assert (budget.reserved, budget.waiting) == (0, 0)
+
+    run(one)
+
+
+def test_a_queue_that_is_full_sends_away_at_once() -> None:
+    async def one() -> None:
+        budget = BodyBudget(100)
+        await budget.reserve(100, "holder")
+        tasks = [asyncio.create_task(budget.reserve(1, "a")) for _ in range(MAX_WAITING)]
+        await settle()
+        with pytest.raises(CallError) as error:
+            await budget.reserve(1, "b")
+        assert error.value.code == 429
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    run(one)
+
+
+TOO_LONG = {
+    "declared, read and thrown away": ((LIMIT, 1), LIMIT + 1, 2),
+    "declared far too long, not read": ((LIMIT,) * 9, 9 * LIMIT, 0),
+    "streamed, up to its end": ((LIMIT, 10, 10), None, 3),
+    "streamed, up to four times the limit": ((LIMIT,) * 9, None, 5),
+    "streamed at once": ((LIMIT + 1,), None, 1),
+}
+
+
+@pytest.mark.parametrize(("pieces", "length", "asked"), TOO_LONG.values(), ids=TOO_LONG.keys())
+def test_what_is_too_long_needs_no_budget(pieces: tuple[int, ...], length: int | None, asked: int) -> None:
+    async def one() -> None:
+        budget = BodyBudget(LIMIT)
+        client = Client(*pieces)
+        with pytest.raises(CallError, match="larger than 1000000 bytes") as error:
+            await client.body(budget, length).__aenter__()
+        assert (error.value.code, client.asked, budget.reserved) == (413, asked, 0)
+
+    run(one)
+
+
+def test_large_bodies_together_are_read_at_a_pace() -> None:
+    budget = BodyBudget(LIMIT)
+    assert budget.took(BURST_BYTES, 100.0) == 0.0
+    assert budget.took(BYTES_PER_S, 100.0) == pytest.approx(1.0)
+    assert budget.took(BYTES_PER_S, 101.0) == pytest.approx(1.0)
+    assert budget.took(BURST_BYTES, 110.0) == 0.0
+
+
+def test_a_body_that_comes_fast_lets_others_in_between_and_is_not_charged_for_it() -> None:
+    async def read() -> None:
+        budget, client = BodyBudget(LIMIT), Client(LARGE, LARGE, 1)
+        budget.took(BURST_BYTES, monotonic())
+        async with client.body(budget, 2 * LARGE + 1) as body:
+            assert len(body) == 2 * LARGE + 1
+        assert client.clock.said == ["pause", "hold", "pause", "resume", "resume"]
+
+    run(read)

@@ -1,0 +1,148 @@
+"""Two lanes: what takes long leaves the event loop, and a child process never takes the answer with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from tests.server.asgi import Running, review_of
+from webhook.attributes import Attributes, Phase
+from webhook.deadline import Deadline
+from webhook.decisions import Decision, Verdict
+from webhook.server.review_endpoint import Limits
+from webhook.server.review_handler import INLINE_BYTES
+from webhook.server.worker_lane import WorkerLimits
+
+LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * INLINE_BYTES}, userInfo={"username": "u"})
+PARENT = os.getpid()
+SEEN = (Decision(policy="p", binding="b", action="admit", evaluation="admit"),)
+
+
+def in_worker(act: Callable[[Deadline], object]) -> Callable[[Attributes, Phase, Deadline], Verdict]:
+    """A reviewer that does something, and only in a child."""
+
+    def review(_attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
+        assert os.getpid() != PARENT
+        act(deadline)
+        return Verdict(allowed=True, decisions=SEEN)
+
+    return review
+
+
+def slowly(_attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
+    """A reviewer that works until its time is up, on the loop; in a child it is done at once."""
+    while os.getpid() == PARENT:
+        deadline.spend(1)
+    return Verdict(allowed=True)
+
+
+def test_large_bodies_are_evaluated_by_a_worker():
+    running = Running(in_worker(lambda _: None))
+    answer = running.post("/validate", LARGE)
+    assert answer.json()["response"] == {"uid": "U", "allowed": True}
+    assert running.counters.lanes == {("worker",): 1}
+    assert running.counters.workers == {("answered",): 1}
+    assert running.counters.requests == {("validating", "CREATE", "200", "false"): 1}
+    assert running.counters.validating["p", "b", "no_error", "allow"].counts[0] == 1
+    (line,) = running.lines()
+    assert (line["message"], line["lane"], line["user"]) == ("review", "worker", "u")
+
+
+def test_a_review_that_takes_long_is_begun_anew_by_a_worker():
+    running = Running(slowly)
+    assert running.post("/mutate", review_of()).json()["response"] == {"uid": "U", "allowed": True}
+    assert running.counters.lanes == {("inline_overrun",): 1, ("worker",): 1}
+
+
+def test_a_stuck_worker_is_killed_at_the_deadline():
+    running = Running(in_worker(lambda _: time.sleep(60)))
+    answer = running.post("/validate?timeout=300ms", LARGE)
+    status = answer.json()["response"]["status"]
+    assert (answer.status_code, answer.json()["response"]["uid"], status["code"]) == (200, "U", 422)
+    assert status["message"] == "not evaluated, it took longer than 0.24 s"
+    assert running.counters.workers == {("killed",): 1}
+    assert running.lines()[-1]["message"] == "review not evaluated"
+
+
+def test_evaluation_ends_before_the_worker_is_killed():
+    def late(deadline: Deadline) -> None:
+        while True:
+            deadline.spend(1)
+
+    running = Running(in_worker(late))
+    answer = running.post("/validate?timeout=2s", LARGE)
+    assert answer.status_code == 500  # BudgetExceeded outside of any policy is a fault of the reviewer
+    assert running.lines()[-1]["error"] == "BudgetExceeded"
+
+
+def test_a_worker_that_dies_is_replaced_once():
+    running = Running(in_worker(lambda _: os.kill(os.getpid(), signal.SIGKILL)))
+    answer = running.post("/validate", LARGE)
+    assert answer.json()["response"]["status"]["message"] == "not evaluated, its worker process ended early"
+    assert running.counters.workers == {("died",): 2}
+
+
+def overfill(_: Deadline) -> None:
+    bytearray(200_000_000)
+
+
+def overfill_in_c(_: Deadline) -> None:
+    """What CPython raises in place of a MemoryError when it cannot even make one."""
+    raise SystemError("error return without exception set")
+
+
+def overfill_bit_by_bit(_: Deadline) -> None:
+    """Until there is no memory left to say so either: blocks of any size, and objects that are kept to be used again."""
+    held: object = None
+    makers = [partial(bytes, size) for size in (1 << 20, 1 << 12, *range(512, 0, -16))]
+    for make in (*makers, dict):
+        with contextlib.suppress(MemoryError):
+            while True:
+                held = held, make()  # a list would need one large block
+    raise MemoryError
+
+
+@pytest.mark.parametrize("fill", [overfill, overfill_in_c, overfill_bit_by_bit])
+def test_memory_of_a_worker_is_bounded(fill: Callable[[Deadline], None]):
+    running = Running(in_worker(fill), workers=WorkerLimits(memory_bytes=50_000_000))
+    answer = running.post("/validate", LARGE)
+    message = answer.json()["response"]["status"]["message"]
+    assert message == "not evaluated, it needed more memory than one review may take"
+    assert running.counters.workers == {("answered",): 1}
+
+
+def test_a_fault_inside_a_worker_says_where():
+    def fail(_: Deadline) -> None:
+        raise KeyError("hunter2")
+
+    running = Running(in_worker(fail))
+    answer = running.post("/validate", LARGE)
+    assert (answer.status_code, answer.json()["reason"]) == (500, "InternalError")
+    (line,) = running.lines()
+    assert (line["message"], line["error"]) == ("internal fault", "KeyError")
+    assert "fail" in "".join(line["traceback"])
+    assert "hunter2" not in answer.text + running.stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [(b"[" * (INLINE_BYTES + 1), 400), (b'{"kind":"Pod","x":"' + b"y" * INLINE_BYTES + b'"}', 400)],
+    ids=["not JSON", "not a review"],
+)
+def test_a_large_body_that_cannot_be_read_is_refused(body: bytes, code: int):
+    running = Running(in_worker(lambda _: None))
+    assert running.post("/validate", body).status_code == code
+    assert running.lines()[-1]["message"] == "call refused"
+
+
+def test_without_a_uid_a_late_answer_is_an_http_error():
+    body = b'{"request":{"x":"' + b"y" * (2 << 20)  # where the uid stands, only a worker can find out
+    running = Running(in_worker(lambda _: None), limits=Limits(timeout_s=0.0))
+    answer = running.post("/validate", body)
+    assert (answer.status_code, answer.json()["reason"]) == (503, "ServiceUnavailable")

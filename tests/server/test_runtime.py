@@ -1,0 +1,57 @@
+"""What every start does once before the server is ready."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from webhook.logs import Log
+from webhook.server.runtime import ServedState, warm_up
+from webhook.server.scheduler import Scheduler
+from webhook.settings.shared import Settings
+
+POLICY = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: named}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  validations: [{expression: "object.metadata.name != ''"}]
+"""
+
+
+class Failing(ServedState):
+    """A state whose reviews fail."""
+
+    def review(self, *_arguments: object) -> object:
+        raise OSError("no memory to be had")
+
+
+def state(folder: Path, kind: type[ServedState] = ServedState) -> ServedState:
+    (folder / "policy.yaml").write_text(POLICY)
+    return kind.make(Settings(policies=(folder,)), is_live=False, kubeconfig=None, log=Log())
+
+
+def test_it_is_warm_when_policies_are_compiled_and_a_pod_was_reviewed(tmp_path: Path) -> None:
+    async def scenario() -> tuple[bool, bool]:
+        scheduler = Scheduler()
+        warming = asyncio.create_task(warm_up(state(tmp_path), scheduler))
+        await asyncio.sleep(0)
+        before = scheduler.is_warm.is_set()
+        await warming
+        return before, scheduler.is_warm.is_set()
+
+    assert asyncio.run(scenario()) == (False, True)
+
+
+def test_a_warm_up_that_fails_does_not_keep_the_server_from_being_ready(tmp_path: Path) -> None:
+    async def scenario() -> bool:
+        scheduler = Scheduler()
+        with pytest.raises(OSError, match="no memory"):
+            await warm_up(state(tmp_path, Failing), scheduler)
+        return scheduler.is_warm.is_set()
+
+    assert asyncio.run(scenario())

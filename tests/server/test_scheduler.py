@@ -1,0 +1,132 @@
+"""Rounds of the event loop: many reviews of one tenant do not go before another's."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import TypeVar
+
+import pytest
+
+from webhook.server.inline_slice import HEAVY_S, LIGHT_S, WARMING_S
+from webhook.server.scheduler import ROUND_S, Scheduler
+from webhook.server.tenants import Tenant
+
+CROWD, VICTIM = Tenant("a", "crowd"), Tenant("b", "victim")
+Result = TypeVar("Result")
+
+
+def run(scenario: Coroutine[None, None, Result]) -> Result:
+    return asyncio.run(asyncio.wait_for(scenario, 10))
+
+
+async def review(scheduler: Scheduler, tenant: Tenant, seconds: float, done: list[Tenant]) -> None:
+    await scheduler.turn(tenant)
+    scheduler.worked(tenant, seconds)
+    done.append(tenant)
+
+
+async def order(*arriving: Tenant, heavy: tuple[Tenant, ...] = (), seconds: float = 2 * ROUND_S) -> list[Tenant]:
+    """The order in which reviews that come at once are worked on, each of which takes so long."""
+    scheduler, done = Scheduler(), []
+    for tenant in heavy:
+        scheduler.usage.add(tenant, 5.0, time.monotonic())
+    await asyncio.gather(*(review(scheduler, tenant, seconds, done) for tenant in arriving))
+    return done
+
+
+def test_work_runs_at_once_until_a_round_is_full():
+    async def scenario() -> None:
+        scheduler = Scheduler()
+        for _ in range(4):
+            assert scheduler.is_free
+            scheduler.worked(CROWD, ROUND_S / 4)
+        assert not scheduler.is_free
+        for _ in range(4):
+            await asyncio.sleep(0)
+        assert scheduler.is_free
+
+    run(scenario())
+
+
+def test_who_comes_behind_a_crowd_waits_for_one_of_them():
+    assert run(order(*[CROWD] * 20, VICTIM, heavy=(CROWD,))) == [CROWD, VICTIM, *[CROWD] * 19]
+
+
+def test_a_crowd_that_is_new_takes_turns_with_others():
+    done = run(order(*[CROWD] * 20, *[VICTIM] * 3))
+    assert [at for at, tenant in enumerate(done) if tenant == VICTIM] == [2, 4, 6]
+
+
+def test_fresh_service_accounts_and_namespaces_of_one_user_are_one_crowd():
+    crowd = [Tenant(f"ns-{number}", "crowd") for number in range(20)]
+    assert run(order(*crowd, VICTIM, heavy=(CROWD,)))[1] == VICTIM
+
+
+def test_whoever_comes_while_others_wait_waits_for_one_round():
+    async def scenario() -> int:
+        scheduler, done = Scheduler(), []
+        scheduler.usage.add(CROWD, 5.0, time.monotonic())
+        crowd = [asyncio.create_task(review(scheduler, CROWD, HEAVY_S, done)) for _ in range(30)]
+        for _ in range(40):
+            await asyncio.sleep(0)
+        before = len(done)
+        await review(scheduler, VICTIM, 0.001, done)
+        position = done.index(VICTIM)
+        await asyncio.gather(*crowd)
+        return position - before
+
+    assert run(scenario()) <= 1
+
+
+def test_a_light_tenant_does_not_wait_behind_others_in_a_round_that_is_not_full():
+    async def scenario() -> list[Tenant]:
+        scheduler, done = Scheduler(), []
+        scheduler.usage.add(CROWD, 5.0, time.monotonic())
+        crowd = [asyncio.create_task(review(scheduler, CROWD, HEAVY_S, done)) for _ in range(3)]
+        scheduler.worked(CROWD, 2 * ROUND_S)
+        await asyncio.sleep(0)
+        assert scheduler.waiting == 3
+        await review(scheduler, VICTIM, 0.001, done)
+        assert done == [VICTIM]
+        await asyncio.gather(*crowd)
+        return done
+
+    assert run(scenario()) == [VICTIM, CROWD, CROWD, CROWD]
+
+
+def test_whoever_went_away_does_not_hold_up_the_rest():
+    async def scenario() -> list[Tenant]:
+        scheduler, done = Scheduler(), []
+        tenants = [Tenant(name, "") for name in "abcd"]
+        tasks = [asyncio.create_task(review(scheduler, tenant, 2 * ROUND_S, done)) for tenant in tenants]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        for _ in range(2):  # the turn of the third is given, and lost, in this step
+            await asyncio.sleep(0)
+        tasks[2].cancel()
+        await asyncio.wait(tasks, timeout=5)
+        assert scheduler.waiting == 0
+        return done
+
+    assert run(scenario()) == [Tenant("a", ""), Tenant("d", "")]
+
+
+def test_a_wait_ends_in_time():
+    async def scenario() -> None:
+        scheduler = Scheduler()
+        scheduler.worked(CROWD, 2 * ROUND_S)
+        with pytest.raises(TimeoutError):
+            await scheduler.turn(CROWD, time.monotonic() - 1)
+        await scheduler.turn(VICTIM)
+
+    run(scenario())
+
+
+def test_light_tenants_have_a_longer_slice_and_all_have_while_policies_are_compiled():
+    scheduler = Scheduler()
+    scheduler.usage.add(CROWD, 5.0, time.monotonic())
+    assert (scheduler.slice_s(VICTIM), scheduler.slice_s(CROWD)) == (LIGHT_S, HEAVY_S)
+    scheduler.is_warm.clear()
+    assert scheduler.slice_s(CROWD) == WARMING_S

@@ -1,0 +1,36 @@
+"""On whose account a request goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.server.asgi import review_of
+from webhook.admission.decode import decode_review
+from webhook.server.tenants import UNKNOWN, Tenant, page_tenant, tenant_of
+
+
+def tenant(user: str, namespace: str = "team-a") -> Tenant:
+    return tenant_of(decode_review(review_of(userInfo={"username": user}, namespace=namespace)))
+
+
+def test_people_have_an_account_of_their_own():
+    assert tenant("ann") == Tenant("team-a", "ann")
+    assert tenant("a" * 1000) == Tenant("team-a", "a" * 512)
+
+
+def test_all_service_accounts_of_a_namespace_are_one_user():
+    assert tenant("system:serviceaccount:team-b:one") == tenant("system:serviceaccount:team-b:two")
+    assert tenant("system:serviceaccount:team-b:one") != tenant("system:serviceaccount:team-c:one")
+
+
+@pytest.mark.parametrize(
+    "user", ["system:serviceaccount:kube-system:replicaset-controller", "system:kube-controller-manager"]
+)
+def test_controllers_act_for_the_namespace(user: str):
+    assert tenant(user) == Tenant("team-a", "")
+
+
+def test_what_nobody_could_read_and_pages_have_accounts_that_no_request_has():
+    assert tenant_of(None) == UNKNOWN
+    assert page_tenant("/docs", "192.0.2.1") != page_tenant("/docs", "192.0.2.2")
+    assert "/" in page_tenant("docs", "").namespace

@@ -1,0 +1,124 @@
+"""Who gets a worker when: the tenant that used least, and the last worker is for light ones."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+import pytest
+
+from webhook.server.counters import Counters
+from webhook.server.scheduler import Scheduler
+from webhook.server.tenants import Tenant
+from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane, WorkerLimits
+
+
+def lane_of(workers: int, counters: Counters | None = None) -> WorkerLane:
+    return WorkerLane(WorkerLimits(workers=workers), Scheduler(), counters or Counters())
+
+
+def in_namespace(name: str) -> Tenant:
+    return Tenant(name, f"user-of-{name}")
+
+
+def work(seconds: float) -> bytes:
+    """Use so much of a processor."""
+    while time.process_time() < seconds:
+        pass
+    return b"done"
+
+
+async def gather(lane: WorkerLane, *calls: tuple[str, float, float]) -> list[object]:
+    """Sleep for so many seconds in workers of namespaces, each with so many seconds until its deadline."""
+    begun = time.monotonic()
+    running = [
+        lane.run(lambda s=sleep: (time.sleep(s), b"done")[1], in_namespace(name), begun + until)
+        for name, sleep, until in calls
+    ]
+    return await asyncio.gather(*running, return_exceptions=True)
+
+
+def test_a_tenant_does_not_take_the_last_worker():
+    counters = Counters()
+    lane = lane_of(2, counters)
+    answers = asyncio.run(gather(lane, ("greedy", 60, 1.0), ("greedy", 60, 1.0), ("other", 0, 30.0)))
+    assert [type(answer) for answer in answers] == [OutOfTime, OutOfTime, bytes]
+    assert counters.workers == {("answered",): 1, ("not_started",): 1, ("killed",): 1}
+    assert (lane.busy, lane.waiting) == (0, 0)
+
+
+def test_nor_does_a_user_in_several_namespaces():
+    lane = lane_of(2)
+
+    async def run() -> list[object]:
+        until = time.monotonic() + 1
+        greedy = [lane.run(lambda: work(60), Tenant(f"ns-{i}", "greedy"), until) for i in range(2)]
+        other = lane.run(lambda: b"done", in_namespace("other"), until + 30)
+        return await asyncio.gather(*greedy, other, return_exceptions=True)
+
+    assert [type(answer) for answer in asyncio.run(run())] == [OutOfTime, OutOfTime, bytes]
+
+
+def test_whoever_used_much_leaves_the_last_worker_to_others():
+    lane = lane_of(2)
+
+    async def run() -> list[object]:
+        await asyncio.gather(*(lane.run(lambda: work(1.0), in_namespace(name), time.monotonic() + 30) for name in "ab"))
+        return await gather(lane, ("a", 60, 1.0), ("b", 60, 1.0), ("light", 0, 30.0))
+
+    assert [type(answer) for answer in asyncio.run(run())] == [OutOfTime, OutOfTime, bytes]
+
+
+def test_time_that_a_worker_waits_for_a_processor_is_not_use():
+    lane = lane_of(2)
+
+    async def run() -> list[object]:
+        await gather(lane, ("victim", 1.0, 30.0))
+        return await gather(lane, ("other", 60, 1.0), ("victim", 0, 30.0))
+
+    assert [type(answer) for answer in asyncio.run(run())] == [OutOfTime, bytes]
+
+
+def test_of_those_who_wait_the_one_who_used_least_is_next():
+    lane = lane_of(1)
+    order: list[str] = []
+
+    async def ask(name: str) -> None:
+        await lane.run(lambda: b"", in_namespace(name), time.monotonic() + 30)
+        order.append(name)
+
+    async def run() -> None:
+        await lane.run(lambda: work(1.0), in_namespace("a"), time.monotonic() + 30)
+        await asyncio.gather(*(ask(name) for name in "aaabc"))
+
+    asyncio.run(run())
+    assert order == ["a", "b", "c", "a", "a"]
+
+
+def test_a_worker_is_given_back_by_those_who_went_away():
+    lane = lane_of(1)
+
+    async def run() -> bytes:
+        begun = time.monotonic()
+        first = asyncio.create_task(lane.run(lambda: work(60), in_namespace("a"), begun + 30))
+        second = asyncio.create_task(lane.run(lambda: b"", in_namespace("b"), begun + 30))
+        await asyncio.sleep(0.1)
+        second.cancel()
+        first.cancel()
+        return await lane.run(lambda: b"done", in_namespace("c"), begun + 30)
+
+    assert asyncio.run(run()) == b"done"
+    assert (lane.busy, lane.waiting) == (0, 0)
+
+
+def test_without_a_worker_the_deadline_ends_the_wait():
+    def run(workers: int, seconds: float) -> bytes:
+        return asyncio.run(lane_of(workers).run(lambda: os._exit(3), in_namespace("a"), time.monotonic() + seconds))
+
+    with pytest.raises(OutOfTime):
+        run(0, 0.05)
+    with pytest.raises(OutOfTime):
+        run(1, 0.0)
+    with pytest.raises(WorkerDied):
+        run(1, 30)

@@ -1,0 +1,147 @@
+"""What is wrong with the values of a claim, a template or the claims of a pod group: resource-claims.
+
+By their shape (claims.yaml), and between their parts: names of requests in constraints and configurations, tolerations,
+and parameters for drivers. Rules: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.dra.breach_words import words_of
+from webhook.facts.dra.parameter_values import parameter_breaches
+from webhook.facts.dra.requests import FLAT_VERSIONS, Request
+from webhook.facts.dra.types import ClaimSpec, DeviceConstraint, DeviceRequest, ResourceClaim, ResourceClaimTemplate
+from webhook.facts.view import View
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.schema.forms import FORMS
+from webhook.schema.values import Breach, declared, values
+from webhook.typed.collections import Items
+from webhook.typed.objects import Object
+from webhook.typed.pods import Toleration
+
+problem: Final = Group("resource-claims").problem
+FILE: Final = Path(__file__).with_name("claims.yaml")
+
+
+def is_declared(version: str) -> bool:
+    """Whether claims.yaml knows the shape of a version of resource.k8s.io."""
+    return version in declared(FILE)["objects"]["Devices"]["requests"]["list"]["object"]
+
+
+def shape_breaches(obj: Object) -> Iterator[Breach]:
+    """What claims.yaml says of an object; what has another type is not said here, but where objects are decoded."""
+    breaches = values(FILE, obj.version).breaches(obj.json, obj.gvk.kind, (), obj.reading.deadline)
+    return (breach for breach in breaches if breach.what != "wrongType")
+
+
+def claim_breaches(
+    claim: ResourceClaim | ResourceClaimTemplate, requests: Items[Request], view: View
+) -> Iterator[Breach]:
+    """What is wrong with a claim or a template by its shape, then between its parts; nothing in an unknown version."""
+    if is_declared(claim.version):
+        yield from shape_breaches(claim)
+        yield from _spec_breaches(claim.claim, requests, view, is_flat=claim.version in FLAT_VERSIONS)
+
+
+def _spec_breaches(spec: ClaimSpec, requests: Items[Request], view: View, *, is_flat: bool) -> Iterator[Breach]:
+    names, devices = _RequestNames(requests, view), spec.devices
+    for request in devices.requests:
+        yield from _request_breaches(request, is_flat=is_flat)
+    for constraint in devices.constraints:
+        yield from _constraint_breaches(constraint)
+        yield from names.breaches(constraint.requests, constraint.path("requests"))
+    for config in devices.config:
+        yield from names.breaches(config.requests, config.path("requests"))
+    yield from parameter_breaches(config.opaque for config in devices.config)
+
+
+def _request_breaches(request: DeviceRequest, *, is_flat: bool) -> Iterator[Breach]:
+    exact = request.flat if is_flat else request.exactly
+    yield from _toleration_breaches(exact.tolerations)
+    for choice in request.first_available:
+        yield from _toleration_breaches(choice.tolerations)
+
+
+def _toleration_breaches(tolerations: Items[Toleration]) -> Iterator[Breach]:
+    """As validateDeviceToleration."""
+    is_good, expected = FORMS["labelValue"]
+    for toleration in tolerations:
+        value, at = toleration.value, toleration.path("value")
+        if toleration.operator == "Exists" and value:
+            yield Breach(what="excluded", at=at, given="operator Exists", expected="operator Equal")
+        elif toleration.operator in ("", "Equal") and not is_good(value) and not is_placeholder(value):
+            yield Breach(what="badName", at=at, given=value, expected=expected)
+
+
+def _constraint_breaches(constraint: DeviceConstraint) -> Iterator[Breach]:
+    """As validateDeviceConstraint."""
+    if constraint.json.get("matchAttribute") is None and constraint.json.get("distinctAttribute") is None:
+        yield Breach(what="noAttribute", at=constraint.at)
+
+
+class _RequestNames:
+    """The names by which parts of a claim may refer to its requests: `request`, and `request/alternative`."""
+
+    def __init__(self, requests: Items[Request], view: View) -> None:
+        self._view = view
+        self._names = dict.fromkeys(name for request in requests for name in _names(request))
+        # an alternative by its name alone: what stands behind the request's name and a slash
+        self._alone = {name.partition("/")[2]: name for name in reversed(self._names) if "/" in name}
+
+    def breaches(self, names: Items[str], at: FieldPath) -> Iterator[Breach]:
+        """The names that no request has. As validateRequestNameRef."""
+        for index, name in enumerate(names):
+            if name not in self._names and not is_placeholder(name):
+                near = self._alone.get(name, "") if name else ""
+                near = near or self._view.nearest(name, self._names)
+                yield Breach(what="unknownRequest", at=(*at, index), given=name, nearest=near)
+
+
+def _names(request: Request) -> Iterator[str]:
+    yield request.name
+    yield from (f"{request.name}/{choice.name}" for choice in request.choices)
+
+
+def value_problems(breaches: Iterable[Breach]) -> Iterator[Problem]:
+    """The rules that such breaches break."""
+    for breach in breaches:
+        yield value_problem(breach)
+
+
+def value_problem(breach: Breach) -> Problem:  # one rule a case
+    """The rule that a breach breaks, with what to say."""
+    message, fix, shown = words_of(breach)
+    match breach.what:
+        case "notQuantity":
+            return problem("quantity", breach.at, message, fix, shown=shown)
+        case "missing":
+            return problem("required", breach.at, message, fix)
+        case "tooMany" | "tooLong":
+            return problem("too-large", breach.at, message, fix)
+        case "duplicate":
+            return problem("duplicate", breach.at, message, fix, shown=shown)
+        case "badName":
+            return problem("name-format", breach.at, message, fix, shown=shown)
+        case "notOneOf" | "allocationMode":
+            return problem("unsupported-value", breach.at, message, fix, shown=shown)
+        case "forbidden":
+            return problem("forbidden", breach.at, message, fix)
+        case "excluded":
+            return problem("excluded", breach.at, message, fix)
+        case "parameters":
+            return problem("parameters", breach.at, message, fix, shown=shown)
+        case "noAttribute":
+            return problem("constraint-attribute", breach.at, message, fix)
+        case "unknownRequest":
+            return problem("unknown-request", breach.at, message, fix, shown=shown)
+        case "noCapacity":
+            return problem("capacity-name", breach.at, message, fix, shown=shown)
+        case "unknownField":
+            return problem("unknown-field", breach.at, message, fix)
+    raise KeyError(breach.what)

@@ -1,0 +1,76 @@
+"""The device classes of the cluster, and what is known of one that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.facts.dra.requests import Request
+from webhook.facts.dra.types import DeviceClass
+from webhook.facts.gpu import devices
+from webhook.facts.view import View
+
+CLASS: Final = DeviceClass.gvk
+
+
+@dataclass(frozen=True, slots=True)
+class ClassState:
+    """What the view says of a class.
+
+    Args:
+        is_found: whether it is there.
+        is_absent: whether it is known not to be there.
+        nearest: the class that was probably meant.
+        extended_resource: its extendedResourceName.
+    """
+
+    is_found: bool = False
+    is_absent: bool = False
+    nearest: str = ""
+    extended_resource: str = ""
+
+
+class DeviceClasses:
+    """The device classes of the cluster, looked up once each."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._found: dict[str, DeviceClass] = {}
+        self._names: list[str] | None = None
+        self._states: dict[str, ClassState] = {"": ClassState()}
+
+    def get(self, name: str) -> DeviceClass:
+        """The DeviceClass, false where it is not there; one that comes with a driver is not noted as missing."""
+        if name not in self._found:
+            view = self._view.unnoted() if devices.is_published(name) else self._view
+            self._found[name] = view.find(DeviceClass, name, namespaced=False)
+        return self._found[name]
+
+    def names(self) -> list[str]:
+        """The names of all classes of the view."""
+        if self._names is None:
+            self._names = [device_class.name for device_class in self._view.every(DeviceClass)]
+        return self._names
+
+    def state(self, name: str) -> ClassState:
+        """What the view says of a class: there, known to be absent, and which is near.
+
+        Drivers bring their classes, files seldom have them: only a whole cluster lacks one for certain, or a view that
+        has one of almost that name.
+        """
+        if name not in self._states:
+            self._states[name] = self._state(name)
+        return self._states[name]
+
+    def states(self, requests: Iterable[Request]) -> dict[str, ClassState]:
+        """What the view says of the classes of requests and of their alternatives."""
+        classes = [choice.device_class for request in requests for choice in request.with_choices]
+        return {name: self.state(name) for name in classes}
+
+    def _state(self, name: str) -> ClassState:
+        device_class = self.get(name)
+        if device_class:
+            return ClassState(is_found=True, extended_resource=device_class.spec.extended_resource_name)
+        near = self._view.nearest(name, self.names())
+        return ClassState(is_absent=near != "" or self._view.is_whole(), nearest=near)

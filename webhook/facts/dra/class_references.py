@@ -1,0 +1,89 @@
+"""DeviceClasses that claims, and the extended resources of containers, ask for.
+
+Drivers bring device classes: those that are published are taken for there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.dra.class_lookup import ClassState, DeviceClasses
+from webhook.facts.dra.types import DeviceClass
+from webhook.facts.gpu import devices
+from webhook.facts.pods import amounts
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
+from webhook.problem import Problem
+from webhook.typed.fields import Amount
+from webhook.typed.pods import Pod, Resources
+
+problem: Final = Group("device-claims").problem
+_IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
+"""What the name of an extended resource begins with that names a DeviceClass (KEP-5004)."""
+
+
+def validate_class(name: str, state: ClassState, asks: str, path: FieldPath, subject: Subject) -> Iterator[Problem]:
+    """The DeviceClass that something asks for: rule class-exists."""
+    if state.is_absent:
+        near = (
+            f"write `{state.nearest}` in its place if that is meant, or ask the administrator to install"
+            if state.nearest
+            else "ask the administrator to install"
+        )
+        message = f"{asks} `{name}`, which does not exist, so the pods stay Pending"
+        yield problem("class-exists", path, message, f"{near} the driver that brings the class")
+    elif name and not state.is_found and not devices.is_published(name):
+        view = subject.view()
+        view.find(DeviceClass, name, namespaced=False)
+        yield problem("class-exists", path, missing=view.all_missing())
+
+
+def names_class(subject: Subject) -> bool:
+    """Whether an extended resource of a pod names a DeviceClass."""
+    containers = subject.typed(Pod).spec.all_containers()
+    return any(_names_of_classes(container.resources) for container in containers)
+
+
+def validate_class_resources(subject: Subject) -> Iterator[Problem]:
+    """Extended resources that name a DeviceClass (KEP-5004), which the API server checks for nothing."""
+    for container in subject.typed(Pod).spec.all_containers():
+        resources = container.resources
+        for name in _names_of_classes(resources):
+            path = resources.path("limits" if name in resources.limits else "requests", name)
+            device_class = name.removeprefix(_IMPLICIT)
+            state = subject.once(_known_classes).state(device_class)
+            yield from validate_class(device_class, state, "asks for DeviceClass", path, subject)
+            if not state.is_absent:
+                yield from _class_amount(path, resources.limits.get(name), resources.requests.get(name))
+
+
+def _names_of_classes(resources: Resources) -> list[str]:
+    names = dict.fromkeys((*resources.limits, *resources.requests))
+    return [name for name in names if name.startswith(_IMPLICIT)]
+
+
+def _known_classes(subject: Subject) -> DeviceClasses:
+    return DeviceClasses(subject.view())
+
+
+def _class_amount(path: FieldPath, limit: Amount | None, request: Amount | None) -> Iterator[Problem]:
+    if _is_whole(limit, request):
+        return
+    message, fix = "must be a whole number because a device cannot be divided", "set a whole number such as 1"
+    if limit is None:
+        message = "must be in limits too because a device cannot be overcommitted"
+        fix = "set the limit to the request"
+    elif request is not None and str(request) != str(limit):
+        message = f"must equal the request {amounts.shown(request)} because a device cannot be overcommitted"
+        fix = "set the limit and the request to the same whole number"
+    yield problem("class-amount", path, message, fix, shown=amounts.shown(request if limit is None else limit))
+
+
+def _is_whole(limit: Amount | None, request: Amount | None) -> bool:
+    """Whether there is a limit, in devices, that the request equals."""
+    if limit is None or (request is not None and str(request) != str(limit)):
+        return False
+    amount = amounts.read(amounts.text_of(limit))
+    return amount is not None and amount.is_whole()

@@ -1,0 +1,69 @@
+"""Containers that ask for the same vendor's GPUs twice: by a claim and as an extended resource.
+
+NICs and ComputeDomain channels with a GPU are how multi-node jobs are meant to be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from webhook.facts.check import Group
+from webhook.facts.dra.pod_claims import PodClaim, pod_claims
+from webhook.facts.gpu import devices
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+from webhook.typed.collections import Items
+from webhook.typed.pods import Container, Pod
+
+problem: Final = Group("device-claims").problem
+
+
+class _Gpus(NamedTuple):
+    """The extended resources that stand for the GPUs of a claim, and the vendors of these."""
+
+    resources: frozenset[str]
+    vendors: frozenset[str]
+
+    def has(self, resource: str) -> bool:
+        """Whether an extended resource stands for such GPUs."""
+        return resource in self.resources or _vendor(resource) in self.vendors
+
+
+def gpu_asked_twice(subject: Subject) -> Iterator[Problem]:
+    """Containers that ask for a GPU both ways."""
+    by_name = {claim.name: _gpus(claim) for claim in subject.once(pod_claims).claims if claim.contents.is_gpu}
+    for container in subject.typed(Pod).spec.all_containers() if by_name else ():
+        asked: dict[_Gpus, Items[str]] = {}
+        for claim in container.resources.claims:
+            if (gpus := by_name.get(claim.name)) is None:
+                continue
+            if gpus not in asked:
+                asked[gpus] = _resources(container, gpus)
+            for resource in asked[gpus]:
+                message = (
+                    f"uses claim `{claim.name}` and requests `{resource}`, which are the same kind of GPU, so the "
+                    "container gets both"
+                )
+                yield problem("gpu-asked-twice", container.at, message, "keep either the claim or the request")
+
+
+def _resources(container: Container, gpus: _Gpus) -> Items[str]:
+    """The resources of a container that stand for such GPUs."""
+    names = dict.fromkeys((*container.resources.requests, *container.resources.limits))
+    return Items([name for name in names if gpus.has(name)], container.reading.deadline)
+
+
+def _gpus(claim: PodClaim) -> _Gpus:
+    asked = [request for request in claim.requests if request.is_gpu]
+    states = claim.contents.classes
+    return _Gpus(
+        frozenset(states[request.device_class].extended_resource for request in asked),
+        frozenset(request.device.vendor for request in asked) - {""},
+    )
+
+
+def _vendor(name: str) -> str:
+    """Whose devices a resource counts, "" for what is none."""
+    known = devices.resource(name)
+    return known.vendor if known.kind in devices.COUNTED else ""

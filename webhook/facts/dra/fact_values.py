@@ -1,0 +1,92 @@
+"""The fact `dra` as expressions see it; structures.py says what its fields mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from webhook.attributes import JSON
+from webhook.facts.dra.class_lookup import ClassState
+from webhook.facts.dra.pod_claims import PodClaim, Reference
+from webhook.facts.dra.requests import Request, Selector
+from webhook.paths import render
+
+
+def claim_value(claim: PodClaim) -> JSON:
+    """A claim of a pod."""
+    contents, absence = claim.contents, claim.absence
+    return {
+        "podSet": claim.pod_set,
+        "pods": claim.pods,
+        "path": render(claim.at),
+        "name": claim.name,
+        "source": claim.source,
+        "reference": claim.reference,
+        "kind": claim.kind,
+        "found": claim.is_found,
+        "absent": absence.is_absent,
+        "promised": absence.is_promised,
+        "nearest": absence.nearest,
+        "elsewhere": [*absence.elsewhere],
+        "requests": request_values(contents.requests, contents.classes),
+        "requestNames": [*contents.request_names],
+        "devices": contents.devices,
+        "atLeast": contents.at_least,
+        "gpu": contents.is_gpu,
+        "adminAccess": contents.has_admin_access,
+        "users": [render(user) for user in claim.users],
+        "duplicate": claim.is_duplicate,
+    }
+
+
+def reference_value(reference: Reference) -> JSON:
+    """A reference of a container to a claim."""
+    return {
+        "podSet": reference.pod_set,
+        "container": reference.container,
+        "path": render(reference.at),
+        "name": reference.name,
+        "request": reference.request,
+        "declared": reference.claim is not None,
+        "resolved": reference.is_resolved,
+        "requestFound": reference.is_request_found,
+        "duplicate": reference.is_duplicate,
+        "nearestRequest": reference.nearest_request,
+    }
+
+
+def request_values(requests: Iterable[Request], classes: Mapping[str, ClassState]) -> list[JSON]:
+    """Requests, with what is known of their classes."""
+    return [_request(request, classes) for request in requests]
+
+
+def _request(request: Request, classes: Mapping[str, ClassState]) -> JSON:
+    state = classes[request.device_class]
+    return {
+        "name": request.name,
+        "path": render(request.at),
+        "kind": request.kind,
+        "deviceClass": request.device_class,
+        "vendor": request.device.vendor,
+        "deviceKind": request.device.kind,
+        "gpu": request.is_gpu,
+        "allocationMode": request.allocation_mode,
+        "count": request.count,
+        "adminAccess": request.has_admin_access,
+        "selectors": [_selector(selector) for selector in request.selectors],
+        "devices": request.devices,
+        "atLeast": request.at_least,
+        "choices": request_values(request.choices, classes),
+        "classFound": state.is_found,
+        "classAbsent": state.is_absent,
+        "nearestClass": state.nearest,
+        "extendedResource": state.extended_resource,
+    }
+
+
+def _selector(selector: Selector) -> JSON:
+    return {
+        "path": render(selector.at),
+        "expression": selector.expression,
+        "problem": selector.judged.problem,
+        "gated": selector.judged.gated,
+    }

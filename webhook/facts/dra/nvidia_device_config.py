@@ -1,0 +1,179 @@
+"""Configurations for NVIDIA's driver in claims and classes, `opaque.parameters`: nvidia-device-config.
+
+What its plugin refuses, by nvidia.yaml, and what it does not apply: an object that no release knows, or that another
+driver of the vendor applies; a request whose class has devices of another type, or whose alternatives the driver does
+not take to be meant by its name; what waits for a feature gate of the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from webhook.facts.check import Group
+from webhook.facts.dra.breach_words import words_of
+from webhook.facts.dra.requests import Request, claim_of, own_requests
+from webhook.facts.dra.types import DeviceClass, DeviceConfiguration, NvidiaParameters, OpaqueConfiguration
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
+from webhook.problem import Problem
+from webhook.schema.values import Breach, declared, values
+from webhook.similar_names import nearest
+from webhook.typed.collections import Items
+from webhook.wording import either, shown
+
+problem: Final = Group("nvidia-device-config").problem
+FILE: Final = Path(__file__).with_name("nvidia.yaml")
+_YOUNG: Final = "VfioDeviceConfig"
+"""A kind that later releases may well change."""
+
+
+def validate_device_configs(subject: Subject) -> Iterator[Problem]:
+    """What the driver refuses of the parameters in a claim, a template or a class, and what it does not apply."""
+    gates = subject.assumptions.feature_gates
+    claim = claim_of(subject)
+    if claim is None:
+        for class_config in subject.typed(DeviceClass).spec.config:
+            yield from _parameters(class_config.opaque, gates)
+        return
+    asked = {request.name: request for request in reversed(subject.once(own_requests))}
+    for config in claim.claim.devices.config:
+        yield from _parameters(config.opaque, gates)
+        if _is_read(config.opaque):
+            yield from _requests(config, asked)
+
+
+def _table() -> Mapping[str, Any]:
+    return declared(FILE)
+
+
+def _is_read(opaque: OpaqueConfiguration) -> bool:
+    """Whether they are for a driver of NVIDIA, and an object."""
+    return bool(opaque.nvidia) and opaque.driver in _table()["drivers"]
+
+
+def _parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Iterator[Problem]:
+    """What the driver's plugin will say of its parameters."""
+    parameters, table = opaque.nvidia, _table()
+    if not _is_read(opaque):
+        return
+    if parameters.api_version != table["apiVersion"]:
+        yield _unknown_kind(parameters.path("apiVersion"), parameters.api_version, table["apiVersion"])
+    elif parameters.kind not in table["kinds"]:
+        near = nearest(parameters.kind, table["kinds"])
+        yield _unknown_kind(parameters.path("kind"), parameters.kind, either(table["drivers"][opaque.driver]), near)
+    else:
+        yield from _other_driver(opaque)
+        for breach in values(FILE).breaches(
+            parameters.json, parameters.kind, parameters.at, parameters.reading.deadline
+        ):
+            yield from _value(breach, parameters.kind)
+        yield from _feature_gate(parameters, gates)
+
+
+def _unknown_kind(at: FieldPath, given: str, expected: str, near: str = "") -> Problem:
+    message = f"must be {expected} because the driver, as of 0.5, accepts nothing else"
+    fix = f"write `{near}` if that is meant" if near else f"write {expected}"
+    return problem("unknown-kind", at, message, fix, shown=f"`{shown(given) if given else ''}`")
+
+
+def _other_driver(opaque: OpaqueConfiguration) -> Iterator[Problem]:
+    kind, drivers = opaque.nvidia.kind, _table()["drivers"]
+    if kind not in drivers[opaque.driver]:
+        other = next(driver for driver, kinds in drivers.items() if kind in kinds)
+        message = f"is ignored because only driver `{other}` applies this kind"
+        yield problem("other-driver", opaque.nvidia.path("kind"), message, f"set the driver to {other}", kind)
+
+
+def _feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> Iterator[Problem]:
+    chosen = {"kind": parameters.kind, "sharing.strategy": parameters.sharing.strategy}
+    for place, needed in _table()["kinds"][parameters.kind].get("gates", {}).items():
+        gate = needed.get(chosen[place])
+        if gate and gate not in gates:
+            message = f"needs the driver's feature gate {gate}, which is off by default"
+            fix = (
+                "ask the administrator to turn the gate on and name it in featureGates of ConfigMap "
+                "nvidia-device-configs"
+            )
+            yield problem("feature-gate", parameters.path(*place.split(".")), message, fix, chosen[place])
+
+
+def _value(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case
+    """The rules about values; of a kind that may change, those alone that say what is there and not known."""
+    message, fix, value = words_of(breach)
+    if breach.what == "unknownField":
+        message = "must not be set because the driver, as of 0.5, has no such field and refuses the configuration"
+        yield problem("unknown-field", breach.at, message, fix)
+        return
+    if kind == _YOUNG:
+        if breach.what in ("wrongType", "notOneOf"):
+            yield problem("passthrough", breach.at, message, fix, shown=value)
+        return
+    message = _refused(message)
+    match breach.what:
+        case "wrongType":
+            yield problem("type", breach.at, message, fix, shown=value)
+        case "notQuantity":
+            yield problem("quantity", breach.at, message, fix, shown=value)
+        case "missing":
+            yield problem("required", breach.at, message, fix)
+        case "badName":
+            yield problem("name-format", breach.at, message, fix, shown=value)
+        case "notOneOf":
+            yield problem("unsupported-value", breach.at, message, fix, shown=value)
+        case "outOfRange":
+            yield problem("out-of-range", breach.at, message, fix, shown=value)
+        case "forbidden":
+            yield problem("forbidden", breach.at, message, fix)
+        case "excluded":
+            yield problem("excluded", breach.at, message, fix)
+        case _:
+            raise KeyError(breach.what)
+
+
+def _refused(message: str) -> str:
+    reason = "because NVIDIA's driver otherwise refuses the configuration, and the pods stay in ContainerCreating"
+    return message if " because " in message else f"{message} {reason}"
+
+
+def _requests(config: DeviceConfiguration, asked: Mapping[str, Request]) -> Iterator[Problem]:
+    """Requests for which the plugin does not take a configuration that names them."""
+    device_class = _table()["kinds"].get(config.opaque.nvidia.kind, {}).get("class", "")
+    alternatives: dict[str, Mapping[str, Items[Request]]] = {}
+    for index, name in enumerate(config.requests):
+        main, _, sub = name.partition("/")
+        request = asked.get(main)
+        if request is None:
+            continue
+        at = config.path("requests", index)
+        if request.choices and not sub:
+            yield _alternatives(at, name, request)
+        if main not in alternatives:
+            alternatives[main] = _by_name(request, config)
+        for choice in alternatives[main].get(sub, ()) if request.choices else [request]:
+            yield from _other_device(at, choice, device_class)
+
+
+def _by_name(request: Request, config: DeviceConfiguration) -> Mapping[str, Items[Request]]:
+    """The alternatives of a request; several of one name are refused, and looked at all the same."""
+    named: dict[str, list[Request]] = {}
+    for choice in request.choices:
+        named.setdefault(choice.name, []).append(choice)
+    return {name: Items(choices, config.reading.deadline) for name, choices in named.items()}
+
+
+def _alternatives(at: FieldPath, name: str, request: Request) -> Problem:
+    message = f"names request `{shown(name)}`, so the driver does not configure the alternatives of this request"
+    fix = f"name each alternative, such as {name}/{request.choices[0].name}"
+    return problem("alternatives", at, message, fix)
+
+
+def _other_device(at: FieldPath, request: Request, device_class: str) -> Iterator[Problem]:
+    classes = {kind["class"] for kind in _table()["kinds"].values()}
+    if device_class and request.device_class in classes - {device_class}:
+        message = (
+            f"names a request of DeviceClass `{request.device_class}`, but the configuration is only for DeviceClass "
+            f"`{device_class}`"
+        )
+        yield problem("other-device", at, message, f"name a request of DeviceClass {device_class}")

@@ -1,0 +1,35 @@
+"""Parameters for drivers: they are an object, whatever is in it, and the API server measures the JSON as it was sent.
+
+Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go validateRawExtension.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from webhook.facts.dra.types import OpaqueConfiguration
+from webhook.schema.values import Breach
+
+_LARGEST: Final = 10 * 1024
+"""k8s.io/api v0.36.1 resource/v1 types.go OpaqueParametersMaxLength, in bytes."""
+
+
+def parameter_breaches(configurations: Iterable[OpaqueConfiguration]) -> Iterator[Breach]:
+    """What is wrong with the parameters of some configurations."""
+    for opaque in configurations:
+        if opaque:
+            yield from _breaches(opaque)
+
+
+def _breaches(opaque: OpaqueConfiguration) -> Iterator[Breach]:
+    at, parameters = opaque.path("parameters"), opaque.parameters
+    if parameters is None:
+        yield Breach(what="missing", at=at, expected="an object that the driver understands")
+        return
+    length = len(json.dumps(parameters, ensure_ascii=False, separators=(",", ":")).encode())
+    if length > _LARGEST:
+        yield Breach(what="tooLong", at=at, given=length, expected=str(_LARGEST))
+    elif not isinstance(parameters, dict):
+        yield Breach(what="parameters", at=at, given=parameters)

@@ -1,0 +1,43 @@
+"""The claims of a PodGroup or a Workload: resource-claims.
+
+Source: k8s.io/kubernetes v1.36.1 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.dra.claim_values import shape_breaches, value_problems
+from webhook.facts.dra.types import PodGroup, PodGroupSpec, Workload
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+
+problem: Final = Group("resource-claims").problem
+
+
+def validate_pod_group(subject: Subject) -> Iterator[Problem]:
+    """A PodGroup."""
+    group = subject.typed(PodGroup)
+    yield from value_problems(shape_breaches(group))
+    yield from _group_source([group.spec])
+
+
+def validate_workload(subject: Subject) -> Iterator[Problem]:
+    """A Workload."""
+    workload = subject.typed(Workload)
+    yield from value_problems(shape_breaches(workload))
+    yield from _group_source(workload.spec.pod_group_templates)
+
+
+def _group_source(groups: Iterable[PodGroupSpec]) -> Iterator[Problem]:
+    """Claims that name no source, or two."""
+    for group in groups:
+        for claim in group.resource_claims:
+            if claim.has("resourceClaimName") == claim.has("resourceClaimTemplateName"):
+                message, fix = "must have a source", "set one of resourceClaimName and resourceClaimTemplateName"
+                if claim.has("resourceClaimName"):
+                    message = "must not have two sources"
+                    fix = "keep one of resourceClaimName and resourceClaimTemplateName"
+                yield problem("group-source", claim.at, message, fix)

@@ -1,0 +1,140 @@
+"""What the selectors of claims and classes take of the devices that the cluster has now: resource-slices.
+
+A view without ResourceSlices says nothing. Controllers make claims of templates, which were checked themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.dra.allocatable import Allocatable
+from webhook.facts.dra.device_models import different_models
+from webhook.facts.dra.inventory import Selection, inventory
+from webhook.facts.dra.requests import claim_of
+from webhook.facts.dra.types import DeviceClass
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+from webhook.typed.collections import Items
+from webhook.wording import counted
+
+problem: Final = Group("resource-slices").problem
+_GENERATED: Final = ("resource.kubernetes.io/pod-claim-name", "resource.kubernetes.io/extended-resource-claim")
+"""Annotations of claims that a controller makes of a template."""
+
+
+def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
+    """Requests whose selectors take no device, too few, or fail on one."""
+    obj = claim_of(subject) or subject.typed(DeviceClass)
+    if any(name in obj.metadata.annotations for name in _GENERATED):
+        return
+    devices = inventory(subject)
+    most, constrained = _most_of_alternatives(devices.selections), _constrained(subject)
+    for selection in devices.selections:
+        if selection.failures:
+            yield _selector_fails(selection)
+        elif selection.count == 0 and (not selection.of or most[selection.of] == 0):
+            # an alternative that takes nothing is what alternatives are for, unless all of them do
+            yield _no_device(selection, devices.devices)
+        if _is_too_few(selection):
+            yield _too_few_devices(selection)
+        elif (selection.wanted or 0) > 1 and constrained.isdisjoint(_names(selection)):
+            yield from _different_models(selection)
+
+
+def _is_too_few(selection: Selection) -> bool:
+    most = selection.allocatable.most
+    if not selection.count or selection.of or (selection.wanted or 0) <= most:
+        return False
+    return most == 0 or not selection.is_shared
+
+
+def _constrained(subject: Subject) -> frozenset[str]:
+    """The requests that a constraint is about; "" among them for all."""
+    claim = claim_of(subject)
+    constraints = claim.claim.devices.constraints if claim else ()
+    return frozenset(name for constraint in constraints for name in constraint.requests or ("",))
+
+
+def _names(selection: Selection) -> tuple[str, ...]:
+    """What a constraint may call a request: by its name, that of the alternative, or not at all."""
+    if selection.of:
+        return "", selection.of, f"{selection.of}/{selection.name}"
+    return "", selection.name
+
+
+def _most_of_alternatives(selections: Items[Selection]) -> Mapping[str, int]:
+    """Devices that the alternatives of a request take; one that nobody can tell takes some."""
+    most: dict[str, int] = {}
+    for selection in selections:
+        count = 1 if selection.count is None else selection.count
+        most[selection.of] = max(most.get(selection.of, 0), count)
+    return most
+
+
+def _different_models(selection: Selection) -> Iterator[Problem]:
+    mixed = different_models(selection.allocatable.devices)
+    if mixed is not None:
+        models = " and ".join(f"`{model}`" for model in mixed.models)
+        message = (
+            f"takes any {selection.wanted} devices that fit, and those of node `{mixed.node}` are of the models "
+            f"{models}, so a slower device slows the others"
+        )
+        fix = f"add a constraint with matchAttribute {mixed.attribute}, or a selector for one model"
+        yield problem("different-models", selection.at, message, fix)
+
+
+def _no_device(selection: Selection, devices: int) -> Problem:
+    of_class, wait = f"DeviceClass `{selection.device_class}`", "or wait until such devices are added"
+    fix = f"change the selectors so that they match devices of the cluster, {wait}"
+    if not selection.device_class:
+        message = f"the selectors match none of the {devices} devices that the cluster has now"
+    elif selection.of_class == 0:
+        message = f"none of the {devices} devices that the cluster has now is of {of_class}, so the pods stay Pending"
+        fix = f"use another DeviceClass, {wait}"
+    else:
+        taken = f"the selectors match none of the {selection.of_class} devices of {of_class} that the cluster has now"
+        message = f"{taken}, so the pods stay Pending"
+    return problem("no-device", selection.at, message, fix)
+
+
+def _too_few_devices(selection: Selection) -> Problem:
+    wanted, count, left = selection.wanted or 0, selection.count or 0, selection.allocatable
+    has, fix = f"all nodes of the cluster together have {count} of that kind now", "ask for fewer devices"
+    if wanted <= count:
+        of = "of that kind that the cluster has now"
+        none = f"any of the {count}" if count > 1 else "the one device"
+        has = f"no node can give {f'more than {left.most} of the {count}' if left.most else none} {of}"
+        has, fix = f"{has}{_reasons(left)}", _fix(left)
+    message = f"asks for {counted(wanted, 'device')}, but {has}, so the pods stay Pending"
+    return problem("too-few-devices", selection.at, message, fix)
+
+
+def _reasons(left: Allocatable) -> str:
+    """Why a node can give fewer than there are, in brackets."""
+    reasons = []
+    if left.tainted:
+        taint = f"a taint such as `{left.taint}` that the request does not tolerate"
+        reasons.append(f"{counted(left.tainted, 'has', 'have')} {taint}")
+    if left.small:
+        reasons.append(f"{counted(left.small, 'has', 'have')} less capacity than the request asks for")
+    if left.is_counted:
+        reasons.append("the counters that devices share do not suffice for more")
+    return f" ({'; '.join(reasons)})" if reasons else ""
+
+
+def _fix(left: Allocatable) -> str:
+    if left.tainted:
+        return "wait until the taint is removed, or tolerate the taint"
+    return "ask for less of each device" if left.small and not left.most else "ask for fewer devices"
+
+
+def _selector_fails(selection: Selection) -> Problem:
+    failure = selection.failures[0]
+    message = (
+        f"a selector fails on device {failure.device} ({failure.message}), so the scheduler gives up on the node of "
+        "this device"
+    )
+    fix = "in the selector, check device.driver first, or check with `in` whether the device has the key"
+    return problem("selector-fails", selection.at, message, fix)

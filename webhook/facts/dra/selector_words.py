@@ -1,0 +1,23 @@
+"""What is said of a selector that the API server refuses, in a claim as in a class: the message, and what to do."""
+
+from __future__ import annotations
+
+from webhook.facts.dra.requests import Selector
+
+
+def refusal_words(selector: Selector) -> tuple[str, str]:
+    """Of one that it refuses in any case."""
+    return f"{_first_line(selector.judged.problem)}, so no device is ever selected", "correct the expression"
+
+
+def feature_gate_words(selector: Selector) -> tuple[str, str]:
+    """Of one that it refuses without a feature gate."""
+    message = (
+        "needs the feature gate DRAListTypeAttributes, which is off by default; without the gate, the expression "
+        f"{_first_line(selector.judged.gated)}"
+    )
+    return message, "correct the expression, or ask the administrator of the cluster to turn the gate on"
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]

@@ -1,0 +1,32 @@
+"""Names that wait for each other, in a graph of names. Knows no object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from webhook.typed.view import Typed
+
+
+def waiting_in_circles(targets: Mapping[str, Sequence[str]], owner: Typed) -> list[str]:
+    """The names that wait for themselves by way of others or not, and those that wait for these, in their order.
+
+    Args:
+        targets: what each name waits for, all of them names of the mapping; a repetition counts once.
+        owner: the object that says so; whoever reads it is charged for what is walked.
+
+    """
+    deadline = owner.reading.deadline
+    waiting = {name: len(set(wanted)) for name, wanted in targets.items()}
+    followers: dict[str, list[str]] = {}
+    for name, wanted in targets.items():
+        for target in deadline.each(set(wanted)):
+            followers.setdefault(target, []).append(name)
+    ready = [name for name, count in waiting.items() if not count]
+    while ready:
+        name = ready.pop()
+        del waiting[name]
+        for follower in deadline.each(followers.get(name, [])):
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                ready.append(follower)
+    return list(waiting)

@@ -1,0 +1,63 @@
+"""Where two values of a type of an API differ, as Go compares what it has decoded. Knows no rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from webhook import quantity
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.deadline import Deadline
+from webhook.paths import FieldPath
+from webhook.schema.kinds import type_of
+from webhook.schema.types import Fields, Items, Type
+from webhook.typed.view import Typed
+
+
+def field_changes(
+    before: Mapping[str, Any], after: Mapping[str, Any], spec: Typed, kind: GroupVersionKind
+) -> Iterator[FieldPath]:
+    """Where the spec of an object of a kind was another before; `spec` says where it stands and who reads it."""
+    declared = type_of(kind)
+    inner = declared.fields["spec"] if isinstance(declared, Fields) else "any"
+    return _Comparison(spec.reading.deadline).changes(before, after, inner, spec.at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """What is empty is as good as absent, what is not declared is lost."""
+
+    deadline: Deadline
+
+    def changes(self, old: JSON, new: JSON, of: Type, at: FieldPath) -> Iterator[FieldPath]:
+        """Where two values of a type differ."""
+        self.deadline.spend(1)
+        if old == new or (_is_empty(old) and _is_empty(new)):
+            return
+        if of == "quantity":
+            if quantity.read(old) != quantity.read(new) or quantity.read(old) is None:
+                yield at
+        elif isinstance(of, Fields) and isinstance(old or {}, dict) and isinstance(new or {}, dict):
+            yield from self._in_fields(old or {}, new or {}, of, at)
+        elif isinstance(of, Items) and isinstance(old or [], list) and isinstance(new or [], list):
+            for index, (one, other) in enumerate(zip_longest(old or [], new or [])):
+                yield from self.changes(one, other, of.item, (*at, index))
+        else:
+            yield at
+
+    def _in_fields(
+        self, old: Mapping[str, JSON], new: Mapping[str, JSON], of: Fields, at: FieldPath
+    ) -> Iterator[FieldPath]:
+        for name in dict.fromkeys((*old, *new)):
+            inner = of.fields.get(name, of.others)
+            if name not in of.fields and (name in old) != (name in new) and of.others is not None:
+                yield (*at, name)
+            elif inner is not None:
+                yield from self.changes(old.get(name), new.get(name), inner, (*at, name))
+
+
+def _is_empty(value: JSON) -> bool:
+    """What Go leaves out when it writes a value."""
+    return value in (None, "", 0, False) or value in ({}, [])

@@ -1,0 +1,50 @@
+"""The network topology of a Job and of the partitions of its tasks: what Volcano refuses, and what no pods fit into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.subject import Subject
+from webhook.facts.volcano.topology import tier_above_gang, tier_below_all, two_highest_tiers, unknown_tier_name
+from webhook.facts.volcano.types import Job, NetworkTopology
+from webhook.problem import Problem
+
+problem: Final = Group("volcano-job").problem
+
+
+def validate_network_topology(topology: NetworkTopology) -> Iterator[Problem]:
+    """The highest tier is given by its number or by its name."""
+    if reason := two_highest_tiers(topology):
+        yield problem("highest-tier", reason.path, reason.message, reason.fix, reason.found)
+
+
+def advise_job_topology(job: Job, subject: Subject) -> Iterator[Problem]:
+    """Tiers that there are, and partitions that are nearer together than the whole job."""
+    gang = job.spec.network_topology
+    yield from _advise_topology(gang, subject)
+    for task in job.spec.tasks:
+        if part := task.partition_policy.network_topology:
+            yield from _advise_topology(part, subject)
+            yield from _tier_order(part, gang)
+
+
+def _advise_topology(topology: NetworkTopology, subject: Subject) -> Iterator[Problem]:
+    yield from _tier(topology, subject)
+    yield from _tier_name(topology, subject)
+
+
+def _tier(topology: NetworkTopology, subject: Subject) -> Iterator[Problem]:
+    if reason := tier_below_all(topology, subject):
+        yield problem("tier", reason.path, reason.message, reason.fix, reason.found, missing=reason.missing)
+
+
+def _tier_name(topology: NetworkTopology, subject: Subject) -> Iterator[Problem]:
+    if reason := unknown_tier_name(topology, subject):
+        yield problem("tier-name", reason.path, reason.message, reason.fix, reason.found)
+
+
+def _tier_order(part: NetworkTopology, gang: NetworkTopology) -> Iterator[Problem]:
+    if reason := tier_above_gang(part, gang):
+        yield problem("tier-order", reason.path, reason.message, reason.fix, reason.found)

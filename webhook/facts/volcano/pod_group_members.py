@@ -1,0 +1,87 @@
+"""The pods that name a PodGroup, counted in the objects at hand: its pods, and what makes them.
+
+Only files hold them all. A live view has no pods, and a new PodGroup has none yet, so nothing is known then.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go getJobID, which reads one annotation alone, and
+pkg/scheduler/plugins/gang/gang.go, which counts the pods that exist and have not failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from webhook.attributes import POD
+from webhook.facts.command_lines.command import launch
+from webhook.facts.command_lines.node_limits import limits_of
+from webhook.facts.subject import Subject
+from webhook.facts.volcano_objects import kinds
+from webhook.problem import MissingObject
+from webhook.same import Same
+from webhook.typed.objects import Object
+from webhook.typed.pods import PodTemplate
+from webhook.workloads.podsets import PodSet, podsets
+
+_KEPT: Final = 128
+"""Kinds times namespaces that are remembered; an audit asks for those of one namespace after another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """The pods of one template that name a PodGroup.
+
+    Args:
+        maker: kind and name of the object that makes them.
+        pods: how many, None where nobody knows.
+        scheduler: who places them.
+        nodes: how many nodes the launcher in them waits for, 0 where it does not say.
+        task: the task that they say they are of, by an annotation or a label, as getTaskRole reads it.
+    """
+
+    maker: str
+    pods: int | None
+    scheduler: str
+    nodes: int
+    task: str
+
+
+def members(subject: Subject, name: str) -> tuple[Sequence[Member], tuple[MissingObject, ...]]:
+    """The pods that name a PodGroup of the request's namespace, or why nobody can tell which they are."""
+    view = subject.view()
+    view.all(POD, subject.namespace)
+    if unknown := view.missing():
+        return (), unknown[""]
+    naming: list[Member] = []
+    for row in subject.deadline.each(subject.table.rows):
+        if row.podSets and row.group not in (kinds.BATCH, kinds.FLOW):  # Volcano names the groups of its own
+            listed = view.all(row.gvk, subject.namespace)
+            subject.deadline.spend(len(listed))
+            naming += _by_group(Same(listed), Same(subject.table)).get(name, ())
+    absent = MissingObject(kind="Pod", name=f"that names PodGroup {name}", namespace=subject.namespace)
+    return naming, () if naming else (absent,)
+
+
+@lru_cache(maxsize=_KEPT)
+def _by_group(objects: Same, table: Same) -> Mapping[str, Sequence[Member]]:
+    """The members of each PodGroup among objects of one kind; the same list has the same ones."""
+    groups: dict[str, list[Member]] = {}
+    for obj in objects.held:
+        for podset in podsets(obj, table.held):
+            template = PodTemplate.of(podset.template)
+            if name := template.metadata.annotations.get(kinds.GROUP_NAME):
+                groups.setdefault(name, []).append(_member(podset, template, Object.of(obj)))
+    return groups
+
+
+def _member(podset: PodSet, template: PodTemplate, maker: Object) -> Member:
+    launches = (launch(container.json) for container in template.spec.containers)
+    nodes = [limits[0] for started in launches if (limits := limits_of(started)) is not None]
+    annotations, labels = template.metadata.annotations, template.metadata.labels
+    return Member(
+        maker=f"{maker.json['kind']} `{maker.name}`",
+        pods=podset.pods,
+        scheduler=template.spec.scheduler_name or kinds.DEFAULT_SCHEDULER,
+        nodes=max(nodes, default=0),
+        task=annotations.get(kinds.TASK, "") or labels.get(kinds.TASK, ""),
+    )

@@ -1,0 +1,47 @@
+"""Queues that must not be deleted, and queues whose pods would lose them.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDeleting;
+that pods lose their queue is refused only with a flag that is off by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.subject import Subject
+from webhook.facts.volcano.queues import ALWAYS_THERE, operate, read_queues
+from webhook.facts.volcano.types import Queue
+from webhook.problem import Problem
+from webhook.wording import counted
+
+problem: Final = Group("volcano-queue").problem
+
+_SHOWN: Final = 3
+"""Queues that a message names."""
+
+
+def queue_deletion(subject: Subject) -> Iterator[Problem]:
+    """A queue that is deleted."""
+    queue = subject.typed_old(Queue)
+    name = queue.name or subject.attributes.name
+    children = sorted(subject.once(read_queues).children.get(name, ()))
+    if name in ALWAYS_THERE:
+        yield _deletion(name, "because Volcano needs it", "keep the queue")
+    elif children:
+        shown = ", ".join(children[:_SHOWN]) + (", …" if len(children) > _SHOWN else "")
+        fix = f"delete {'that queue' if len(children) == 1 else 'those queues'} first"
+        yield _deletion(name, f"while it has {counted(len(children), 'queue')} below ({shown})", fix)
+    elif queue.pods:
+        yield _deletion_of_used(name, queue.pods)
+
+
+def _deletion(name: str, why: str, fix: str) -> Problem:
+    return problem("deletion", "metadata.name", f"must not be deleted {why}", fix, name)
+
+
+def _deletion_of_used(name: str, pods: int) -> Problem:
+    message = f"should not be deleted while {counted(pods, 'pod')} run in it because these pods lose their queue"
+    fix = f"close the queue ({operate('close', name)}), wait until the pods end, then delete the queue"
+    return problem("deletion-of-used", "metadata.name", message, fix, name)

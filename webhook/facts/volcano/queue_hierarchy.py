@@ -1,0 +1,89 @@
+"""The path of a Queue in the hierarchy of the plugin drf, and the weights of its steps: two annotations.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
+validateHierarchicalAttributes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.subject import Subject
+from webhook.facts.volcano.queues import read_queues
+from webhook.facts.volcano.types import Queue
+from webhook.facts.volcano_objects.kinds import HIERARCHY, HIERARCHY_WEIGHTS
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.typed.collections import Items
+from webhook.wording import counted
+
+problem: Final = Group("volcano-queue").problem
+
+_ANNOTATIONS: Final = ("metadata", "annotations")
+_WEIGHTS: Final = (*_ANNOTATIONS, HIERARCHY_WEIGHTS)
+
+
+def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator[Problem]:
+    """A path has a weight for each step, and no other path goes through it."""
+    path, weights = _annotation(queue, HIERARCHY), _annotation(queue, HIERARCHY_WEIGHTS)
+    if not (path or weights) or is_placeholder(path + weights):
+        return
+    steps, numbers = path.count("/") + 1, queue.charged(weights.split("/"))
+    if steps != len(numbers):
+        message = f"must have {counted(steps, 'weight')}, one for each step of {HIERARCHY}"
+        yield _hierarchy_weights(message, "write a weight for each step", weights)
+        return
+    wrong = next((index for index, text in enumerate(numbers) if not _is_weight(text)), None)
+    yield from _hierarchy_weight_finite(numbers[:wrong], weights)
+    if wrong is None:
+        yield from _hierarchy_path(queue, path, subject)
+    else:
+        message = f"must be numbers above 0, but one is `{numbers[wrong]}`"
+        yield _hierarchy_weights(message, "write a number above 0", weights)
+
+
+def _annotation(queue: Queue, name: str) -> str:
+    return queue.metadata.annotations.get(name, "")
+
+
+def _hierarchy_weights(message: str, fix: str, weights: str) -> Problem:
+    return problem("hierarchy-weights", _WEIGHTS, message, fix, weights)
+
+
+def _hierarchy_weight_finite(numbers: Items[str], weights: str) -> Iterator[Problem]:
+    for text in numbers:
+        if not math.isfinite(_weight(text)):
+            message = f"has the weight `{text}`, which Volcano accepts, although no share can be computed with it"
+            yield problem("hierarchy-weight-finite", _WEIGHTS, message, "write a finite number, such as 1", weights)
+
+
+def _is_weight(text: str) -> bool:
+    return not _weight(text) <= 0
+
+
+def _weight(text: str) -> float:
+    """A number as Go's strconv.ParseFloat reads it, which Python's reading is close to; 0 for what is none."""
+    try:
+        return 0 if text != text.strip() else float(text)
+    except ValueError:
+        return 0
+
+
+def _hierarchy_path(queue: Queue, path: str, subject: Subject) -> Iterator[Problem]:
+    """As validateHierarchicalAttributes: no other path begins with this one."""
+    queues = subject.once(read_queues)
+    below = (other for other in queues.all.values() if _annotation(other, HIERARCHY).startswith(f"{path}/"))
+    other = next((other for other in below if other.name != queue.name), None)
+    if other is None:
+        return
+    message = (
+        f"must not be the beginning of the path of another queue, but the path of queue `{other.name}` is "
+        f"`{_annotation(other, HIERARCHY)}`"
+    )
+    fix = f"end the path with the name of this queue, such as {path}/{queue.name}"
+    if path.endswith(f"/{queue.name}"):
+        fix = "write a path that no other path begins with"
+    yield problem("hierarchy-path", (*_ANNOTATIONS, HIERARCHY), message, fix, path)

@@ -1,0 +1,100 @@
+"""Where a Queue stands among others: its parent, and how deep it is. Amounts are queue_amounts.py's.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
+validateHierarchicalQueue. On UPDATE the webhook does not see that a queue becomes
+its own ancestor; afterwards it loops for ever when one of them changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.subject import Subject
+from webhook.facts.volcano.job import is_created
+from webhook.facts.volcano.queue_amounts import validate_hierarchical_queue_resources
+from webhook.facts.volcano.queues import Queues, read_queues
+from webhook.facts.volcano.types import ROOT, Queue
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import counted, did_you_mean
+
+problem: Final = Group("volcano-queue").problem
+_DEEPEST: Final = 5
+"""`--max-queue-depth` by default."""
+_PARENT: Final = ("spec", "parent")
+
+
+def validate_parent(queue: Queue, subject: Subject) -> Iterator[Problem]:
+    """A queue with a parent, and one with children."""
+    queues, old = subject.once(read_queues), subject.typed_old(Queue)
+    is_new = is_created(subject)
+    is_moved = is_new or old.parent != queue.parent
+    differing = _differing_amounts(queue, old)
+    if queue.name == ROOT and differing and not is_moved:
+        yield _root(differing)
+    is_refused = False
+    if queue.parent and is_moved and not is_placeholder(queue.parent):
+        for broken in _validate_hierarchical_queue(queue, queues, subject):
+            is_refused = True
+            yield broken
+    if (is_moved or differing) and queue.name != ROOT and not is_refused:
+        yield from validate_hierarchical_queue_resources(queue, queues)
+
+
+def _differing_amounts(queue: Queue, old: Queue) -> list[str]:
+    """The fields of amounts that say something else than before."""
+    spec = queue.spec
+    differing = [name for name in ("capability", "deserved") if spec.differs(old.spec, name)]
+    if spec.guarantee.differs(old.spec.guarantee, "resource"):
+        differing.append("guarantee")
+    return differing
+
+
+def _root(differing: list[str]) -> Problem:
+    names = " and ".join(differing)
+    message = f"must not change {names} of the root queue because the root queue stands for the whole cluster"
+    return problem("root", "spec", message, f"undo the change of {names}")
+
+
+def _validate_hierarchical_queue(queue: Queue, queues: Queues, subject: Subject) -> Iterator[Problem]:
+    """As validateHierarchicalQueue and validateQueueDepth."""
+    name = queue.parent
+    if name == queue.name:
+        yield problem("parent-itself", _PARENT, "is the queue itself", "name another queue as parent", name)
+        return
+    above = [name, *(ancestor.parent for ancestor in queues.upwards(name) if ancestor.parent)]
+    if queue.name in above:
+        message = (
+            "makes the queue its own ancestor, which Volcano accepts, but then its webhook does not answer when one of "
+            "these queues changes"
+        )
+        yield problem("parent-cycle", _PARENT, message, "name a queue that is not below this one", name)
+    elif len(above) + 1 > _DEEPEST:
+        message = f"puts the queue on level {len(above) + 1}, but queues can have at most {_DEEPEST} levels"
+        yield problem("depth", _PARENT, message, "choose a parent nearer to the root", name)
+    elif name not in queues.all:
+        yield _parent_exists(name, queues, subject)
+    else:
+        yield from _parent_of_queues(queues.all[name], queues)
+
+
+def _parent_exists(name: str, queues: Queues, subject: Subject) -> Problem:
+    if not queues.is_whole:
+        return problem("parent-exists", _PARENT, missing=queues.missing(name))
+    fix = did_you_mean(subject.view().nearest(name, queues.all), "create the queue first")
+    return problem("parent-exists", _PARENT, "is a queue that does not exist", fix, name)
+
+
+def _parent_of_queues(parent: Queue, queues: Queues) -> Iterator[Problem]:
+    """A parent has no pods of its own, and no jobs to come."""
+    if not queues.children.get(parent.name) and parent.pods:
+        message = f"runs {counted(parent.pods, 'pod')} now, but a queue with children must not run pods"
+        fix = "wait until these pods end, or name another parent"
+        yield problem("parent-used", _PARENT, message, fix, parent.name)
+    elif parent.name == "default":
+        message = (
+            "must not be a parent because jobs that name no queue use it, and Volcano would then refuse these jobs"
+        )
+        yield problem("parent-default", _PARENT, message, "name another queue", parent.name)

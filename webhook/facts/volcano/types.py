@@ -1,0 +1,363 @@
+"""The kinds of Volcano, with the fields that checks read.
+
+Source: volcano-sh/volcano@ed72c7c815a9 installer/helm/chart/volcano/crd/bases and charts/jobflow/crd/bases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final
+
+from webhook.attributes import GroupVersionKind
+from webhook.facts.volcano_objects import kinds
+from webhook.paths import FieldPath
+from webhook.typed.collections import Entries
+from webhook.typed.fields import (
+    Amount,
+    Amounts,
+    Labels,
+    Number,
+    NumberMap,
+    OptionalNumber,
+    Part,
+    Parts,
+    Quantities,
+    Raw,
+    Text,
+    TextLists,
+    Texts,
+    Values,
+)
+from webhook.typed.objects import Object
+from webhook.typed.pods import PodSpec, PodTemplate
+from webhook.typed.view import Typed
+
+ROOT: Final = "root"
+"""The queue above all others, which Volcano creates."""
+
+
+class LifecyclePolicy(Typed):
+    """What happens to a Job after an event, or after a container that ended with a code."""
+
+    action = Text()
+    event = Text()
+    events = Texts()
+    exit_code = OptionalNumber()
+
+    @property
+    def all_events(self) -> list[str]:
+        """The events that it is about, without repetitions."""
+        return list(dict.fromkeys((*self.events, *((self.event,) if self.event else ()))))
+
+
+class NetworkTopology(Typed):
+    """How far apart in the network the pods of a gang may be."""
+
+    mode = Text()
+    highest_tier_allowed = OptionalNumber()
+    highest_tier_name = Text()
+
+    @property
+    def bound(self) -> int | None:
+        """The highest tier that a hard topology allows by its number."""
+        return None if self.mode == "soft" else self.highest_tier_allowed
+
+
+class PartitionPolicy(Typed):
+    """The partitions of a task: parts of one size that are placed together."""
+
+    total_partitions = Number()
+    partition_size = Number()
+    min_partitions = Number()
+    network_topology = Part(NetworkTopology)
+
+
+class DependsOn(Typed):
+    """The tasks that a task waits for, all of them or any."""
+
+    names = Texts(name="name")
+    iteration = Text()
+
+
+class Task(Typed):
+    """One task of a Job: pods of one template."""
+
+    name = Text()
+    replicas = Number()
+    explicit_min_available = OptionalNumber(name="minAvailable")
+    template = Part(PodTemplate)
+    policies = Parts(LifecyclePolicy)
+    topology_policy = Text()
+    depends_on = Part(DependsOn)
+    partition_policy = Part(PartitionPolicy)
+
+    @property
+    def index(self) -> int:
+        """Its index among the tasks."""
+        return int(self.at[-1])
+
+    @property
+    def min_available(self) -> int:
+        """How many of its pods the gang needs."""
+        return self.replicas if self.explicit_min_available is None else self.explicit_min_available
+
+    @property
+    def waits_for_any(self) -> bool:
+        """Whether one of several tasks that it waits for is enough."""
+        return len(self.depends_on.names) > 1 and self.depends_on.iteration == "any"
+
+    @property
+    def pod(self) -> PodSpec:
+        """The spec of its pods."""
+        return self.template.spec
+
+
+class ClaimResources(Typed):
+    """core/v1 VolumeResourceRequirements."""
+
+    requests = Amounts()
+
+
+class VolumeClaimSpec(Typed):
+    """core/v1 PersistentVolumeClaimSpec."""
+
+    access_modes = Values()
+    resources = Part(ClaimResources)
+
+
+class JobVolume(Typed):
+    """A volume that all containers of a Job mount."""
+
+    mount_path = Text()
+    volume_claim_name = Text()
+    volume_claim = Part(VolumeClaimSpec)
+
+
+class JobSpec(Typed):
+    """What a Job says, or the template of one."""
+
+    scheduler_name = Text()
+    min_available = Number()
+    volumes = Parts(JobVolume)
+    tasks = Parts(Task)
+    policies = Parts(LifecyclePolicy)
+    plugins = TextLists()
+    queue = Text()
+    priority_class_name = Text()
+    min_success = OptionalNumber()
+    network_topology = Part(NetworkTopology)
+
+    @cached_property
+    def pods(self) -> int:
+        """How many pods its tasks have together."""
+        return sum(task.replicas for task in self.tasks)
+
+    @cached_property
+    def needed_pods(self) -> int:
+        """How many pods its tasks need together."""
+        return sum(task.min_available for task in self.tasks)
+
+    @cached_property
+    def tasks_by_name(self) -> dict[str, Task]:
+        """The first task of each name."""
+        return {task.name: task for task in reversed([*self.tasks])}
+
+    @cached_property
+    def is_filled(self) -> bool:
+        """Whether nothing in it is a placeholder for a number or an object."""
+        return not any(path[: len(self.at)] == self.at for path in self.reading.omitted)
+
+
+class Job(Object):
+    """batch.volcano.sh Job."""
+
+    gvk = GroupVersionKind(kinds.BATCH, "v1alpha1", "Job")
+    spec = Part(JobSpec)
+
+
+class JobTemplate(Object):
+    """flow.volcano.sh JobTemplate."""
+
+    gvk = kinds.JOB_TEMPLATES
+    spec = Part(JobSpec)
+
+
+class CronJobTemplate(Typed):
+    """The template of the Jobs of a CronJob."""
+
+    spec = Part(JobSpec)
+
+
+class CronJobSpec(Typed):
+    """What a CronJob says."""
+
+    schedule = Text()
+    time_zone = Text()
+    starting_deadline_seconds = Number()
+    job_template = Part(CronJobTemplate)
+
+
+class CronJob(Object):
+    """batch.volcano.sh CronJob."""
+
+    gvk = GroupVersionKind(kinds.BATCH, "v1alpha1", "CronJob")
+    spec = Part(CronJobSpec)
+
+
+class FlowDependsOn(Typed):
+    """The flows that a flow waits for."""
+
+    targets = Texts()
+    probe = Raw()
+
+
+class Flow(Typed):
+    """One Job of a JobFlow, by the name of its JobTemplate."""
+
+    name = Text()
+    depends_on = Part(FlowDependsOn)
+    patch = Raw()
+
+
+class JobFlowSpec(Typed):
+    """What a JobFlow says."""
+
+    flows = Parts(Flow)
+
+
+class JobFlow(Object):
+    """flow.volcano.sh JobFlow."""
+
+    gvk = GroupVersionKind(kinds.FLOW, "v1alpha1", "JobFlow")
+    spec = Part(JobFlowSpec)
+
+
+class Guarantee(Typed):
+    """What a queue always has."""
+
+    resource = Quantities()
+    written_resource = Amounts(name="resource")
+
+
+class QueueSpec(Typed):
+    """What a Queue says. Its amounts can be read as quantities, and as they are written."""
+
+    capability = Quantities()
+    deserved = Quantities()
+    guarantee = Part(Guarantee)
+    parent = Text()
+    written_capability = Amounts(name="capability")
+    written_deserved = Amounts(name="deserved")
+
+    def written_amounts(self) -> Iterator[tuple[FieldPath, Entries[Amount]]]:
+        """All amounts as they are written, with their places."""
+        yield self.path("capability"), self.written_capability
+        yield self.path("deserved"), self.written_deserved
+        yield self.guarantee.path("resource"), self.guarantee.written_resource
+
+
+class QueueStatus(Typed):
+    """What Volcano says of a Queue; its state is "" until the controller has seen it."""
+
+    state = Text()
+    allocated = Quantities()
+
+
+class Queue(Object):
+    """scheduling.volcano.sh Queue."""
+
+    gvk = kinds.QUEUES
+    spec = Part(QueueSpec)
+    status = Part(QueueStatus)
+
+    @property
+    def parent(self) -> str:
+        """The queue above it; "" for one below the root."""
+        return "" if self.spec.parent == ROOT else self.spec.parent
+
+    @property
+    def state(self) -> str:
+        """Open, Closed, Closing or Unknown; "" until the controller has seen it."""
+        return self.status.state
+
+    @property
+    def pods(self) -> int:
+        """How many pods run in it."""
+        pods = self.status.allocated.get("pods")
+        return pods.value() if pods else 0
+
+
+class SubGroupPolicy(Typed):
+    """Subgroups of a gang."""
+
+    min_sub_groups = Number()
+    match_label_keys = Texts()
+    network_topology = Part(NetworkTopology)
+
+
+class PodGroupSpec(Typed):
+    """What a PodGroup says."""
+
+    min_member = Number()
+    min_task_member = NumberMap()
+    min_resources = Amounts()
+    queue = Text()
+    network_topology = Part(NetworkTopology)
+    sub_group_policy = Parts(SubGroupPolicy)
+
+
+class PodGroup(Object):
+    """scheduling.volcano.sh PodGroup."""
+
+    gvk = kinds.POD_GROUPS
+    spec = Part(PodGroupSpec)
+
+
+class ExactMatch(Typed):
+    """A member by its name."""
+
+    name = Text()
+
+
+class RegexMatch(Typed):
+    """Members by a pattern of their names."""
+
+    pattern = Text()
+
+
+class MemberSelector(Typed):
+    """Which nodes or HyperNodes are members."""
+
+    exact_match = Part(ExactMatch)
+    regex_match = Part(RegexMatch)
+    label_match = Raw()
+
+
+class HyperNodeMember(Typed):
+    """A member of a HyperNode."""
+
+    type = Text()
+    selector = Part(MemberSelector)
+
+
+class HyperNodeSpec(Typed):
+    """What a HyperNode says."""
+
+    tier = OptionalNumber()
+    tier_name = Text()
+    members = Parts(HyperNodeMember)
+
+
+class HyperNode(Object):
+    """topology.volcano.sh HyperNode."""
+
+    gvk = kinds.HYPER_NODES
+    spec = Part(HyperNodeSpec)
+
+
+class ConfigMap(Object):
+    """core/v1 ConfigMap."""
+
+    gvk = GroupVersionKind("", "v1", "ConfigMap")
+    data = Labels()

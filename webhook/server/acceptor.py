@@ -1,0 +1,211 @@
+"""Accepting connections: every socket is counted from the first moment, and its TLS handshake is bounded.
+
+Knows listening sockets and the event loop; nothing of HTTP. A handshake costs the loop as much as a quick review, most
+of it in answer to the client's first message. So a socket is given to TLS when that message is whole, and when it is
+its turn: hundreds of clients that send theirs at the same time do not stop the loop. `loop.create_server` would hide
+connections until their handshake is done, so nobody could count, bound or log those that never get there. Sockets are
+taken by a callback of the loop and not by a task: a callback that fails is called again for the next client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any, Final
+
+from webhook.logs import Log
+from webhook.server.connection_limit import ConnectionLimit
+from webhook.server.connections import BoundedConnection, ConnectionTimeouts
+from webhook.server.handshake_log import HandshakeLog, certificate_names
+from webhook.server.scheduler import Scheduler
+from webhook.server.tenants import page_tenant
+
+_BURST: Final = 8
+"""Sockets taken in one go, so that connections that are open already get their turn in between."""
+_PAUSE_S: Final = 0.1
+_HANDSHAKE_S: Final = 0.000_3
+"""Of the loop, for one handshake with ECDSA P-256, measured."""
+_RECORD_HEAD: Final = 5
+_HANDSHAKE: Final = 22
+"""Bytes before a TLS record: its type, 22 for a handshake, a version, and in the last two how many follow (RFC 8446,
+section 5.1)."""
+_MOST_PEEKED: Final = 4096
+"""A first message is 300 to 2,000 bytes."""
+_PEEK_S: Final = 0.02
+"""Between two looks at a first message that comes in pieces."""
+
+
+class Acceptor:
+    """Takes the clients of one listening socket. Event loop only; `start` and `close` once each."""
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        make: Callable[[], BoundedConnection],
+        limit: ConnectionLimit,
+        *,
+        tls: ssl.SSLContext | None,
+        timeouts: ConnectionTimeouts,
+        client_names: tuple[str, ...],
+        handshakes: HandshakeLog,
+        scheduler: Scheduler,
+        log: Log,
+    ) -> None:
+        """Describe what to do with clients.
+
+        Args:
+            listening: the socket; it is closed with the acceptor.
+            make: makes the protocol of one connection.
+            limit: where connections are counted.
+            tls: the context, or None for plain HTTP.
+            timeouts: bound the handshake.
+            client_names: only clients whose certificate is for one of them are let in; empty lets everybody in.
+            handshakes: where failed ones are noted.
+            scheduler: says when there is time for one.
+            log: where trouble with accepting is noted.
+        """
+        self._listening = listening
+        self._make = make
+        self.limit = limit
+        self._client_names = client_names
+        self._handshakes = handshakes
+        self._scheduler = scheduler
+        self._handshake_s = timeouts.handshake_s
+        self._log = log
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._options: dict[str, Any] = {}
+        if tls is not None:
+            bounds = {"ssl_handshake_timeout": timeouts.handshake_s, "ssl_shutdown_timeout": timeouts.goodbye_s}
+            self._options = {"ssl": tls, **bounds}
+
+    @property
+    def port(self) -> int:
+        """The port that was taken."""
+        number: int = self._listening.getsockname()[1]
+        return number
+
+    def start(self) -> None:
+        """Take clients from now on."""
+        self._loop = asyncio.get_running_loop()
+        self._listening.setblocking(False)
+        self._resume()
+
+    def close(self) -> None:
+        """Take no more, and end what is still shaking hands."""
+        if self._listening.fileno() >= 0:
+            self._loop.remove_reader(self._listening)
+            self._listening.close()
+        for task in self._tasks:
+            task.cancel()
+
+    def _resume(self) -> None:
+        if self._listening.fileno() >= 0:
+            self._loop.add_reader(self._listening, self._accept)
+
+    def _accept(self) -> None:
+        """Take what waits; whatever goes wrong, taking goes on."""
+        for _ in range(_BURST):
+            try:
+                client, _address = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # no file descriptors or no memory for sockets
+                self._hold_on(error)
+                return
+            client.setblocking(False)
+            self._take(client)
+
+    def _hold_on(self, error: OSError) -> None:
+        """End one connection and pause: the system has nothing left for a further socket."""
+        self._log.error("cannot accept connections", error=error.strerror or str(error), connections=len(self.limit))
+        self.limit.end_one()
+        self._loop.remove_reader(self._listening)
+        self._loop.call_later(_PAUSE_S, self._resume)
+
+    def _take(self, client: socket.socket) -> None:
+        connection = self._make()
+        self.limit.admit(connection)
+        if self._client_names:
+            connection.admits = self._admits
+        task = self._loop.create_task(self._connect(connection, client))
+        connection.handshake = task
+        self._tasks.add(task)
+
+        def done(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            connection.handshake = None
+            if connection.transport is None:
+                self.limit.forget(connection)
+                connection.drop()
+                client.close()
+
+        task.add_done_callback(done)
+
+    async def _connect(self, connection: BoundedConnection, client: socket.socket) -> None:
+        """Shake hands; from then on the connection speaks for itself."""
+        peer = _peer(client)
+        try:
+            if self._options:
+                async with asyncio.timeout(self._handshake_s):
+                    await self._turn(client, peer)
+            await self._loop.connect_accepted_socket(lambda: connection, client, **self._options)
+        except Exception as error:  # noqa: BLE001 - whatever a client can cause is one line and one count
+            self._handshakes.failed(peer, error)
+        else:
+            if connection.transport is None:
+                self._handshakes.failed(peer, None)
+
+    async def _turn(self, client: socket.socket, peer: str) -> None:
+        """Wait until a handshake can begin, and until there is time for it."""
+        while not _is_whole(await self._peek(client)):  # noqa: ASYNC110
+            await asyncio.sleep(_PEEK_S)  # the socket stays readable: waiting for more would wake at once
+        tenant = page_tenant("handshake", peer.rpartition(":")[0])
+        await self._scheduler.turn(tenant)
+        self._scheduler.worked(tenant, _HANDSHAKE_S)
+
+    async def _peek(self, client: socket.socket) -> bytes:
+        """What a client has sent, once that is something; it stays in the socket. Empty where the client went away."""
+        readable = self._loop.create_future()
+        self._loop.add_reader(client, _resolve, readable)
+        try:
+            await readable
+        finally:
+            self._loop.remove_reader(client)
+        try:
+            return client.recv(_MOST_PEEKED, socket.MSG_PEEK)
+        except OSError:
+            return b""
+
+    def _admits(self, transport: asyncio.BaseTransport) -> bool:
+        """Whether the client's certificate is for one of the names."""
+        names = certificate_names(transport.get_extra_info("peercert") or {})
+        if set(names) & set(self._client_names):
+            return True
+        address = transport.get_extra_info("peername")
+        self._handshakes.refused(_address(address), names, self._client_names)
+        return False
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _is_whole(sent: bytes) -> bool:
+    """Whether the first TLS record is there, or as much of it as is looked at, or nothing that could become one."""
+    if not sent or sent[0] != _HANDSHAKE or len(sent) == _MOST_PEEKED:
+        return True
+    return len(sent) >= _RECORD_HEAD and len(sent) >= _RECORD_HEAD + (sent[3] << 8 | sent[4])
+
+
+def _peer(client: socket.socket) -> str:
+    try:
+        return _address(client.getpeername())
+    except OSError:  # it is gone already
+        return ""
+
+
+def _address(name: Any) -> str:
+    return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"

@@ -1,0 +1,121 @@
+"""One serving process put together: the endpoint of reviews, its handler, the other pages, and what they count.
+
+Knows which part needs which; makes no policy, no cluster view and no socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import thread_time
+
+from webhook import __version__
+from webhook.logs import Log
+from webhook.server.counters import Counters
+from webhook.server.metrics import Exposition, Gauges
+from webhook.server.readiness import Readiness
+from webhook.server.request_body import BodyBudget, Receive, Scope
+from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
+from webhook.server.review_handler import Reviewer, ReviewHandler
+from webhook.server.scheduler import Scheduler
+from webhook.server.tenants import page_tenant
+from webhook.server.worker_lane import WorkerLane, WorkerLimits
+
+
+class Pages:
+    """FastAPI, which answers everything but reviews, imported and made during the first reviews.
+
+    Importing it takes a third of the start-up, and a review does not need it: it happens in a thread, started with
+    `load`, or by the first call that is no review. A failure is told to those who wait, and the next call tries again.
+    """
+
+    def __init__(self, create: Callable[[], AsgiApp], scheduler: Scheduler) -> None:
+        self._create = create
+        self._scheduler = scheduler
+        self._loading: asyncio.Future[AsgiApp] | None = None
+
+    async def load(self) -> AsgiApp:
+        """The application; whoever comes first has it made, everybody waits for the same one."""
+        if self._loading is None:
+            self._loading = asyncio.ensure_future(asyncio.to_thread(self._create))
+        loading = self._loading
+        try:
+            return await asyncio.shield(loading)
+        except Exception:
+            if self._loading is loading:
+                self._loading = None
+            raise
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one ASGI scope when it is its turn: each page has a share of the loop, and in it each address."""
+        application = await self.load()
+        tenant = page_tenant(scope["path"], (scope.get("client") or ("",))[0])
+        await self._scheduler.turn(tenant)
+        begun = thread_time()
+        try:
+            await application(scope, receive, send)
+        finally:
+            self._scheduler.worked(tenant, thread_time() - begun)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """What is served, and the scheduler of its event loop.
+
+    `endpoint` is what the port of the reviews serves, `pages` the same without reviews.
+    """
+
+    endpoint: ReviewEndpoint
+    pages: Pages
+    scheduler: Scheduler
+
+
+def compose(
+    reviewer: Reviewer,
+    log: Log,
+    limits: Limits,
+    *,
+    counters: Counters,
+    readiness: Readiness,
+    gauges: Gauges,
+    about: dict[str, str],
+    workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
+) -> Application:
+    """Put a process together.
+
+    Args:
+        reviewer: the core, its policies and cluster view given.
+        log: where the lines of reviews and faults go.
+        limits: of one call.
+        counters: the counts, shared with whoever reloads.
+        readiness: its checks; the listener sets `draining`.
+        gauges: further figures for /metrics.
+        about: further fields for /version.
+        workers: how many processes evaluate what takes long, and what each may take.
+    """
+    scheduler = Scheduler()
+    lane = WorkerLane(workers, scheduler, counters)
+    version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **about}
+
+    def create() -> AsgiApp:
+        from webhook.server.pages import create as create_pages
+
+        shown = {**gauges, **_gauges(scheduler, lane, endpoint.bodies)}
+        return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version)
+
+    pages = Pages(create, scheduler)
+    handler = ReviewHandler(reviewer, scheduler, lane, counters, log)
+    endpoint = ReviewEndpoint(pages, handler, readiness, limits)
+    return Application(endpoint=endpoint, pages=pages, scheduler=scheduler)
+
+
+def _gauges(scheduler: Scheduler, lane: WorkerLane, bodies: BodyBudget) -> Gauges:
+    return {
+        "loop_waiting": ("Requests that wait for a turn on the event loop.", lambda: scheduler.waiting),
+        "workers_busy": ("Worker processes that evaluate a review.", lambda: lane.busy),
+        "workers_waiting": ("Reviews that wait for a worker process.", lambda: lane.waiting),
+        "inflight_body_bytes": ("Bytes reserved for bodies above 64 KiB.", lambda: bodies.reserved),
+        "waiting_bodies": ("Calls that wait until their body may be read.", lambda: bodies.waiting),
+    }

@@ -1,0 +1,34 @@
+"""A map that forgets its oldest entries: what is remembered of tenants, of whom a client can invent any number."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final, Generic, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+MAX_ENTRIES: Final = 4096
+"""About 1 MB in all; a cluster has fewer namespaces with traffic within the seconds that are remembered."""
+
+
+class BoundedMap(Generic[Key, Value]):
+    """A map of at most MAX_ENTRIES; the entry that was set longest ago goes first. For one thread alone."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[Key, Value] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Key) -> Value | None:
+        """The value that was set last, or None."""
+        return self._entries.get(key)
+
+    def set(self, key: Key, value: Value) -> None:
+        """Remember a value."""
+        self._entries[key] = value
+        self._entries.move_to_end(key)
+        if len(self._entries) > MAX_ENTRIES:
+            self._entries.popitem(last=False)

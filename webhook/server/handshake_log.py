@@ -1,0 +1,71 @@
+"""What became of TLS handshakes that failed: a counter for each, a log line for most.
+
+Knows OpenSSL's reasons and the names in certificates; nothing of sockets. Lines hold no bytes of the client but the
+names in a certificate that the client authority signed.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webhook.logs import Level, Log
+from webhook.server.counters import Counters
+from webhook.server.limited_log import LimitedLog
+
+_SAN_KINDS: Final = frozenset({"DNS", "URI", "email"})
+
+
+def certificate_names(certificate: Mapping[str, Any]) -> tuple[str, ...]:
+    """Whom a client certificate, as ssl decodes it, is for: common names, then DNS, URI and email names."""
+    subject = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+    return (*subject, *(value for kind, value in certificate.get("subjectAltName", ()) if kind in _SAN_KINDS))
+
+
+class HandshakeLog:
+    """Notes failed handshakes of one server. Event loop only."""
+
+    def __init__(self, log: Log, counters: Counters) -> None:
+        self._lines = LimitedLog(log.write, "TLS handshake failed")
+        self._counters = counters
+
+    def failed(self, peer: str, error: BaseException | None) -> None:
+        """A handshake failed; None is a client that went away in the middle of it."""
+        reason, text = _explain(error)
+        # port checks of load balancers connect and go: no reason to look
+        self._note("debug" if reason == "closed" else "warning", reason, {"peer": peer, "error": text})
+
+    def refused(self, peer: str, names: tuple[str, ...], expected: tuple[str, ...]) -> None:
+        """A client certificate was signed by the right authority, for somebody else."""
+        fields = {"peer": peer, "found": list(names), "expected": list(expected), "error": "not one of --client-name"}
+        self._note("warning", "client_name", fields)
+
+    def _note(self, level: Level, reason: str, fields: dict[str, Any]) -> None:
+        self._counters.handshakes_failed[reason,] += 1
+        self._lines.write(level, {"reason": reason, **fields})
+
+
+_SSL_REASONS: Final = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": ("no_certificate", "the client showed no certificate; --client-ca needs one"),
+    "HTTP_REQUEST": ("plain_http", "the client speaks HTTP without TLS; call https://"),
+    "TLSV1_ALERT_UNKNOWN_CA": ("distrusted", "the client does not trust our certificate; check its caBundle"),
+    "SSLV3_ALERT_BAD_CERTIFICATE": ("distrusted", "the client refuses our certificate; check its names"),
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": ("distrusted", "the client refuses our certificate"),
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": ("distrusted", "the client says that our certificate has expired"),
+}
+"""OpenSSL's words for what an operator can mend; label of the counter, and what is logged."""
+
+
+def _explain(error: BaseException | None) -> tuple[str, str]:
+    """A label from a small closed set, and a sentence."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "untrusted", f"the client's certificate is not accepted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        reason = error.reason or ""
+        return _SSL_REASONS.get(reason, ("protocol", reason.lower().replace("_", " ")))
+    if isinstance(error, (ConnectionAbortedError, TimeoutError)):
+        return "timeout", "the client did not finish the handshake in time"
+    if error is None or isinstance(error, ConnectionError):
+        return "closed", "the client went away during the handshake"
+    return "other", type(error).__name__

@@ -1,0 +1,40 @@
+"""Log lines that clients cause as often as they like: few in a second, and then how many were left out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from webhook.logs import Level
+
+LINES_PER_S: Final = 5
+"""Whoever looks for the cause needs no more; a line has about 500 bytes."""
+
+Write: TypeAlias = Callable[[Level, str, dict[str, Any]], None]
+
+
+class LimitedLog:
+    """Lines with one message. Event loop only."""
+
+    def __init__(self, write: Write, message: str, period_s: float = 1.0) -> None:
+        """Begin a period with its first line; `write` takes level, message and fields."""
+        self._write = write
+        self._message = message
+        self._period_s = period_s
+        self._lines = self._left_out = 0
+
+    def write(self, level: Level, fields: dict[str, Any]) -> None:
+        """Write a line, unless there were many in this period."""
+        if not self._lines:
+            asyncio.get_running_loop().call_later(self._period_s, self._end_period)
+        self._lines += 1
+        if self._lines <= LINES_PER_S:
+            self._write(level, self._message, fields)
+        else:
+            self._left_out += level != "debug"
+
+    def _end_period(self) -> None:
+        left_out, self._lines, self._left_out = self._left_out, 0, 0
+        if left_out:
+            self._write("warning", self._message, {"left_out": left_out})

@@ -1,0 +1,269 @@
+"""The listening process: uvicorn with our connections, a drain before it stops, and background work.
+
+Knows uvicorn, signals and the event loop; knows nothing of what the applications answer. There may be two ports: one
+for reviews, over TLS, and one for probes and metrics, in plain HTTP, since a kubelet has no client certificate to show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Final, TypeAlias
+
+import uvicorn
+
+from webhook.errors import ConfigurationError
+from webhook.logs import Log
+from webhook.server import operating_system
+from webhook.server.acceptor import Acceptor
+from webhook.server.connection_limit import ConnectionLimit
+from webhook.server.connections import BoundedConnection, ConnectionTimeouts, abort_overdue
+from webhook.server.counters import Counters
+from webhook.server.handshake_log import HandshakeLog
+from webhook.server.readiness import Readiness
+from webhook.server.scheduler import Scheduler
+from webhook.settings.serving import DEFAULTS
+
+MAX_PROBE_CONNECTIONS: Final = 64
+"""A kubelet opens one for each probe, Prometheus keeps one."""
+_OTHER_FILES: Final = 200
+"""Descriptors for everything but clients: watches of the cluster, policies that are read, the log."""
+_STOP_S: Final = 10
+_GOODBYE_S: Final = 0.3
+_BACKLOG: Final = 2048
+_SWEEP_TICKS: Final = 2
+_TRIM_TICKS: Final = 30
+
+Background: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""A coroutine that runs in the background until the server stops, such as the watch over policy files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where to listen and how to part: port 0 takes any free port; without tls it is plain HTTP, for tests only.
+
+    probe_port: of probes and metrics; None serves them with the reviews alone. client_names: with a client authority,
+    the only clients that are let in; empty lets in whomever it signed. max_connections: on the port of the reviews.
+    """
+
+    host: str = DEFAULTS.host
+    port: int = DEFAULTS.port
+    tls: ssl.SSLContext | None = None
+    client_names: tuple[str, ...] = ()
+    probe_host: str = ""
+    probe_port: int | None = None
+    max_connections: int = DEFAULTS.max_connections
+    timeouts: ConnectionTimeouts = field(default_factory=ConnectionTimeouts)
+    drain_s: float = DEFAULTS.drain
+
+
+class Listener(uvicorn.Server):
+    """One server. `listen()` blocks until SIGTERM or SIGINT and then returns: stopping when told to is no failure.
+
+    On SIGTERM and SIGHUP readiness is withdrawn first and connections are closed after their next answer, for
+    `drain_s`; uvicorn alone closes idle connections at once and loses requests that are on their way. A second signal,
+    or SIGINT, stops without draining.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        place: Place,
+        readiness: Readiness,
+        scheduler: Scheduler,
+        *,
+        probes: Any = None,
+        log: Log | None = None,
+        counters: Counters | None = None,
+        background: tuple[Background, ...] = (),
+        on_start: Callable[[str, int, int | None], None] = lambda _host, _port, _probe_port: None,
+    ) -> None:
+        """Describe a server.
+
+        Args:
+            app: answers on the port of the reviews.
+            place: where to listen.
+            readiness: its `draining` is set when the server is about to stop.
+            scheduler: says when there is time for a handshake.
+            probes: answers on the port of the probes.
+            log: where failed handshakes are noted.
+            counters: where connections are counted.
+            background: runs while the server runs.
+            on_start: called with host, port and port of the probes once clients are taken.
+        """
+        super().__init__(_configuration(app, place))
+        self._place = place
+        self._readiness = readiness
+        self._scheduler = scheduler
+        self._probes = probes
+        self._log = log or Log()
+        self._counters = counters or Counters()
+        self._handshakes = HandshakeLog(self._log, self._counters)
+        self._background = background
+        self._on_start = on_start
+        self._trimmer = operating_system.MemoryTrimmer()
+        self._acceptors: list[Acceptor] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop_at: float | None = None
+
+    def listen(self) -> None:
+        """Bind, serve, and return when told to stop.
+
+        Raises:
+            ConfigurationError: an address cannot be listened on.
+        """
+        place = self._place
+        sockets = [bind(place.host, place.port)]
+        if place.probe_port is not None:
+            sockets.append(bind(place.probe_host or place.host, place.probe_port))
+        operating_system.give_memory_back()
+        operating_system.allow_files(place.max_connections + MAX_PROBE_CONNECTIONS + _OTHER_FILES)
+        self.run(sockets=sockets)
+
+    async def startup(self, sockets: list[Any] | None = None) -> None:
+        """Take clients, start the background work, and say so with the ports that were taken."""
+        place = self._place
+        reviews, *probes = sockets or []
+        limit = ConnectionLimit(place.max_connections, "reviews", self._counters)
+        self._acceptors = [self._acceptor(reviews, self.config, limit, place.tls, place.client_names)]
+        for listening in probes:
+            limit = ConnectionLimit(MAX_PROBE_CONNECTIONS, "probes", self._counters)
+            self._acceptors.append(self._acceptor(listening, _configuration(self._probes, place), limit, None, ()))
+        for acceptor in self._acceptors:
+            acceptor.start()
+        self.servers = []  # uvicorn's own; it has none to close
+        self.started = True
+        self._tasks = [asyncio.create_task(work()) for work in self._background]
+        ports = [acceptor.port for acceptor in self._acceptors]
+        self._on_start(place.host, ports[0], ports[1] if probes else None)
+
+    def _acceptor(
+        self,
+        listening: socket.socket,
+        config: uvicorn.Config,
+        limit: ConnectionLimit,
+        tls: ssl.SSLContext | None,
+        names: tuple[str, ...],
+    ) -> Acceptor:
+        if not config.loaded:
+            config.load()
+        loop = asyncio.get_running_loop()
+        return Acceptor(
+            listening,
+            lambda: BoundedConnection(config, self.server_state, {}, loop),
+            limit,
+            tls=tls,
+            timeouts=self._place.timeouts,
+            client_names=names,
+            handshakes=self._handshakes,
+            scheduler=self._scheduler,
+            log=self._log,
+        )
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: end slow clients, and a drain that lasted long enough."""
+        if counter % _SWEEP_TICKS == 0:
+            now = asyncio.get_running_loop().time()
+            for broken, count in abort_overdue(self.server_state.connections, self._place.timeouts, now).items():
+                self._counters.connections_aborted[broken.removesuffix("_s"),] += count
+            for acceptor in self._acceptors:
+                acceptor.limit.shed(now)
+        if counter % _TRIM_TICKS == 0:
+            self._trimmer.look()
+        if self._stop_at is not None and time.monotonic() >= self._stop_at:
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[Any] | None = None) -> None:
+        """Stop the background work and the taking of clients, then let requests in flight finish."""
+        for acceptor in self._acceptors:
+            acceptor.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        closer = asyncio.create_task(self._cut_off_closing())
+        await super().shutdown(sockets=sockets)
+        closer.cancel()
+
+    async def _cut_off_closing(self) -> None:
+        """End connections that are closed but whose client does not say goodbye."""
+        while True:
+            await asyncio.sleep(_GOODBYE_S)
+            for connection in list(self.server_state.connections):
+                transport = getattr(connection, "transport", None)
+                if transport is not None and transport.is_closing() and not transport.get_write_buffer_size():
+                    transport.abort()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle uvicorn's signals and others: a terminal that closes ends the server as gently as SIGTERM does.
+
+        SIGUSR1 and SIGUSR2, which end a process that knows nothing of them, mean nothing here. What is ignored, as
+        SIGHUP is under nohup, stays so.
+        """
+        wanted: dict[str, Any] = {"SIGHUP": self.handle_exit, "SIGUSR1": signal.SIG_IGN, "SIGUSR2": signal.SIG_IGN}
+        before = {}
+        if threading.current_thread() is threading.main_thread():
+            numbers = {getattr(signal, name): handler for name, handler in wanted.items() if hasattr(signal, name)}
+            before = {
+                number: signal.signal(number, handler)
+                for number, handler in numbers.items()
+                if signal.getsignal(number) != signal.SIG_IGN
+            }
+        try:
+            with super().capture_signals():
+                yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is a handler's
+        """Drain on the first SIGTERM or SIGHUP, stop on anything else."""
+        if sig != signal.SIGINT and not self._readiness.draining and self._place.drain_s > 0:
+            self._stop_at = time.monotonic() + self._place.drain_s
+        elif self.should_exit:
+            self.force_exit = True
+        else:
+            self.should_exit = True
+        self._readiness.draining = True
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; an IPv6 host also takes IPv4 where the system can.
+
+    Raises:
+        ConfigurationError: the address is not ours, taken or forbidden.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    dual = family == socket.AF_INET6 and host == "::" and socket.has_dualstack_ipv6()
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)
+    except (OSError, OverflowError) as error:
+        reason, _, _ = (getattr(error, "strerror", None) or str(error)).partition(" (while attempting to bind on")
+        raise ConfigurationError(f"cannot listen on {host}:{port}: {reason.lower()}") from None
+
+
+def _configuration(app: Any, place: Place) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        host=place.host,
+        port=place.port,
+        http=BoundedConnection,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=_STOP_S,
+    )

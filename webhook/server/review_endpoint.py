@@ -1,0 +1,186 @@
+"""The endpoint of reviews: one small ASGI callable in front of the application, answering POST /validate and /mutate.
+
+Knows HTTP: methods, media types, lengths, deadlines, status codes. Knows of reviews only that bytes go in and bytes
+come out. Standing before FastAPI it costs a third of a FastAPI route; everything that is not a review goes on to it.
+Where a review is evaluated, and what bounds that, is review_handler.py's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from functools import lru_cache
+from time import monotonic
+from typing import Any, Final, Protocol, TypeAlias
+from urllib.parse import parse_qs
+
+from webhook.admission.respond import status_body
+from webhook.attributes import Phase
+from webhook.decisions import Status
+from webhook.errors import CallError
+from webhook.problems.text import ended
+from webhook.server.connections import PATHS
+from webhook.server.large_body import LargeBody
+from webhook.server.readiness import Readiness
+from webhook.server.request_body import FREE_BYTES, Body, BodyBudget, ClientGone, LateBody, Receive, Scope, whole
+from webhook.settings.serving import DEFAULTS
+
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_ANSWER_SHARE: Final = 0.05
+"""Of the time for a call, what is left to answer when its body does not come."""
+_JSON: Final = "application/json"
+_SHOWN: Final = 100
+"""Characters of a header in a message, which is also logged: on many connections at a time, 60 KB stop the loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one call may take, and the bodies above 64 KiB of all calls together."""
+
+    body_bytes: int = DEFAULTS.max_body_bytes
+    inflight_body_bytes: int = DEFAULTS.max_inflight_body_bytes
+    timeout_s: float = DEFAULTS.timeout
+
+
+class Handler(Protocol):
+    """What stands behind the endpoint: reviews in, reviews out, and a note of every call that was none."""
+
+    async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float) -> bytes:
+        """The AdmissionReview that answers this one; raises CallError when it cannot be read."""
+        ...
+
+    def unread(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
+        """The AdmissionReview for a body of which only this much came in time; None when it names no request."""
+        ...
+
+    def refused(self, phase: Phase, error: CallError) -> None:
+        """A call that could not be read was refused."""
+        ...
+
+    def failed(self, phase: Phase, error: Exception) -> Status:
+        """A fault of our own while answering; what to say of it."""
+        ...
+
+
+class ReviewEndpoint:
+    """The ASGI application to serve: reviews to the handler, everything else to `application`."""
+
+    def __init__(self, application: AsgiApp, handler: Handler, readiness: Readiness, limits: Limits) -> None:
+        self._application = application
+        self._handler = handler
+        self._readiness = readiness
+        self._limits = limits
+        self._free_bytes = min(FREE_BYTES, limits.body_bytes)
+        self.bodies = BodyBudget(limits.inflight_body_bytes)
+        self._late = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one ASGI scope."""
+        phase = PATHS.get(scope["path"]) if scope["type"] == "http" else None
+        if phase is None:
+            await self._application(scope, receive, send)
+            return
+        arrived = monotonic()
+        try:
+            code, body = await self._review(scope, receive, phase, arrived)
+        except ClientGone:
+            return
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        if code == 405:
+            headers.append((b"allow", b"POST"))
+        if code == 429:
+            headers.append((b"retry-after", b"1"))
+        if self._readiness.draining or code == 413:
+            headers.append((b"connection", b"close"))
+        await send({"type": "http.response.start", "status": code, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _review(self, scope: Scope, receive: Receive, phase: Phase, arrived: float) -> tuple[int, bytes]:
+        """HTTP code and body: 200 for every verdict, a metav1.Status for everything else."""
+        try:
+            length = _check_headers(scope)
+            deadline = arrived + _timeout(scope["query_string"], self._limits.timeout_s)
+            first = await receive() if length is not None and length <= self._free_bytes else None
+            if first is not None and (came := whole(first)) is not None:  # without the cost of what follows
+                return 200, await self._handler.answer(came, phase, deadline)
+            limit, until = self._limits.body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
+            reading = Body(self.bodies, scope, receive, length=length, limit=limit, deadline=until, first=first)
+            async with reading as body:
+                return 200, await self._handler.answer(body, phase, deadline)
+        except LateBody as late:
+            async with self._late:  # many bodies are late at the same time: one turn of the loop for each
+                await asyncio.sleep(0)
+                return self._unread(late, phase, arrived)
+        except CallError as error:
+            self._handler.refused(phase, error)
+            return error.code, status_body(Status(code=error.code, reason=error.reason, message=error.message))
+        except ClientGone:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: HTTP 500 leaves it to the failurePolicy
+            status = self._handler.failed(phase, error)
+            return status.code, status_body(status)
+
+    def _unread(self, late: LateBody, phase: Phase, arrived: float) -> tuple[int, bytes]:
+        """The policies' failurePolicy where the beginning of the body says of which request; else an HTTP error."""
+        answer = self._handler.unread(late.came, phase, arrived)
+        if answer is not None:
+            return 200, answer
+        self._handler.refused(phase, late)
+        return late.code, status_body(Status(code=late.code, reason=late.reason, message=late.message))
+
+
+def _check_headers(scope: Scope) -> int | None:
+    """The declared length of a JSON POST, None when it is streamed.
+
+    Raises:
+        CallError: 405 or 415.
+    """
+    if scope["method"] != "POST":
+        raise CallError(405, "MethodNotAllowed", f"{scope['path']} answers POST only, found {scope['method']}")
+    media_type, length = "", None
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            media_type = value.decode("latin-1")
+        elif name == b"content-length":
+            length = _length(value)
+    if media_type != _JSON and media_type.partition(";")[0].strip().lower() != _JSON:
+        given = f"`{ended(media_type, _SHOWN)}`" if media_type else "none"
+        raise CallError(415, "UnsupportedMediaType", f"content-type: expected `{_JSON}`, found {given}")
+    return length
+
+
+def _length(value: bytes) -> int:
+    if not value.isdigit():
+        raise CallError(400, "BadRequest", f"content-length: expected a number, found `{value.decode('latin-1')}`")
+    return int(value)
+
+
+_UNITS_S: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)")
+_WAY_S: Final = 0.2
+_DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
+
+
+@lru_cache(maxsize=64)
+def _timeout(query: bytes, most_s: float) -> float:
+    """Seconds that the caller leaves us, by its `?timeout=`, a part kept back for the way; at most our own bound.
+
+    A tenth is kept back, of short ones up to a fifth: writing the answer takes as long on a busy node.
+
+    Raises:
+        CallError: 400 when it is no duration as Go writes them.
+    """
+    if not query:
+        return most_s
+    given = parse_qs(query.decode("latin-1")).get("timeout", [""])[0]
+    if not given:
+        return most_s
+    if not _DURATION.fullmatch(given):
+        raise CallError(400, "BadRequest", f"timeout: expected a duration such as `10s`, found `{given}`")
+    asked = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(given))
+    seconds = min(asked, 2 * most_s)  # of hundreds of digits a float makes infinity, of which a tenth less is no number
+    return min(seconds - max(0.1 * seconds, min(_WAY_S, 0.2 * seconds)), most_s)

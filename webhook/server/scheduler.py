@@ -1,0 +1,112 @@
+"""The scheduler of the event loop: what may run on it now, for how long, and who waits in which order.
+
+Everything that costs the loop asks here first: reviews, pages, TLS handshakes, the start of a worker. While the loop
+has little to do, everything runs at once. Otherwise it works in short rounds between two looks at the sockets, and the
+tenants that used least of late are next. docs/scheduling.md says what this promises, and why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+from time import monotonic
+from typing import Final
+
+from webhook.server.fair_queue import FairQueue
+from webhook.server.inline_slice import HEAVY_S, LIGHT_S, WARMING_S, Overruns
+from webhook.server.tenants import Tenant
+from webhook.server.usage import Usage
+
+ROUND_S: Final = HEAVY_S
+"""What runs between two looks at the sockets before anybody has to wait for a turn: about ten ordinary
+reviews."""
+_SHORT_S: Final = ROUND_S / 4
+"""A round of which less was used goes on after a look at the sockets, for to notice one costs as much as a tenth of a
+quick review."""
+
+_TURNS: Final = 4
+"""In a round: with fewer, light tenants wait for more looks; with more, for each other's reviews."""
+
+
+class Scheduler:
+    """The turns of one event loop. Whoever was given one says with `worked` what it took.
+
+    Attributes:
+        usage: what tenants used of the loop.
+        overruns: whose larger reviews take too long for it.
+        is_warm: set but for the seconds after the start in which policies are compiled.
+    """
+
+    __slots__ = ("_queue", "_spent_s", "_will_look", "is_warm", "overruns", "usage")
+
+    def __init__(self) -> None:
+        self.usage = Usage()
+        self.overruns = Overruns()
+        self.is_warm = asyncio.Event()
+        self.is_warm.set()
+        self._queue = FairQueue(self.usage, lambda _tenant: self._look_first())
+        self._spent_s = 0.0
+        self._will_look = False
+
+    @property
+    def waiting(self) -> int:
+        """How much waits for a turn."""
+        return len(self._queue)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether work need not wait, whose ever it is."""
+        return self._spent_s < ROUND_S and not self._queue
+
+    async def turn(self, tenant: Tenant, until: float = inf) -> None:
+        """Return when a tenant may use the loop, and then use it without waiting for anything.
+
+        Raises:
+            TimeoutError: a moment of the monotonic clock came first.
+        """
+        if self.is_free or self._may_pass(tenant):
+            return
+        self._look_first()
+        await self._queue.wait(tenant, until)
+
+    def _may_pass(self, tenant: Tenant) -> bool:
+        """Whether a light tenant need not wait behind those that do: its first work in a round that is not full."""
+        has_time = self._spent_s < ROUND_S and tenant not in self._queue
+        return has_time and self.usage.is_light(tenant, monotonic())
+
+    def worked(self, tenant: Tenant, seconds: float) -> None:
+        """Note what a tenant used of the loop."""
+        self.usage.add(tenant, seconds, monotonic())
+        self._spent_s += seconds
+        if self._queue or self._spent_s > _SHORT_S:
+            self._look_first()
+
+    def slice_s(self, tenant: Tenant) -> float:
+        """Seconds that a review of a tenant may run now."""
+        if not self.is_warm.is_set():
+            return WARMING_S
+        return LIGHT_S if self.usage.is_light(tenant, monotonic()) else HEAVY_S
+
+    def _look_first(self) -> None:
+        """Begin a round after a look at the sockets."""
+        if not self._will_look:
+            self._will_look = True
+            asyncio.get_running_loop().call_soon(self._begin_round)
+
+    def _begin_round(self) -> None:
+        self._spent_s = 0.0
+        self._will_look = bool(self._queue)
+        if self._queue:  # whoever came during the look enters the queue first
+            asyncio.get_running_loop().call_soon(self._give_turns)
+
+    def _give_turns(self) -> None:
+        """Give some turns to light tenants, or one to another: the last one of the round."""
+        self._will_look, now = False, monotonic()
+        for _ in range(_TURNS):
+            following = self._queue.pop()
+            if following is None:
+                break
+            tenant, turn = following
+            turn.set_result(None)
+            if not self.usage.is_light(tenant, now):
+                break

@@ -1,0 +1,45 @@
+"""On whose account a request goes: the namespace of the object, then the user who asks.
+
+The namespace comes first because controllers in kube-system create the Pods of everybody: they have no account of their
+own, only those of the namespaces that they work in. kube-apiserver does the same for them: its flow schemas
+`kube-controller-manager` and `kube-system-service-accounts` distinguish by namespace (k8s.io/apiserver v0.36
+pkg/apis/flowcontrol/bootstrap/default.go). All service accounts of a namespace are one user, because whoever may create
+one may create hundreds.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from webhook.attributes import Attributes
+
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+_CONTROLLERS: Final = ("system:serviceaccount:kube-system", "system:kube-controller-manager", "system:kube-scheduler")
+_LONGEST_NAME: Final = 512
+"""Characters by which a user is remembered: a service account's name with its namespace has 340 at most."""
+
+
+class Tenant(NamedTuple):
+    """A namespace, "" for objects without one, and a user, "" where only the namespace counts."""
+
+    namespace: str
+    user: str
+
+
+UNKNOWN: Final = Tenant("", "")
+"""Of a request that does not say whose it is."""
+
+
+def tenant_of(attributes: Attributes | None) -> Tenant:
+    """The tenant of a request; UNKNOWN where nothing could be read of it."""
+    if attributes is None:
+        return UNKNOWN
+    user = attributes.user_info.username[:_LONGEST_NAME]
+    if user.startswith(_SERVICE_ACCOUNT):
+        user = user[: user.find(":", len(_SERVICE_ACCOUNT))]
+    return Tenant(attributes.namespace, "" if user in _CONTROLLERS else user)
+
+
+def page_tenant(path: str, address: str) -> Tenant:
+    """The tenant of a request that is not a review: no namespace has a slash in its name."""
+    return Tenant(f"/{path}", address)

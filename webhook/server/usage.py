@@ -1,0 +1,73 @@
+"""How many seconds each namespace and each user used of late; half of it is forgotten every HALF_LIFE_S.
+
+Because everybody's use fades at the same rate, who used less than whom changes only when somebody uses more. So a name
+is remembered by its *level*, the binary logarithm of its use as it would be at the start of the clock: levels compare
+without regard to the time.
+"""
+
+from __future__ import annotations
+
+from math import exp2, floor, inf, log, log2
+from typing import Final
+
+from webhook.server.bounded_map import BoundedMap
+from webhook.server.tenants import Tenant
+
+HALF_LIFE_S: Final = 2.0
+"""Long enough to outlast the pauses of an attacker, short enough that a large rollout is forgotten in ten seconds."""
+LIGHT_SHARE: Final = 0.25
+"""Who uses less than this share of the loop, or of one worker, is light. An ordinary cluster sends less in all."""
+_LIGHT_LEVEL: Final = log2(LIGHT_SHARE * HALF_LIFE_S / log(2))
+"""What steady use of that share adds up to while half of it fades in each half-life."""
+_STEPS: Final = 4
+"""Ranks go up by one for each fifth more of use. Whose use differs by less take turns, and a rank seldom changes."""
+
+
+class Usage:
+    """Seconds by namespace and by user; used by the loop's thread alone, and bounded in names."""
+
+    __slots__ = ("_namespaces", "_users")
+
+    def __init__(self) -> None:
+        self._namespaces: BoundedMap[str, float] = BoundedMap()
+        self._users: BoundedMap[str, float] = BoundedMap()
+
+    def add(self, tenant: Tenant, seconds: float, now: float) -> None:
+        """Note seconds that a tenant used, at a moment of the monotonic clock."""
+        if seconds <= 0:
+            return
+        _add(self._namespaces, tenant.namespace, seconds, now)
+        if tenant.user:
+            _add(self._users, tenant.user, seconds, now)
+
+    def is_light(self, tenant: Tenant, now: float) -> bool:
+        """Whether neither the namespace nor the user used much of late."""
+        return max(self._levels(tenant)) < _light(now)
+
+    def rank(self, tenant: Tenant, now: float) -> tuple[float, float]:
+        """Who used less has the lower rank: of namespace and user the one that used more, then the user.
+
+        All light tenants have the same. Otherwise somebody who sends for the first time would go before everybody until
+        the use of both is the same.
+        """
+        namespace, user = self._levels(tenant)
+        most = max(namespace, user)
+        return (-inf, -inf) if most < _light(now) else (_step(most), _step(user))
+
+    def _levels(self, tenant: Tenant) -> tuple[float, float]:
+        namespace, user = self._namespaces.get(tenant.namespace), self._users.get(tenant.user)
+        return -inf if namespace is None else namespace, -inf if user is None else user
+
+
+def _add(levels: BoundedMap[str, float], name: str, seconds: float, now: float) -> None:
+    start, level = now / HALF_LIFE_S, levels.get(name)
+    used = seconds if level is None else seconds + exp2(max(level - start, -1000.0))
+    levels.set(name, log2(used) + start)
+
+
+def _light(now: float) -> float:
+    return _LIGHT_LEVEL + now / HALF_LIFE_S
+
+
+def _step(level: float) -> float:
+    return level if level == -inf else floor(level * _STEPS)
