@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from webhook.facts.check import Check, Group, kinds_of
+from webhook.facts.check import Check, kinds_of
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
@@ -13,6 +13,7 @@ from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.volcano import named_queue
 from webhook.facts.volcano.cron_job import cron_job
 from webhook.facts.volcano.dependencies import advise_start
+from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.hyper_node import hyper_node
 from webhook.facts.volcano.job import is_created, read_job, sent_spec
 from webhook.facts.volcano.job_advice import (
@@ -43,7 +44,13 @@ from webhook.facts.volcano_objects import kinds
 from webhook.paths import render
 from webhook.problem import Problem
 
-problem: Final = Group("volcano-job").problem
+TEMPLATE_REFUSED: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/template-refused",
+    title="Volcano takes the Jobs that a CronJob or a JobTemplate makes.",
+    why="Nobody looks at the Job of a template before it is made. Then Volcano's webhook refuses every one of them.",
+    refused_by="Volcano's webhook, when the Job is made",
+    fails="controller",
+)
 
 
 def job(subject: Subject) -> Iterator[Problem]:
@@ -71,8 +78,8 @@ def job_template(subject: Subject) -> Iterator[Problem]:
 def _template_refused(refused: Problem) -> Problem:
     message = f"{refused.message} (Volcano accepts the template, but refuses every Job made from it)"
     if refused.missing:
-        return problem("template-refused", refused.path, missing=refused.missing)
-    return problem("template-refused", refused.path, message, refused.fix, shown=refused.found)
+        return TEMPLATE_REFUSED.problem(refused.path, missing=refused.missing)
+    return TEMPLATE_REFUSED.problem(refused.path, message, refused.fix, shown=refused.found)
 
 
 def _advice(job: Job, subject: Subject) -> Iterator[Problem]:

@@ -11,16 +11,44 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.cycles import waiting_in_circles
+from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.job import sent_spec
 from webhook.facts.volcano.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted, named
 
-problem: Final = Group("volcano-job").problem
+DEPENDENCY: Final = VOLCANO_JOB.rule(
+    "volcano-job/dependency",
+    title="A task depends on tasks that exist, each named once.",
+    why="Volcano takes a name that is misspelt, or listed twice, for a cycle.",
+    function="topoSort",
+)
+DEPENDENCY_CYCLE: Final = VOLCANO_JOB.rule(
+    "volcano-job/dependency-cycle",
+    title="Tasks do not wait for each other.",
+    why="None of them would ever start.",
+    function="topoSort",
+)
+DEADLOCK: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/deadlock",
+    title="The gang does not wait for tasks that wait for the gang.",
+    why=(
+        "Pods of a task with dependsOn are created once the tasks that it names run. The scheduler places a gang only "
+        "when minAvailable pods, and those that each task needs, are there. By default a Job needs all its pods, so "
+        "that every Job with dependsOn and no minAvailable of its own waits for ever."
+    ),
+    refused_by="nobody; the job stays pending",
+    source="https://github.com/volcano-sh/volcano/issues/2944",
+    severity="high",
+    fails="pending",
+    issues=(
+        "https://github.com/volcano-sh/volcano/issues/2226",
+        "https://github.com/volcano-sh/volcano/pull/2302",
+    ),
+)
 
 
 def validate_dependencies(job: Job) -> Iterator[Problem]:
@@ -49,7 +77,7 @@ def _dependency(task: Task, job: Job) -> Iterator[Problem]:
             else "is not the name of a task of this job"
         )
         fix = "remove one of the two" if is_task else "write the name of another task"
-        yield problem("dependency", task.depends_on.path("name", index), message, fix, name)
+        yield DEPENDENCY.problem(task.depends_on.path("name", index), message, fix, name)
         seen.add(name)
 
 
@@ -62,7 +90,7 @@ def _dependency_cycle(job: Job) -> Iterator[Problem]:
         if len(waiting) == 1:
             message = "makes the task wait for itself"
         fix = "remove a dependency so that one task can start first"
-        yield problem("dependency-cycle", task.path("dependsOn"), message, fix)
+        yield DEPENDENCY_CYCLE.problem(task.path("dependsOn"), message, fix)
 
 
 def advise_start(job: Job, subject: Subject) -> Iterator[Problem]:
@@ -93,11 +121,11 @@ def _deadlock(job: Job, late: Sequence[Task], *, is_default: bool) -> Iterator[P
         )
         fix = f"set {pods}" if pods else "remove a dependency so that one task can start first"
         shown = f"`{spec.min_available}`" + (", the default," if is_default else "")
-        yield problem("deadlock", spec.path("minAvailable"), message, fix, shown=shown)
+        yield DEADLOCK.problem(spec.path("minAvailable"), message, fix, shown=shown)
     elif needing is not None and spec.min_available >= spec.needed_pods:
         message = (
             f"leads to a job that never starts because no pod starts before {counted(needing.min_available, 'pod')} of "
             f"task `{needing.name}` can start, and this task is created only when another task runs"
         )
         fix = "set minAvailable of the task to 0"
-        yield problem("deadlock", needing.path("minAvailable"), message, fix, needing.min_available)
+        yield DEADLOCK.problem(needing.path("minAvailable"), message, fix, needing.min_available)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.scheduling.priority_classes import ALWAYS_THERE
 from webhook.facts.subject import Subject
+from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano.types import Job, Task
 from webhook.paths import render
@@ -20,7 +20,66 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted
 
-problem: Final = Group("volcano-job").problem
+REPLICAS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/replicas",
+    title="A task says how many pods it has.",
+    why="Unlike in a Deployment, no replicas means none, and nothing runs.",
+    refused_by="nobody; the job has no pods",
+)
+NO_PODS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/no-pods",
+    title="A Job has pods.",
+    why="A Job whose tasks have no replicas does nothing.",
+    refused_by="nobody; the job has no pods",
+)
+MIN_SUCCESS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/min-success",
+    title="A Job needs no more successful pods than it has.",
+    why="It would never complete.",
+    refused_by="nobody; the job never completes",
+    fails="waiting",
+)
+OTHER_SCHEDULER: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/other-scheduler",
+    title="All pods of a Job are placed by its scheduler.",
+    why=(
+        "A pod template that names another scheduler takes its pods out of the gang, which then starts without them "
+        "or never."
+    ),
+    refused_by="nobody; the gang is incomplete",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
+    function="createJobPod",
+    fails="pending",
+)
+HOST_NAME: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/host-name",
+    title="With the plugin svc, names of pods are names of hosts.",
+    why=(
+        "The plugin makes the name of each pod its host name and that of the Job its subdomain. Both are DNS labels "
+        "of at most 63 characters without dots."
+    ),
+    source="https://github.com/volcano-sh/volcano/issues/4691",
+    fails="controller",
+)
+VOLCANO_JOB_PRIORITY_CLASS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/priority-class",
+    title="The PriorityClass of a Job exists.",
+    why="Kubernetes refuses pods whose class does not exist.",
+    source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority",
+    fails="controller",
+)
+TASK_MINIMUM: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/task-minimum",
+    title="A gang needs all that its tasks need.",
+    why=(
+        "The scheduler looks at minAvailable of tasks only where minAvailable of the Job is not less than their sum, "
+        "to which a task without one adds all of its replicas. Otherwise any pods make up the gang."
+    ),
+    refused_by="nobody; minAvailable of the tasks has no effect",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
+    function="CheckTaskValid",
+)
+
 _LONGEST_HOST: Final = 63
 
 
@@ -32,10 +91,10 @@ def advise_pods(job: Job) -> Iterator[Problem]:
     silent = [task for task in spec.tasks if not task.has("replicas")]
     for task in silent:
         message = "is not set, which means 0, so the task has no pods"
-        yield problem("replicas", task.path("replicas"), message, "set a number")
+        yield REPLICAS.problem(task.path("replicas"), message, "set a number")
     if spec.tasks and not spec.pods and not silent:
         message = "have no replicas, so the job has nothing to run"
-        yield problem("no-pods", spec.path("tasks"), message, "set replicas of a task")
+        yield NO_PODS.problem(spec.path("tasks"), message, "set replicas of a task")
     yield from _min_success(job)
 
 
@@ -45,7 +104,7 @@ def _min_success(job: Job) -> Iterator[Problem]:
         message = (
             f"must not be more than the {counted(pods, 'pod')} of all tasks because the job otherwise never completes"
         )
-        yield problem("min-success", job.spec.path("minSuccess"), message, f"set {pods} or less", wanted)
+        yield MIN_SUCCESS.problem(job.spec.path("minSuccess"), message, f"set {pods} or less", wanted)
 
 
 def advise_minima(job: Job) -> Iterator[Problem]:
@@ -61,7 +120,7 @@ def advise_minima(job: Job) -> Iterator[Problem]:
             "tasks need together"
         )
         fix = f"set {of_job} to {needed}, or remove {of_job}"
-        yield problem("task-minimum", task.path("minAvailable"), message, fix, task.min_available)
+        yield TASK_MINIMUM.problem(task.path("minAvailable"), message, fix, task.min_available)
 
 
 def advise_schedulers(job: Job) -> Iterator[Problem]:
@@ -73,7 +132,7 @@ def advise_schedulers(job: Job) -> Iterator[Problem]:
             message = (
                 f"takes these pods from scheduler `{of_job}` of the job, which starts the pods of the job together"
             )
-            yield problem("other-scheduler", task.pod.path("schedulerName"), message, "remove schedulerName", other)
+            yield OTHER_SCHEDULER.problem(task.pod.path("schedulerName"), message, "remove schedulerName", other)
 
 
 def advise_host_names(job: Job) -> Iterator[Problem]:
@@ -110,7 +169,7 @@ def _advise_length(task: Task, job: Job) -> Iterator[Problem]:
 
 
 def _host_name(message: str, fix: str, job: Job) -> Problem:
-    return problem("host-name", "metadata.name", message, fix, job.name)
+    return HOST_NAME.problem("metadata.name", message, fix, job.name)
 
 
 def advise_priority(job: Job, subject: Subject) -> Iterator[Problem]:
@@ -122,7 +181,7 @@ def advise_priority(job: Job, subject: Subject) -> Iterator[Problem]:
     if view.get(PRIORITY_CLASS, name, namespaced=False) is not None:
         return
     if not (view.is_whole() or subject.once(read_queues).is_whole):
-        yield problem("priority-class", path, missing=view.missing()[""])
+        yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, missing=view.missing()[""])
         return
     message = "names a PriorityClass that does not exist, so Kubernetes refuses every pod"
-    yield problem("priority-class", path, message, "create the class, or correct the name", name)
+    yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, message, "create the class, or correct the name", name)

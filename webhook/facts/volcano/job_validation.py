@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.volcano.groups import VOLCANO_JOB
 from webhook.facts.volcano.job_topology import validate_network_topology
 from webhook.facts.volcano.types import Job, Task
 from webhook.name_faults import key_fault
@@ -18,7 +18,58 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted
 
-problem: Final = Group("volcano-job").problem
+TASK_REQUIRED: Final = VOLCANO_JOB.rule(
+    "volcano-job/task-required",
+    title="A Job has a task.",
+    why="Without tasks there are no pods.",
+    function="validateJobCreate",
+)
+TASK_NAME_TWICE: Final = VOLCANO_JOB.rule(
+    "volcano-job/task-name-twice",
+    title="Tasks have different names.",
+    why=(
+        "Pods, dependencies and plugins find a task by its name. A task without a name is called default and its index."
+    ),
+    function="validateJobCreate",
+)
+TASK_MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
+    "volcano-job/task-min-available",
+    title="A task needs no more pods than it has.",
+    why="The gang would wait for pods that are never created.",
+    function="validateJobCreate",
+)
+MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
+    "volcano-job/min-available",
+    title="A Job needs no more pods than its tasks have together.",
+    why="The gang would wait for pods that are never created.",
+    function="validateJobCreate",
+)
+PARTITION_REPLICAS: Final = VOLCANO_JOB.rule(
+    "volcano-job/partition-replicas",
+    title="The replicas of a task are its partitions times their size.",
+    why="Every pod belongs to a partition, and partitions have one size.",
+    function="validatePartitionPolicy",
+)
+PARTITION_MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
+    "volcano-job/partition-min-available",
+    title="minAvailable of a task with partitions is minPartitions times their size.",
+    why="Partitions are placed as a whole.",
+    function="validatePartitionPolicy",
+)
+JOB_NAME: Final = VOLCANO_JOB.rule(
+    "volcano-job/job-name",
+    title="The name of a Job fits into a label.",
+    why="Its pods carry the name of the Job as a label, of at most 63 characters.",
+    function="validateJobName",
+)
+POD_NAME: Final = VOLCANO_JOB.rule(
+    "volcano-job/pod-name",
+    title="The name of a Job leaves room for the names of its pods.",
+    why="Pods are named after Job, task and index, with at most 63 characters.",
+    function="validateK8sPodNameLength",
+    issues=("https://github.com/volcano-sh/volcano/issues/4691",),
+)
+
 _LONGEST: Final = 63
 
 
@@ -27,7 +78,7 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
     tasks = job.spec.tasks
     if not tasks:
         message = "must have a task because the job has nothing to run otherwise"
-        yield problem("task-required", job.spec.path("tasks"), message, "add a task")
+        yield TASK_REQUIRED.problem(job.spec.path("tasks"), message, "add a task")
     seen: dict[str, int] = {}
     for task in tasks:
         if task.name in seen and not is_placeholder(task.name):
@@ -43,14 +94,14 @@ def _task_name_twice(task: Task, other: int) -> Problem:
     message = f"is also the name of task {other}"
     if task.name in (f"default{task.index}", f"default{other}"):
         message = f"{message}; a task without a name is called `default` and its index"
-    return problem("task-name-twice", task.path("name"), message, "give each task its own name", task.name)
+    return TASK_NAME_TWICE.problem(task.path("name"), message, "give each task its own name", task.name)
 
 
 def validate_task_min_available(task: Task, fix: str) -> Iterator[Problem]:
     """No task needs more pods than it has."""
     if task.min_available > task.replicas:
         message = f"must not be more than the {counted(task.replicas, 'replica')} of the task"
-        yield problem("task-min-available", task.path("minAvailable"), message, fix, task.min_available)
+        yield TASK_MIN_AVAILABLE.problem(task.path("minAvailable"), message, fix, task.min_available)
 
 
 def validate_job_name(job: Job) -> Iterator[Problem]:
@@ -68,7 +119,7 @@ def _job_name(job: Job) -> Iterator[Problem]:
     if len(job.name) > _LONGEST:
         message = f"must have at most {_LONGEST} characters because the name is used in labels"
         fix = f"remove {counted(len(job.name) - _LONGEST, 'character')}"
-    yield problem("job-name", "metadata.name", message, fix, job.name)
+    yield JOB_NAME.problem("metadata.name", message, fix, job.name)
 
 
 def _pod_name(job: Job) -> Iterator[Problem]:
@@ -80,7 +131,7 @@ def _pod_name(job: Job) -> Iterator[Problem]:
                 "characters in all"
             )
             fix = f"remove {counted(len(pod) - _LONGEST, 'character')}"
-            yield problem("pod-name", "metadata.name", message, fix, job.name)
+            yield POD_NAME.problem("metadata.name", message, fix, job.name)
             return
 
 
@@ -89,9 +140,7 @@ def validate_min_available(job: Job) -> Iterator[Problem]:
     spec = job.spec
     if spec.is_filled and spec.min_available > spec.pods:
         message = f"must not be more than the {counted(spec.pods, 'pod')} of all tasks"
-        yield problem(
-            "min-available", spec.path("minAvailable"), message, f"set {spec.pods} or less", spec.min_available
-        )
+        yield MIN_AVAILABLE.problem(spec.path("minAvailable"), message, f"set {spec.pods} or less", spec.min_available)
 
 
 def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
@@ -102,9 +151,9 @@ def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
         if task.replicas != total * size:
             message = f"must be {total * size}, the product of totalPartitions {total} and partitionSize {size}"
             fix = f"set {total * size}, or change the partitions"
-            yield problem("partition-replicas", task.path("replicas"), message, fix, task.replicas)
+            yield PARTITION_REPLICAS.problem(task.path("replicas"), message, fix, task.replicas)
         elif least > 0 and least * size != task.min_available:
             message = f"must be {least * size}, the product of minPartitions {least} and partitionSize {size}"
             fix = f"set {least * size}, or remove minAvailable of the task"
-            yield problem("partition-min-available", task.path("minAvailable"), message, fix, task.min_available)
+            yield PARTITION_MIN_AVAILABLE.problem(task.path("minAvailable"), message, fix, task.min_available)
     yield from validate_network_topology(policy.network_topology)

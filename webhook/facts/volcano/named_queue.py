@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.train_job import train_job
 from webhook.facts.volcano.gang_resources import above_capability, in_thousandths
+from webhook.facts.volcano.groups import VOLCANO_POD
 from webhook.facts.volcano.queue_reference import absent_queue, closed_queue, inner_queue
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano_objects import kinds
@@ -26,7 +26,49 @@ from webhook.typed.fields import Amounts, Part, Text
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
 
-problem: Final = Group("volcano-pod").problem
+QUEUE_EXISTS: Final = VOLCANO_POD.rule(
+    "volcano-pod/queue-exists",
+    title="The queue that a workload of another project names exists.",
+    why="Volcano's webhook refuses the PodGroup that is made of the workload, and the pods wait for it.",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup",
+    issues=(
+        "https://github.com/volcano-sh/volcano/issues/452",
+        "https://github.com/volcano-sh/volcano/issues/1863",
+    ),
+)
+QUEUE_OPEN: Final = VOLCANO_POD.rule(
+    "volcano-pod/queue-open",
+    title="The queue that a workload of another project names is open.",
+    why="Volcano's webhook refuses the PodGroup that is made of the workload, and the pods wait for it.",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup",
+)
+QUEUE_LEAF: Final = VOLCANO_POD.rule(
+    "volcano-pod/queue-leaf",
+    title="The queue that a workload of another project names has no queues below it.",
+    why=(
+        "Volcano takes the PodGroup and places no pod of it. With the hierarchy of the capacity plugin, one gang in a "
+        "queue with children stops the scheduler for everybody."
+    ),
+    refused_by="nobody; the scheduler stops",
+    source="https://github.com/volcano-sh/volcano/issues/4227",
+    severity="high",
+)
+CAPABILITY: Final = VOLCANO_POD.rule(
+    "volcano-pod/capability",
+    title="The queue of a training job may give what its gang needs.",
+    why=(
+        "The operator writes minResources of a schedulingPolicy into the PodGroup, which is let in when they are "
+        "within the capability of the queue. Above that it waits for ever."
+    ),
+    refused_by="nobody; the gang stays pending",
+    source="https://github.com/volcano-sh/volcano/issues/3220",
+    severity="high",
+    issues=(
+        "https://github.com/volcano-sh/volcano/issues/452",
+        "https://github.com/volcano-sh/volcano/issues/1863",
+    ),
+)
+
 _RAY_LABEL: Final = "volcano.sh/queue-name"
 RAY: Final = frozenset(("ray.io", kind) for kind in ("RayCluster", "RayJob"))
 LEADER_WORKER_SET: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
@@ -115,7 +157,7 @@ def _capability(policy: SchedulingPolicy, subject: Subject) -> Iterator[Problem]
         needed = in_thousandths(policy.min_resources)
         reason = above_capability(needed, policy.queue, policy.path("queue"), queues)
         if reason:
-            yield problem("capability", reason.path, reason.message, reason.fix, reason.found)
+            yield CAPABILITY.problem(reason.path, reason.message, reason.fix, reason.found)
 
 
 def queue_of_train_job(subject: Subject) -> Iterator[Problem]:
@@ -136,14 +178,14 @@ def validate_named_queue(name: str, path: FieldPath | str, subject: Subject) -> 
 
 def _queue_exists(name: str, path: FieldPath | str, subject: Subject) -> Iterator[Problem]:
     if reason := absent_queue(name, path, subject):
-        yield problem("queue-exists", reason.path, reason.message, reason.fix, reason.found, missing=reason.missing)
+        yield QUEUE_EXISTS.problem(reason.path, reason.message, reason.fix, reason.found, missing=reason.missing)
 
 
 def _queue_open(name: str, path: FieldPath | str, subject: Subject) -> Iterator[Problem]:
     if reason := closed_queue(name, path, subject.once(read_queues)):
-        yield problem("queue-open", reason.path, reason.message, reason.fix, reason.found)
+        yield QUEUE_OPEN.problem(reason.path, reason.message, reason.fix, reason.found)
 
 
 def _queue_leaf(name: str, path: FieldPath | str, subject: Subject) -> Iterator[Problem]:
     if reason := inner_queue(name, path, subject.once(read_queues)):
-        yield problem("queue-leaf", reason.path, reason.message, reason.fix, reason.found)
+        yield QUEUE_LEAF.problem(reason.path, reason.message, reason.fix, reason.found)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.gang_resources import above_capability, in_thousandths, is_unknown_resource
+from webhook.facts.volcano.groups import VOLCANO_POD_GROUP, VOLCANO_POD_GROUP_ADVICE
 from webhook.facts.volcano.job import is_created
 from webhook.facts.volcano.pod_group_size import advise_members
 from webhook.facts.volcano.pod_group_topology import advise_sub_group, advise_topology, validate_network_topology
@@ -22,7 +22,67 @@ from webhook.facts.volcano_objects.defaults import defaulted
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
-problem: Final = Group("volcano-pod-group").problem
+QUEUE_EXISTS: Final = VOLCANO_POD_GROUP.rule(
+    "volcano-pod-group/queue-exists",
+    title="The queue of a PodGroup exists.",
+    why="A PodGroup is stored only for a queue that is there. The default queue may be another one in its namespace.",
+    function="checkQueueState",
+    issues=(
+        "https://github.com/volcano-sh/volcano/issues/452",
+        "https://github.com/volcano-sh/volcano/issues/1863",
+    ),
+)
+QUEUE_OPEN: Final = VOLCANO_POD_GROUP.rule(
+    "volcano-pod-group/queue-open",
+    title="The queue of a PodGroup is open.",
+    why="A queue that is closed, or that its controller has not seen yet, takes no gangs.",
+    function="checkQueueState",
+)
+QUEUE_LEAF: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/queue-leaf",
+    title="The queue of a PodGroup has no queues below it.",
+    why=(
+        "Volcano's webhook looks only at the queues of Jobs. With the hierarchy of the capacity plugin, one gang in a "
+        "queue with children stops the scheduler for everybody."
+    ),
+    refused_by="nobody; the scheduler stops",
+    source="https://github.com/volcano-sh/volcano/issues/4227",
+    severity="high",
+    issues=("https://github.com/volcano-sh/volcano/pull/5590",),
+)
+CAPABILITY: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/capability",
+    title="The queue of a PodGroup may give what the gang needs.",
+    why="A gang is let in when its minResources are within the capability of the queue. Above that it waits for ever.",
+    source="https://github.com/volcano-sh/volcano/issues/3220",
+    severity="high",
+    issues=(
+        "https://github.com/volcano-sh/volcano/issues/452",
+        "https://github.com/volcano-sh/volcano/issues/1863",
+    ),
+)
+UNKNOWN_RESOURCE: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/unknown-resource",
+    title="A gang needs resources that nodes have.",
+    why="No node has a resource without a domain that Kubernetes does not know, such as gpu.",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go",
+    severity="high",
+)
+SUB_GROUPS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/sub-groups",
+    title="A gang can have as many subgroups as it needs.",
+    why="Subgroups are told apart by the values of labels. Without matchLabelKeys all pods that are selected make one.",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/sub_job_info.go",
+    function="getSubJobMatchValues",
+)
+TASK_MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/task-members",
+    title="A gang needs all that its tasks need.",
+    why="The scheduler looks at minTaskMember only where minMember is not less than its sum.",
+    refused_by="nobody; minTaskMember has no effect",
+    function="CheckTaskValid",
+    fails="silent",
+)
 
 
 def pod_group(subject: Subject) -> Iterator[Problem]:
@@ -57,17 +117,17 @@ def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
 
 def _queue_exists(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     if reason := absent_queue(group.spec.queue, group.spec.path("queue"), subject):
-        yield problem("queue-exists", reason.path, reason.message, reason.fix, reason.found, missing=reason.missing)
+        yield QUEUE_EXISTS.problem(reason.path, reason.message, reason.fix, reason.found, missing=reason.missing)
 
 
 def _queue_open(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     if reason := closed_queue(group.spec.queue, group.spec.path("queue"), subject.once(read_queues)):
-        yield problem("queue-open", reason.path, reason.message, reason.fix, reason.found)
+        yield QUEUE_OPEN.problem(reason.path, reason.message, reason.fix, reason.found)
 
 
 def _queue_leaf(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     if reason := inner_queue(group.spec.queue, group.spec.path("queue"), subject.once(read_queues)):
-        yield problem("queue-leaf", reason.path, reason.message, reason.fix, reason.found)
+        yield QUEUE_LEAF.problem(reason.path, reason.message, reason.fix, reason.found)
 
 
 def _capability(group: PodGroup, subject: Subject) -> Iterator[Problem]:
@@ -76,7 +136,7 @@ def _capability(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     if name in queues.all and not inner_queue(name, path, queues):
         reason = above_capability(in_thousandths(group.spec.min_resources), name, path, queues)
         if reason:
-            yield problem("capability", reason.path, reason.message, reason.fix, reason.found)
+            yield CAPABILITY.problem(reason.path, reason.message, reason.fix, reason.found)
 
 
 def _unknown_resource(group: PodGroup) -> Iterator[Problem]:
@@ -84,7 +144,7 @@ def _unknown_resource(group: PodGroup) -> Iterator[Problem]:
         if is_unknown_resource(resource) and not is_placeholder(resource):
             message = "is a resource that no node has because the name has no domain, so no pod is ever placed"
             path = group.spec.path("minResources", resource)
-            yield problem("unknown-resource", path, message, "write a full name such as nvidia.com/gpu", resource)
+            yield UNKNOWN_RESOURCE.problem(path, message, "write a full name such as nvidia.com/gpu", resource)
 
 
 def _task_members(group: PodGroup) -> Iterator[Problem]:
@@ -93,11 +153,11 @@ def _task_members(group: PodGroup) -> Iterator[Problem]:
     if total > least > 0:
         message = f"is less than {total}, the sum of minTaskMember, so Volcano ignores minTaskMember"
         fix = f"set {total}, or lower the numbers of minTaskMember"
-        yield problem("task-members", group.spec.path("minMember"), message, fix, least)
+        yield TASK_MEMBERS.problem(group.spec.path("minMember"), message, fix, least)
 
 
 def _sub_groups(policy: SubGroupPolicy) -> Iterator[Problem]:
     if policy.min_sub_groups > 1 and not policy.match_label_keys:
         message = "is more than the one subgroup that the pods form without matchLabelKeys, so no pod is ever placed"
         fix = "set 1, or set matchLabelKeys"
-        yield problem("sub-groups", policy.path("minSubGroups"), message, fix, policy.min_sub_groups)
+        yield SUB_GROUPS.problem(policy.path("minSubGroups"), message, fix, policy.min_sub_groups)

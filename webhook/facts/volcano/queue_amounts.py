@@ -10,15 +10,39 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from webhook.facts.check import Group
 from webhook.facts.pods.amounts import HUGE
+from webhook.facts.volcano.groups import VOLCANO_QUEUE
 from webhook.facts.volcano.queues import Queues
 from webhook.facts.volcano.types import Queue
 from webhook.problem import Problem
 from webhook.quantity import Quantity
 from webhook.typed.collections import Items
 
-problem: Final = Group("volcano-queue").problem
+CAPABILITY_ANCESTOR: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/capability-ancestor",
+    title="A queue may not have more than the queues above it.",
+    why="The nearest queue above that limits a resource counts.",
+    function="validateChildAgainstAncestor",
+)
+CAPABILITY_DESCENDANT: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/capability-descendant",
+    title="A queue may not have less than the queues below it.",
+    why="They could not have what they say.",
+    function="validateChildrenConstraints",
+)
+GUARANTEE_SUM: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/guarantee-sum",
+    title="Queues below one are guaranteed no more than it together.",
+    why="A queue without a guarantee has none to give.",
+    function="validateSiblingsSum",
+)
+DESERVED_SUM: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/deserved-sum",
+    title="Queues below one deserve no more than it together.",
+    why="A queue that deserves nothing has nothing to share.",
+    function="validateSiblingsSum",
+)
+
 Amounts: TypeAlias = Mapping[str, Quantity]
 _NONE: Final = Quantity(0)
 
@@ -41,7 +65,7 @@ def _capability_ancestor(queue: Queue, queues: Queues) -> Iterator[Problem]:
         if above and most > limit:
             message = f"must not be more than {limit}, the capability of queue `{above.name}` above this queue"
             fix = f"lower the amount, or raise the capability of `{above.name}`"
-            yield problem("capability-ancestor", queue.spec.path("capability", name), message, fix, str(most))
+            yield CAPABILITY_ANCESTOR.problem(queue.spec.path("capability", name), message, fix, str(most))
 
 
 def _capability_descendant(queue: Queue, queues: Queues) -> Iterator[Problem]:
@@ -53,7 +77,7 @@ def _capability_descendant(queue: Queue, queues: Queues) -> Iterator[Problem]:
             largest = below.spec.capability[name]
             message = f"must not be less than {largest}, the capability of queue `{below.name}` below this queue"
             fix = f"raise the amount, or lower the capability of `{below.name}`"
-            yield problem("capability-descendant", queue.spec.path("capability", name), message, fix, str(most))
+            yield CAPABILITY_DESCENDANT.problem(queue.spec.path("capability", name), message, fix, str(most))
 
 
 def _limits(queue: Queue) -> Iterator[tuple[str, Quantity]]:
@@ -71,13 +95,13 @@ def _guarantee_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Itera
     shares = (child.spec.guarantee.resource for child in children)
     if excess := _excess("guarantee", shares, parent.spec.guarantee.resource):
         message, fix = excess.explain(parent, queue)
-        yield problem("guarantee-sum", queue.spec.path("guarantee", "resource"), message, fix)
+        yield GUARANTEE_SUM.problem(queue.spec.path("guarantee", "resource"), message, fix)
 
 
 def _deserved_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
     if excess := _excess("deserved", (child.spec.deserved for child in children), parent.spec.deserved):
         message, fix = excess.explain(parent, queue)
-        yield problem("deserved-sum", queue.spec.path("deserved"), message, fix)
+        yield DESERVED_SUM.problem(queue.spec.path("deserved"), message, fix)
 
 
 @dataclass(frozen=True, slots=True)

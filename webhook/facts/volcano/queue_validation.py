@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.pods import amounts
 from webhook.facts.pods.resource_validation import validate_resource_quantity_value
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.gang_resources import is_unknown_resource
+from webhook.facts.volcano.groups import VOLCANO_QUEUE
 from webhook.facts.volcano.job import is_created
 from webhook.facts.volcano.queue_hierarchy import validate_hierarchical_attributes
 from webhook.facts.volcano.queue_parent import validate_parent
@@ -24,7 +24,44 @@ from webhook.facts.volcano_objects.defaults import defaulted
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
-problem: Final = Group("volcano-queue").problem
+QUANTITY: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/quantity",
+    title="The amounts of a queue are quantities, of devices whole ones.",
+    why="Amounts are not negative, and a device is given whole.",
+    function="validateResourceQuantityOfQueue",
+)
+GUARANTEE_DESERVED: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/guarantee-deserved",
+    title="What a queue is guaranteed, it deserves.",
+    why="The guarantee is a part of the share that the queue deserves.",
+    function="validateResourceQuantityOfQueue",
+)
+DESERVED_CAPABILITY: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/deserved-capability",
+    title="A queue deserves no more than its capability.",
+    why="It could never have the rest.",
+    function="validateResourceQuantityOfQueue",
+)
+UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/unknown-resource",
+    title="The amounts of a queue are of resources that nodes have.",
+    why="A limit of a name that no pod can ask for limits nothing. A device has the domain of its vendor.",
+    refused_by="nobody; the amount has no effect",
+    level="warn",
+    fails="silent",
+    issues=(
+        "https://github.com/volcano-sh/volcano/issues/1330",
+        "https://github.com/volcano-sh/volcano/pull/1331",
+    ),
+)
+STATUS: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/status",
+    title="A new queue has no status.",
+    why="The API server drops it, so a queue is open when it is created, whatever it says.",
+    refused_by="nobody; the queue is open",
+    level="warn",
+    fails="silent",
+)
 
 
 def queue(subject: Subject) -> Iterator[Problem]:
@@ -47,7 +84,7 @@ def _quantity(queue: Queue) -> Iterator[Problem]:
             text = amounts.text_of(value)
             broken = None if is_placeholder(text) else validate_resource_quantity_value(amounts.name_of(name), text)
             if broken is not None:
-                yield problem("quantity", (*path, name), broken.message, broken.fix, shown=amounts.shown(value))
+                yield QUANTITY.problem((*path, name), broken.message, broken.fix, shown=amounts.shown(value))
 
 
 def _guarantee_deserved(queue: Queue) -> Iterator[Problem]:
@@ -57,10 +94,10 @@ def _guarantee_deserved(queue: Queue) -> Iterator[Problem]:
         path = spec.path("deserved", name)
         if name not in spec.written_deserved:
             message = f"must be set because the guarantee has {least} of this resource, and deserved must not be less"
-            yield problem("guarantee-deserved", path, message, f"set {least} or more")
+            yield GUARANTEE_DESERVED.problem(path, message, f"set {least} or more")
         elif (share := spec.deserved.get(name, least)) < least:
             message, fix = f"must not be less than the guarantee of {least}", "raise the amount, or lower the guarantee"
-            yield problem("guarantee-deserved", path, message, fix, str(share))
+            yield GUARANTEE_DESERVED.problem(path, message, fix, str(share))
 
 
 def _deserved_capability(queue: Queue) -> Iterator[Problem]:
@@ -73,7 +110,7 @@ def _deserved_capability(queue: Queue) -> Iterator[Problem]:
                 f"must not be more than the capability of {most}",
                 "lower the amount, or raise the capability",
             )
-            yield problem("deserved-capability", spec.path("deserved", name), message, fix, str(share))
+            yield DESERVED_CAPABILITY.problem(spec.path("deserved", name), message, fix, str(share))
 
 
 def _unknown_resource(queue: Queue) -> Iterator[Problem]:
@@ -83,11 +120,11 @@ def _unknown_resource(queue: Queue) -> Iterator[Problem]:
             if is_unknown_resource(name) and not is_placeholder(name):
                 message = "is a resource that no node has because the name has no domain, so the amount limits nothing"
                 fix = "write a full name such as nvidia.com/gpu"
-                yield problem("unknown-resource", (*path, name), message, fix, name)
+                yield UNKNOWN_RESOURCE.problem((*path, name), message, fix, name)
 
 
 def _status(queue: Queue) -> Iterator[Problem]:
     if queue.state not in ("", OPEN):
         message = "has no effect on a new queue because the API server drops the status, so the queue opens"
         fix = f"remove status, and close the queue once it exists ({operate('close', queue.name)})"
-        yield problem("status", queue.status.path("state"), message, fix, queue.state)
+        yield STATUS.problem(queue.status.path("state"), message, fix, queue.state)

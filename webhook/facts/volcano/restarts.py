@@ -11,13 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.command_lines.command import launched
 from webhook.facts.subject import Subject
+from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.types import Job, LifecyclePolicy, Task
 from webhook.problem import Problem
 
-problem: Final = Group("volcano-job").problem
+RESTART_POLICY: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/restart-policy",
+    title="The pods of a Job end.",
+    why="With restartPolicy Always a container that succeeds is started again, and the Job never completes.",
+    refused_by="nobody; the job never completes",
+    source="https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy",
+    fails="waiting",
+)
+
 _ENDING: Final = frozenset(("CompleteJob", "TerminateJob", "AbortJob"))
 _OF_THE_END: Final = frozenset(("TaskCompleted", "TaskFailed", "PodFailed"))
 """Events of pods that have ended."""
@@ -38,10 +46,10 @@ def _restart_policy(task: Task, subject: Subject, *, ends: bool, has_policies: b
     policy, path = task.pod.restart_policy, task.pod.path("restartPolicy")
     if policy and not has_policies:
         message = "restarts containers that have succeeded, so the job never completes by itself"
-        yield problem("restart-policy", path, message, _FIX, policy)
+        yield RESTART_POLICY.problem(path, message, _FIX, policy)
     elif not policy and not ends and _trains(task, subject):
         why = "so the training starts again when it has ended, and the job never completes"
-        yield problem("restart-policy", path, f"is not set, which is Always, {why}", _FIX)
+        yield RESTART_POLICY.problem(path, f"is not set, which is Always, {why}", _FIX)
 
 
 def _ending_policies(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
