@@ -11,12 +11,12 @@ from typing import Any, Final
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.field_changes import field_changes
 from webhook.facts.volcano.groups import VOLCANO_JOB
-from webhook.facts.volcano.job_topology import validate_network_topology
 from webhook.facts.volcano.job_validation import (
     validate_min_available,
     validate_partition_policy,
     validate_task_min_available,
 )
+from webhook.facts.volcano.network_topology import OF_JOBS, validate_network_topology
 from webhook.facts.volcano.types import Job, JobSpec
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -48,7 +48,7 @@ def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
         if task.partition_policy:
             yield from validate_partition_policy(task, job)
     yield from validate_min_available(job)
-    yield from validate_network_topology(job.spec.network_topology)
+    yield from validate_network_topology(job.spec.network_topology, OF_JOBS)
     old = subject.typed_old(Job)
     if len(old.spec.tasks) != len(job.spec.tasks):
         yield _tasks_kept(old, job)

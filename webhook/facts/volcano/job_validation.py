@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB
-from webhook.facts.volcano.job_topology import validate_network_topology
+from webhook.facts.volcano.network_topology import OF_JOBS, validate_network_topology
 from webhook.facts.volcano.types import Job, Task
 from webhook.name_faults import key_fault
 from webhook.names import qualified_name
@@ -156,4 +156,4 @@ def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
             message = f"must be {least * size}, the product of minPartitions {least} and partitionSize {size}"
             fix = f"set {least * size}, or remove minAvailable of the task"
             yield PARTITION_MIN_AVAILABLE.problem(task.path("minAvailable"), message, fix, task.min_available)
-    yield from validate_network_topology(policy.network_topology)
+    yield from validate_network_topology(policy.network_topology, OF_JOBS)

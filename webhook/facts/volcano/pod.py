@@ -13,7 +13,7 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.facts.volcano.groups import VOLCANO_POD
-from webhook.facts.volcano.named_queue import validate_named_queue
+from webhook.facts.volcano.queue_of_workload import OF_PODS, validate_queue
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano.types import PodGroup
 from webhook.facts.volcano_objects import kinds
@@ -78,7 +78,7 @@ def pod(subject: Subject) -> Iterator[Problem]:
         yield from _budget(annotations)
         if kinds.GROUP_NAME not in annotations and _gets_a_group(subject):
             path = (*_ANNOTATIONS, kinds.QUEUE_NAME)
-            yield from validate_named_queue(annotations.get(kinds.QUEUE_NAME, ""), path, subject)
+            yield from validate_queue(annotations.get(kinds.QUEUE_NAME, ""), path, subject, OF_PODS)
     name = annotations.get(kinds.GROUP_NAME, "")
     if name and not is_placeholder(name):
         yield from _advise_group(name, pod, subject)

@@ -10,57 +10,19 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.gang_resources import above_capability, in_thousandths, is_unknown_resource
-from webhook.facts.volcano.groups import VOLCANO_POD_GROUP, VOLCANO_POD_GROUP_ADVICE
+from webhook.facts.volcano.gang_resources import in_thousandths, is_unknown_resource
+from webhook.facts.volcano.groups import VOLCANO_POD_GROUP_ADVICE
 from webhook.facts.volcano.job import is_created
+from webhook.facts.volcano.network_topology import OF_POD_GROUPS as TOPOLOGIES
+from webhook.facts.volcano.network_topology import advise_part, advise_topology, validate_network_topology
 from webhook.facts.volcano.pod_group_size import advise_members
-from webhook.facts.volcano.pod_group_topology import advise_sub_group, advise_topology, validate_network_topology
-from webhook.facts.volcano.queue_reference import absent_queue, closed_queue, inner_queue
+from webhook.facts.volcano.queue_of_workload import OF_POD_GROUPS, advise_capability, validate_queue
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano.types import PodGroup, SubGroupPolicy
 from webhook.facts.volcano_objects.defaults import defaulted
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
-QUEUE_EXISTS: Final = VOLCANO_POD_GROUP.rule(
-    "volcano-pod-group/queue-exists",
-    title="The queue of a PodGroup exists.",
-    why="A PodGroup is stored only for a queue that is there. The default queue may be another one in its namespace.",
-    function="checkQueueState",
-    issues=(
-        "https://github.com/volcano-sh/volcano/issues/452",
-        "https://github.com/volcano-sh/volcano/issues/1863",
-    ),
-)
-QUEUE_OPEN: Final = VOLCANO_POD_GROUP.rule(
-    "volcano-pod-group/queue-open",
-    title="The queue of a PodGroup is open.",
-    why="A queue that is closed, or that its controller has not seen yet, takes no gangs.",
-    function="checkQueueState",
-)
-QUEUE_LEAF: Final = VOLCANO_POD_GROUP_ADVICE.rule(
-    "volcano-pod-group/queue-leaf",
-    title="The queue of a PodGroup has no queues below it.",
-    why=(
-        "Volcano's webhook looks only at the queues of Jobs. With the hierarchy of the capacity plugin, one gang in a "
-        "queue with children stops the scheduler for everybody."
-    ),
-    refused_by="nobody; the scheduler stops",
-    source="https://github.com/volcano-sh/volcano/issues/4227",
-    severity="high",
-    issues=("https://github.com/volcano-sh/volcano/pull/5590",),
-)
-CAPABILITY: Final = VOLCANO_POD_GROUP_ADVICE.rule(
-    "volcano-pod-group/capability",
-    title="The queue of a PodGroup may give what the gang needs.",
-    why="A gang is let in when its minResources are within the capability of the queue. Above that it waits for ever.",
-    source="https://github.com/volcano-sh/volcano/issues/3220",
-    severity="high",
-    issues=(
-        "https://github.com/volcano-sh/volcano/issues/452",
-        "https://github.com/volcano-sh/volcano/issues/1863",
-    ),
-)
 UNKNOWN_RESOURCE: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/unknown-resource",
     title="A gang needs resources that nodes have.",
@@ -95,48 +57,24 @@ def pod_group(subject: Subject) -> Iterator[Problem]:
     yield from _task_members(group)
     yield from advise_members(group, subject)
     gang = group.spec.network_topology
-    yield from advise_topology(gang, subject)
+    yield from advise_topology(gang, subject, TOPOLOGIES)
     for policy in group.spec.sub_group_policy:
-        yield from advise_sub_group(policy.network_topology, gang, subject)
+        yield from advise_part(policy.network_topology, gang, subject, TOPOLOGIES)
         yield from _sub_groups(policy)
 
 
 def _validate_topologies(group: PodGroup) -> Iterator[Problem]:
-    yield from validate_network_topology(group.spec.network_topology)
+    yield from validate_network_topology(group.spec.network_topology, TOPOLOGIES)
     for policy in group.spec.sub_group_policy:
-        yield from validate_network_topology(policy.network_topology)
+        yield from validate_network_topology(policy.network_topology, TOPOLOGIES)
 
 
 def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
-    if group.spec.queue and not is_placeholder(group.spec.queue):
-        yield from _queue_exists(group, subject)
-        yield from _queue_open(group, subject)
-        yield from _queue_leaf(group, subject)
-        yield from _capability(group, subject)
-
-
-def _queue_exists(group: PodGroup, subject: Subject) -> Iterator[Problem]:
-    if reason := absent_queue(group.spec.queue, group.spec.path("queue"), subject):
-        yield QUEUE_EXISTS.problem(reason.path, reason.message, reason.fix, reason.found, missing=reason.missing)
-
-
-def _queue_open(group: PodGroup, subject: Subject) -> Iterator[Problem]:
-    if reason := closed_queue(group.spec.queue, group.spec.path("queue"), subject.once(read_queues)):
-        yield QUEUE_OPEN.problem(reason.path, reason.message, reason.fix, reason.found)
-
-
-def _queue_leaf(group: PodGroup, subject: Subject) -> Iterator[Problem]:
-    if reason := inner_queue(group.spec.queue, group.spec.path("queue"), subject.once(read_queues)):
-        yield QUEUE_LEAF.problem(reason.path, reason.message, reason.fix, reason.found)
-
-
-def _capability(group: PodGroup, subject: Subject) -> Iterator[Problem]:
-    """A queue that can never give what the gang asks for; of one with queues below it, another rule speaks."""
+    """The queue exists, is open and without queues below it, and can give what the gang asks for."""
     name, path, queues = group.spec.queue, group.spec.path("queue"), subject.once(read_queues)
-    if name in queues.all and not inner_queue(name, path, queues):
-        reason = above_capability(in_thousandths(group.spec.min_resources), name, path, queues)
-        if reason:
-            yield CAPABILITY.problem(reason.path, reason.message, reason.fix, reason.found)
+    yield from validate_queue(name, path, subject, OF_POD_GROUPS)
+    if queues.is_leaf(name):  # of another one, queue-leaf speaks
+        yield from advise_capability(in_thousandths(group.spec.min_resources), name, path, queues, OF_POD_GROUPS)
 
 
 def _unknown_resource(group: PodGroup) -> Iterator[Problem]:

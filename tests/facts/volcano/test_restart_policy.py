@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
 from webhook.facts.volcano.job import read_job
-from webhook.facts.volcano.restarts import advise_restarts
+from webhook.facts.volcano.restart_policy import advise_restarts
 
 TORCH = ["torchrun", "t.py"]
 DONE = {"event": "TaskCompleted", "action": "CompleteJob"}
