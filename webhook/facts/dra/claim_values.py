@@ -1,7 +1,8 @@
 """What is wrong with the values of a claim, a template or the claims of a pod group.
 
 By their shape (claims.yaml), and between their parts: names of requests in constraints and configurations, tolerations,
-and parameters for drivers. resource_claims.py has the rules about them. Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go.
+and parameters for drivers. resource_claims.py has the rules about them. Source: k8s.io/kubernetes v1.36.1
+pkg/apis/resource/validation/validation.go.
 """
 
 from __future__ import annotations

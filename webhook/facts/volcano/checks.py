@@ -16,17 +16,13 @@ from webhook.facts.volcano.gang_resources import min_resources
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.hyper_node import hyper_node
 from webhook.facts.volcano.job import is_created, read_job, sent_spec
-from webhook.facts.volcano.job_advice import (
-    advise_host_names,
-    advise_minima,
-    advise_pods,
-    advise_priority,
-    advise_schedulers,
-)
 from webhook.facts.volcano.job_dependencies import advise_start
 from webhook.facts.volcano.job_flow import job_flow
+from webhook.facts.volcano.job_names import advise_host_names
 from webhook.facts.volcano.job_policies import advise_policies
 from webhook.facts.volcano.job_queue import advise_queue
+from webhook.facts.volcano.job_scheduling import advise_priority, advise_schedulers
+from webhook.facts.volcano.job_tasks import advise_minima, advise_pods
 from webhook.facts.volcano.job_update import validate_update
 from webhook.facts.volcano.job_volumes import advise_volumes
 from webhook.facts.volcano.network_topology import advise_job_topology
@@ -35,15 +31,24 @@ from webhook.facts.volcano.plugin_tasks import advise_tasks
 from webhook.facts.volcano.plugins import advise_plugins
 from webhook.facts.volcano.pod import pod
 from webhook.facts.volcano.pod_group import pod_group
+from webhook.facts.volcano.queue_amounts import (
+    advise_unknown_resource,
+    validate_deserved_capability,
+    validate_guarantee_deserved,
+    validate_quantity,
+)
 from webhook.facts.volcano.queue_deletion import queue_deletion
+from webhook.facts.volcano.queue_hierarchy import validate_hierarchical_attributes
 from webhook.facts.volcano.queue_of_workload import OF_JOBS, advise_capability
-from webhook.facts.volcano.queue_validation import queue
+from webhook.facts.volcano.queue_parent import validate_parent
+from webhook.facts.volcano.queue_status import advise_status
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano.restart_policy import advise_restarts
 from webhook.facts.volcano.scheduler_conf import scheduler_conf
-from webhook.facts.volcano.types import Job
+from webhook.facts.volcano.types import Job, Queue
 from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano_objects.defaults import defaulted
 from webhook.paths import render
 from webhook.problem import Problem
 
@@ -109,6 +114,19 @@ def _capability(job: Job, subject: Subject) -> Iterator[Problem]:
     if spec.is_filled and spec.queue in subject.once(read_queues).all:
         queues, path = subject.once(read_queues), spec.path("queue")
         yield from advise_capability(min_resources(job), spec.queue, path, queues, OF_JOBS)
+
+
+def queue(subject: Subject) -> Iterator[Problem]:
+    """A queue that is created or changed."""
+    queue = Queue.of(subject.once(defaulted), (), subject.reading)
+    yield from validate_quantity(queue)
+    yield from validate_guarantee_deserved(queue)
+    yield from validate_deserved_capability(queue)
+    yield from validate_hierarchical_attributes(queue, subject)
+    yield from validate_parent(queue, subject)
+    yield from advise_unknown_resource(queue)
+    if is_created(subject):
+        yield from advise_status(queue)
 
 
 def _but_unfilled(problems: Iterable[Problem], subject: Subject) -> Iterable[Problem]:

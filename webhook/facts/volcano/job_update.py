@@ -11,7 +11,7 @@ from typing import Any, Final
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.field_changes import field_changes
 from webhook.facts.volcano.groups import VOLCANO_JOB
-from webhook.facts.volcano.job_validation import (
+from webhook.facts.volcano.job_tasks import (
     validate_min_available,
     validate_partition_policy,
     validate_task_min_available,

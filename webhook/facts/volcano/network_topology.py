@@ -2,8 +2,8 @@
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware isEligibleHyperNode: with mode hard
 a gang is placed within one HyperNode of at most the highest tier that it allows. A tier by name is looked up first
-(pkg/scheduler/framework/session.go adjustNetworkTopologySpec), and one that no HyperNode has limits nothing. The same is
-wrong in Jobs, in the partitions of their tasks, in PodGroups and in their subgroups.
+(pkg/scheduler/framework/session.go adjustNetworkTopologySpec), and one that no HyperNode has limits nothing. The same
+is wrong in Jobs, in partitions of their tasks, in PodGroups and in their subgroups.
 """
 
 from __future__ import annotations

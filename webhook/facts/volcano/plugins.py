@@ -52,7 +52,7 @@ PLUGIN_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
 PLUGIN_PORT: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-port",
     title="The port of the plugin ssh is one.",
-    why="The plugin takes 22 in place of a number that is no port, and says so only in the log of the controller.",
+    why="The plugin takes 22 in place of a number that is not a port, and says so only in the log of the controller.",
     refused_by="nobody; the plugin takes port 22",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
     function="validateSSHPort",

@@ -1,9 +1,9 @@
-"""The queue that a Job, a PodGroup or a pod names: it exists, is open, and has no queues below it.
+"""The queue that a Job, a PodGroup or a pod names: it exists, is open, has no queues below it, and can give enough.
 
-Each of these kinds has rules of its own about it: job_queue.py, pod_group.py, pod_queue.py. Source:
-volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go and podgroups/validate. A PodGroup is
-taken into a queue that is not a leaf; with the plugin capability and hierarchy, the scheduler then schedules nothing at
-all (pkg/scheduler/plugins/capacity/capacity.go checkHierarchicalQueue).
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go and podgroups/validate; the
+scheduler lets a PodGroup in when its minResources are within the capability of the queue. A PodGroup
+is taken into a queue that is not a leaf; with the plugin capability and hierarchy, the scheduler then schedules nothing
+at all (pkg/scheduler/plugins/capacity/capacity.go checkHierarchicalQueue).
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from webhook.facts.subject import Subject
 from webhook.facts.volcano import network_topology, queue_of_workload
 from webhook.facts.volcano.job_dependencies import validate_dependencies
+from webhook.facts.volcano.job_names import validate_job_name
 from webhook.facts.volcano.job_policies import validate_policies
-from webhook.facts.volcano.job_validation import validate_job_name, validate_min_available, validate_tasks
+from webhook.facts.volcano.job_tasks import validate_min_available, validate_tasks
 from webhook.facts.volcano.job_volumes import validate_volumes
 from webhook.facts.volcano.network_topology import validate_network_topology
 from webhook.facts.volcano.plugins import validate_plugins

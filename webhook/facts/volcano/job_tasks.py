@@ -1,4 +1,4 @@
-"""What Volcano's webhook refuses of the tasks of a Job: names, numbers of pods, partitions and topology.
+"""The tasks of a Job: their names, numbers of pods and partitions, and what the Job needs of all of them.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go; functions are named like
 those there.
@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.volcano.groups import VOLCANO_JOB
+from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.network_topology import OF_JOBS, validate_network_topology
 from webhook.facts.volcano.types import Job, Task
-from webhook.name_faults import key_fault
-from webhook.names import qualified_name
+from webhook.paths import render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -56,21 +55,36 @@ PARTITION_MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
     why="Partitions are placed as a whole.",
     function="validatePartitionPolicy",
 )
-JOB_NAME: Final = VOLCANO_JOB.rule(
-    "volcano-job/job-name",
-    title="The name of a Job fits into a label.",
-    why="Its pods carry the name of the Job as a label, of at most 63 characters.",
-    function="validateJobName",
+REPLICAS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/replicas",
+    title="A task says how many pods it has.",
+    why="Unlike in a Deployment, no replicas means none, and nothing runs.",
+    refused_by="nobody; the job has no pods",
 )
-POD_NAME: Final = VOLCANO_JOB.rule(
-    "volcano-job/pod-name",
-    title="The name of a Job leaves room for the names of its pods.",
-    why="Pods are named after Job, task and index, with at most 63 characters.",
-    function="validateK8sPodNameLength",
-    issues=("https://github.com/volcano-sh/volcano/issues/4691",),
+NO_PODS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/no-pods",
+    title="A Job has pods.",
+    why="A Job whose tasks have no replicas does nothing.",
+    refused_by="nobody; the job has no pods",
 )
-
-_LONGEST: Final = 63
+MIN_SUCCESS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/min-success",
+    title="A Job needs no more successful pods than it has.",
+    why="It would never complete.",
+    refused_by="nobody; the job never completes",
+    fails="waiting",
+)
+TASK_MINIMUM: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/task-minimum",
+    title="A gang needs all that its tasks need.",
+    why=(
+        "The scheduler looks at minAvailable of tasks only where minAvailable of the Job is not less than their sum, "
+        "to which a task without one adds all of its replicas. Otherwise any pods make up the gang."
+    ),
+    refused_by="nobody; minAvailable of the tasks has no effect",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
+    function="CheckTaskValid",
+)
 
 
 def validate_tasks(job: Job) -> Iterator[Problem]:
@@ -104,37 +118,6 @@ def validate_task_min_available(task: Task, fix: str) -> Iterator[Problem]:
         yield TASK_MIN_AVAILABLE.problem(task.path("minAvailable"), message, fix, task.min_available)
 
 
-def validate_job_name(job: Job) -> Iterator[Problem]:
-    """The name of the Job, and the names of its first pods, which begin with it."""
-    if job.name and not is_placeholder(job.name):
-        yield from _job_name(job)
-        yield from _pod_name(job)
-
-
-def _job_name(job: Job) -> Iterator[Problem]:
-    if not qualified_name(job.name):
-        return
-    message = f"cannot be used in labels of the pods because {key_fault(job.name)}"
-    fix = "use only letters, digits, dashes and dots in the name"
-    if len(job.name) > _LONGEST:
-        message = f"must have at most {_LONGEST} characters because the name is used in labels"
-        fix = f"remove {counted(len(job.name) - _LONGEST, 'character')}"
-    yield JOB_NAME.problem("metadata.name", message, fix, job.name)
-
-
-def _pod_name(job: Job) -> Iterator[Problem]:
-    for task in job.spec.tasks:
-        pod = f"{job.name}-{task.name}-{task.index}"
-        if len(pod) > _LONGEST and not is_placeholder(task.name):
-            message = (
-                f"is too long because the pods of task `{task.name}` are named after the job, with at most {_LONGEST} "
-                "characters in all"
-            )
-            fix = f"remove {counted(len(pod) - _LONGEST, 'character')}"
-            yield POD_NAME.problem("metadata.name", message, fix, job.name)
-            return
-
-
 def validate_min_available(job: Job) -> Iterator[Problem]:
     """The gang is not larger than the Job."""
     spec = job.spec
@@ -157,3 +140,43 @@ def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
             fix = f"set {least * size}, or remove minAvailable of the task"
             yield PARTITION_MIN_AVAILABLE.problem(task.path("minAvailable"), message, fix, task.min_available)
     yield from validate_network_topology(policy.network_topology, OF_JOBS)
+
+
+def advise_pods(job: Job) -> Iterator[Problem]:
+    """Tasks without pods, and more successes than pods."""
+    spec = job.spec
+    if not spec.is_filled:
+        return
+    silent = [task for task in spec.tasks if not task.has("replicas")]
+    for task in silent:
+        message = "is not set, which means 0, so the task has no pods"
+        yield REPLICAS.problem(task.path("replicas"), message, "set a number")
+    if spec.tasks and not spec.pods and not silent:
+        message = "have no replicas, so the job has nothing to run"
+        yield NO_PODS.problem(spec.path("tasks"), message, "set replicas of a task")
+    yield from _min_success(job)
+
+
+def _min_success(job: Job) -> Iterator[Problem]:
+    wanted, pods = job.spec.min_success, job.spec.pods
+    if wanted is not None and pods and wanted > pods:
+        message = (
+            f"must not be more than the {counted(pods, 'pod')} of all tasks because the job otherwise never completes"
+        )
+        yield MIN_SUCCESS.problem(job.spec.path("minSuccess"), message, f"set {pods} or less", wanted)
+
+
+def advise_minima(job: Job) -> Iterator[Problem]:
+    """A task that is to start with fewer pods than it has, in a gang that starts with fewer than its tasks need."""
+    spec = job.spec
+    if not spec.is_filled or not 0 < spec.min_available < spec.needed_pods:
+        return
+    task = next((task for task in spec.tasks if 0 < task.min_available < task.replicas), None)
+    if task is not None:
+        of_job, needed = render(spec.path("minAvailable")), spec.needed_pods
+        message = (
+            f"has no effect because {of_job} `{spec.min_available}` is less than the {counted(needed, 'pod')} that the "
+            "tasks need together"
+        )
+        fix = f"set {of_job} to {needed}, or remove {of_job}"
+        yield TASK_MINIMUM.problem(task.path("minAvailable"), message, fix, task.min_available)
