@@ -18,6 +18,7 @@ from webhook.typed.fields import (
     Truth,
 )
 from webhook.typed.objects import Metadata, Object
+from webhook.typed.selectors import Affinity, Toleration
 from webhook.typed.view import Typed
 
 
@@ -117,16 +118,6 @@ class PodClaim(Typed):
     resource_claim_template_name = Text()
 
 
-class Toleration(Typed):
-    """core/v1 Toleration."""
-
-    key = Text()
-    operator = Text()
-    value = Text()
-    effect = Text()
-    toleration_seconds = OptionalNumber()
-
-
 class VolumeClaimSource(Typed):
     """core/v1 PersistentVolumeClaimVolumeSource."""
 
@@ -153,6 +144,7 @@ class PodSpec(Typed):
     """core/v1 PodSpec."""
 
     active_deadline_seconds = OptionalNumber()
+    affinity = Part(Affinity)
     automount_service_account_token = OptionalTruth()
     containers = Parts(Container)
     host_ipc = Truth(name="hostIPC")
@@ -160,6 +152,7 @@ class PodSpec(Typed):
     init_containers = Parts(Container)
     node_name = Text()
     node_selector = Labels()
+    overhead = Amounts()
     priority_class_name = Text()
     resource_claims = Parts(PodClaim)
     resources = Part(Resources)
