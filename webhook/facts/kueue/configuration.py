@@ -22,6 +22,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.trainer.lookups import TRAIN_JOB
 from webhook.facts.view import CONFIG_MAP
 from webhook.paths import get
+from webhook.problem import MissingObject
 from webhook.releases import Release
 
 FILE: Final = "controller_manager_config.yaml"
@@ -47,6 +48,10 @@ KINDS: Final[Mapping[tuple[str, str], str]] = {
     ("sparkoperator.k8s.io", "SparkApplication"): "sparkoperator.k8s.io/sparkapplication",
 }
 """The kinds that Kueue can manage and what its Configuration calls them."""
+MISSING_CONFIGURATION: Final = MissingObject(
+    kind="ConfigMap", name=CONFIGURATION.name, namespace=CONFIGURATION.namespace
+)
+"""What nobody has seen where no Configuration is known."""
 _TRAINING: Final = ("pytorchjob", "tfjob", "xgboostjob", "paddlejob", "jaxjob")
 _ALPHA: Final = ("sparkapplication",)
 

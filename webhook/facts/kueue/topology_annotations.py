@@ -15,6 +15,7 @@ from webhook.facts.check import Group
 from webhook.facts.kueue import feature_gates
 from webhook.facts.kueue.feature_gates import is_on
 from webhook.facts.kueue.objects import BOOLEANS
+from webhook.facts.kueue.pod_templates import typed_template
 from webhook.facts.kueue.topology import (
     LAYERS,
     POD_SET_GROUP,
@@ -24,11 +25,10 @@ from webhook.facts.kueue.topology import (
     SLICE_SIZE,
     UNCONSTRAINED,
 )
-from webhook.facts.pods.containers import mapping, text
 from webhook.facts.subject import Subject
 from webhook.name_faults import key_fault
 from webhook.names import qualified_name
-from webhook.paths import FieldPath, get
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted, either, shown
@@ -43,9 +43,16 @@ _MOST_LAYERS: Final = 3
 
 def validate_topology_request(pod_set: PodSet, subject: Subject) -> Iterator[Problem]:
     """As ValidateTASPodSetRequest."""
-    notes = {key: text(value) for key, value in mapping(get(pod_set.template, _AT)).items()}
-    if not notes or any(map(is_placeholder, notes.values())):
-        return
+    notes = _annotations(pod_set, subject)
+    if not any(map(is_placeholder, notes.values())):
+        yield from _validate_annotations(notes, pod_set, subject)
+
+
+def _annotations(pod_set: PodSet, subject: Subject) -> Mapping[str, str]:
+    return typed_template(pod_set.template, subject.deadline).metadata.annotations
+
+
+def _validate_annotations(notes: Mapping[str, str], pod_set: PodSet, subject: Subject) -> Iterator[Problem]:
     given = [key for key in _TOPOLOGIES if key in notes]
     if len(given) > 1:
         message = "must not have several annotations that choose a topology"
@@ -66,89 +73,117 @@ def validate_topology_request(pod_set: PodSet, subject: Subject) -> Iterator[Pro
 
 def _validate_slices(notes: Mapping[str, str], pod_set: PodSet) -> Iterator[Problem]:
     """As validateSliceSizeAnnotation and validateSliceRequiredTopologyAnnotation."""
-    at = pod_set.locate((*_AT, SLICE_SIZE))
     if SLICE_REQUIRED in notes and SLICE_SIZE not in notes:
         message = f"must be set because {SLICE_REQUIRED} is set"
-        yield problem("topology-slice", at, message, "set the number of pods of a slice")
+        yield _topology_slice(pod_set, message, "set the number of pods of a slice")
     elif SLICE_SIZE in notes:
         if SLICE_REQUIRED not in notes:
             message = f"must not be set without {SLICE_REQUIRED}"
-            yield problem("topology-slice", at, message, "set both annotations or none", notes[SLICE_SIZE])
-        size = _whole(notes[SLICE_SIZE])
-        if size is None or size < 1:
-            message = "must be a whole number of pods, at least 1"
-            yield problem("topology-slice", at, message, "set 1 or more", notes[SLICE_SIZE])
-        elif pod_set.count is not None and size > pod_set.count:
-            message = f"must not be above {pod_set.count}, the number of pods of this template"
-            yield problem("topology-slice", at, message, f"set at most {pod_set.count}", notes[SLICE_SIZE])
+            yield _topology_slice(pod_set, message, "set both annotations or none", notes[SLICE_SIZE])
+        yield from _validate_slice_size(notes[SLICE_SIZE], pod_set)
+
+
+def _validate_slice_size(given: str, pod_set: PodSet) -> Iterator[Problem]:
+    size, count = _whole(given), pod_set.count
+    if size is None or size < 1:
+        yield _topology_slice(pod_set, "must be a whole number of pods, at least 1", "set 1 or more", given)
+    elif count is not None and size > count:
+        message = f"must not be above {count}, the number of pods of this template"
+        yield _topology_slice(pod_set, message, f"set at most {count}", given)
+
+
+def _topology_slice(pod_set: PodSet, message: str, fix: str, value: str | None = None) -> Problem:
+    return problem("topology-slice", pod_set.locate((*_AT, SLICE_SIZE)), message, fix, value)
 
 
 def _validate_group(notes: Mapping[str, str], pod_set: PodSet) -> Iterator[Problem]:
     """As validatePodSetGroupNameAnnotation."""
     if POD_SET_GROUP not in notes:
         return
-    at = pod_set.locate((*_AT, POD_SET_GROUP))
     if _whole(notes[POD_SET_GROUP]) is not None:
-        yield problem("topology-group", at, "must not be a number", "use a name", notes[POD_SET_GROUP])
+        yield _topology_group(pod_set, "must not be a number", "use a name", notes[POD_SET_GROUP])
     if any(key in notes for key in (SLICE_REQUIRED, SLICE_SIZE)):
-        yield problem(
-            "topology-group", at, "must not be set with annotations for slices", "remove one of the two annotations"
-        )
+        message, fix = "must not be set with annotations for slices", "remove one of the two annotations"
+        yield _topology_group(pod_set, message, fix)
     if REQUIRED not in notes and PREFERRED not in notes:
         message = "must not be set without a required or a preferred topology, which the group has in common"
-        yield problem("topology-group", at, message, f"set {REQUIRED} or {PREFERRED}")
+        yield _topology_group(pod_set, message, f"set {REQUIRED} or {PREFERRED}")
+
+
+def _topology_group(pod_set: PodSet, message: str, fix: str, value: str | None = None) -> Problem:
+    return problem("topology-group", pod_set.locate((*_AT, POD_SET_GROUP)), message, fix, value)
 
 
 def _validate_layers(notes: Mapping[str, str], pod_set: PodSet) -> Iterator[Problem]:
-    """Layers of slices: a JSON array, each size a divisor of the one above."""
-    at = pod_set.locate((*_AT, LAYERS))
-    try:
-        layers = json.loads(notes[LAYERS])
-    except (ValueError, RecursionError):
-        layers = None
-    if not isinstance(layers, list) or not 1 <= len(layers) <= _MOST_LAYERS:
+    """Layers of slices: a JSON array, the size of every layer a divisor of the one above."""
+    layers = _layers(notes[LAYERS])
+    if not 1 <= len(layers) <= _MOST_LAYERS:
         message = f"must be a JSON array of 1 to {_MOST_LAYERS} layers"
-        yield problem("topology-layers", at, message, "write objects with topology and size")
+        yield _topology_layers(pod_set, message, "write objects with topology and size")
         return
     above = 0
-    for index, layer in enumerate(map(mapping, layers)):
-        size: JSON = layer.get("size")
-        wrong = "a whole number of at least 1" if not isinstance(size, int) or size < 1 else ""
-        if wrong or (above and above % size):
-            wrong = wrong or f"a divisor of {above}, the size of the layer before it"
+    for index, size in enumerate(layers):
+        wrong = _layer_fault(size, above)
+        if wrong:
             message = f"has `{shown(size)}` as the size of the layer at index {index}, which must be {wrong}"
-            yield problem("topology-layers", at, message, "write sizes such as 8, 4 and 2")
+            yield _topology_layers(pod_set, message, "write sizes such as 8, 4 and 2")
             return
         above = size
+
+
+def _layers(given: str) -> list[JSON]:
+    """The sizes of the layers as they are written, one more than are allowed; none of what is not a JSON array."""
+    try:
+        layers = json.loads(given)
+    except (ValueError, RecursionError):
+        return []
+    if not isinstance(layers, list):
+        return []
+    return [layer.get("size") if isinstance(layer, dict) else None for layer in layers[: _MOST_LAYERS + 1]]
+
+
+def _layer_fault(size: JSON, above: int) -> str:
+    """What the size of a layer must be, where it is not."""
+    if not isinstance(size, int) or size < 1:
+        return "a whole number of at least 1"
+    return f"a divisor of {above}, the size of the layer before it" if above % size else ""
+
+
+def _topology_layers(pod_set: PodSet, message: str, fix: str) -> Problem:
+    return problem("topology-layers", pod_set.locate((*_AT, LAYERS)), message, fix)
 
 
 def validate_pod_set_groups(pod_sets: Sequence[PodSet], subject: Subject) -> Iterator[Problem]:
     """As ValidatePodSetGroupingTopology: two pod sets, one of a single pod, with the same topology."""
     groups: dict[str, list[PodSet]] = {}
-    for each in subject.deadline.paced(pod_sets):
-        name = text(get(each.template, (*_AT, POD_SET_GROUP)))
+    for pod_set in pod_sets:
+        name = _annotations(pod_set, subject).get(POD_SET_GROUP, "")
         if name and not is_placeholder(name):
-            groups.setdefault(name, []).append(each)
+            groups.setdefault(name, []).append(pod_set)
     for name, members in groups.items():
-        path = members[0].locate((*_AT, POD_SET_GROUP))
-        if len(members) != 2:
-            given = counted(len(members), "pod template")
-            message = f"is a group of {given}, but a group must have 2, one of a single pod and one of its workers"
-            fix = "set the annotation on exactly two pod templates"
-            if len(pod_sets) == 1:
-                fix = "remove the annotation because this object has only one pod template"
-            yield problem("topology-group", path, message, fix, name)
-        elif None not in (counts := [each.count for each in members]) and 1 not in counts:
-            message = "is a group of two pod templates with several pods each, but one of them must have a single pod"
-            yield problem("topology-group", path, message, "group the pod that leads with its workers", name)
-        elif _asked(members[0]) != _asked(members[1]):
-            message = "is a group whose two pod templates ask for different topologies, but must ask for the same"
-            fix = "set the same topology annotation with the same level on both"
-            yield problem("topology-group", path, message, fix, name)
+        yield from _validate_members(name, members, subject, is_only=len(pod_sets) == 1)
 
 
-def _asked(pod_set: PodSet) -> tuple[JSON, ...]:
-    notes = mapping(get(pod_set.template, _AT))
+def _validate_members(name: str, members: Sequence[PodSet], subject: Subject, *, is_only: bool) -> Iterator[Problem]:
+    counts = [member.count for member in members]
+    first = members[0]
+    if len(members) != 2:
+        given = counted(len(members), "pod template")
+        message = f"is a group of {given}, but a group must have 2, one of a single pod and one of its workers"
+        fix = "set the annotation on exactly two pod templates"
+        if is_only:
+            fix = "remove the annotation because this object has only one pod template"
+        yield _topology_group(first, message, fix, name)
+    elif None not in counts and 1 not in counts:
+        message = "is a group of two pod templates with several pods each, but one of them must have a single pod"
+        yield _topology_group(first, message, "group the pod that leads with its workers", name)
+    elif _asked(first, subject) != _asked(members[1], subject):
+        message = "is a group whose two pod templates ask for different topologies, but must ask for the same"
+        yield _topology_group(first, message, "set the same topology annotation with the same level on both", name)
+
+
+def _asked(pod_set: PodSet, subject: Subject) -> tuple[str | None, str | None]:
+    notes = _annotations(pod_set, subject)
     return notes.get(REQUIRED), notes.get(PREFERRED)
 
 
