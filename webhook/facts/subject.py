@@ -84,18 +84,22 @@ class Subject:
         """The cluster as seen from the object's namespace, with nothing noted as missing yet."""
         return self.cluster.unnoted()
 
+    @property
+    def reading(self) -> Reading:
+        """How typed objects read the object, and what follows from it."""
+        return Reading(self.deadline, self.omitted)
+
     def typed(self, kind: type[Whole]) -> Whole:
         """The object with typed fields; false on DELETE."""
         known = self._results.get(kind)
         if known is None:
-            reading = Reading(self.deadline, self.omitted)
-            known = self._results[kind] = _typed(kind, self.object, reading)
+            known = self._results[kind] = kind.of(self.object, (), self.reading)
         typed: Whole = known
         return typed
 
     def typed_old(self, kind: type[Whole]) -> Whole:
         """What the object was before, with typed fields; false where it was not."""
-        return _typed(kind, self.old_object, Reading(self.deadline))
+        return kind.of(self.old_object, (), Reading(self.deadline))
 
     def fact(self, name: str) -> JSON:
         """The value of a fact of the object."""
@@ -164,7 +168,3 @@ class Subject:
             template_of=template_of,
             registry=self.registry,
         )
-
-
-def _typed(kind: type[Whole], obj: JSON, reading: Reading) -> Whole:
-    return kind(obj, (), reading) if isinstance(obj, dict) else kind({}, (), reading, is_set=False)

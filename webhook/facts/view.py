@@ -93,8 +93,7 @@ class View:
     def find(self, kind: type[Whole], name: str, *, namespaced: bool = True, namespace: str | None = None) -> Whole:
         """As `get`, with typed fields; false where the object is not there or nobody can say."""
         obj = self.get(kind.gvk, name, namespaced=namespaced, namespace=namespace)
-        reading = Reading(self.deadline)
-        return kind(obj, (), reading) if isinstance(obj, dict) else kind({}, (), reading, is_set=False)
+        return kind.of(obj, (), Reading(self.deadline))
 
     def every(self, kind: type[Whole]) -> Items[Whole]:
         """As `objects`, with typed fields."""
@@ -105,7 +104,7 @@ class View:
         """As `all`, with typed fields."""
         reading = Reading(self.deadline)
         listed = self.deadline.each(self.all(kind.gvk, namespace))
-        return Items([kind(obj, (), reading) for obj in listed if isinstance(obj, dict)], self.deadline)
+        return Items([kind.of(obj, (), reading) for obj in listed], self.deadline)
 
     def _object(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON:
         key = (gvk, namespace, name)

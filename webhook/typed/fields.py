@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
 
+from webhook import quantity
+from webhook.quantity import Quantity
 from webhook.typed.collections import Entries, Items
 from webhook.typed.view import Typed
 
@@ -42,7 +44,8 @@ class Field(Generic[T]):
     def __get__(self, owner: Typed | None, kind: type) -> Self | T:
         if owner is None:
             return self
-        value = owner.__dict__[self._attribute] = self.read(owner.json.get(self.name), owner)
+        value = self.read(owner.json.get(self.name), owner)
+        setattr(owner, self._attribute, value)  # without a dictionary, which `__dict__` would make
         return value
 
     def read(self, value: Any, owner: Typed) -> T:
@@ -153,6 +156,8 @@ class Parts(Field[Items[Inner]]):
 
     def read(self, value: Any, owner: Typed) -> Items[Inner]:
         """The objects, each with its place."""
+        if not value:  # as most fields: without a walk
+            return Items((), owner.reading.deadline)
         deadline, at = owner.reading.deadline, (*owner.at, self.name)
         listed: Sequence[Any] = value if isinstance(value, list) else ()
         parts = [_part(self.kind, part, (*at, index), owner) for index, part in enumerate(deadline.each(listed))]
@@ -178,6 +183,8 @@ class Texts(Field[Items[str]]):
 
     def read(self, value: Any, owner: Typed) -> Items[str]:
         """The texts."""
+        if not value:
+            return Items((), owner.reading.deadline)
         deadline = owner.reading.deadline
         listed: Sequence[Any] = value if isinstance(value, list) else ()
         texts = [text if isinstance(text, str) else "" for text in deadline.each(listed)]
@@ -199,6 +206,8 @@ class Labels(Field[Entries[str]]):
 
     def read(self, value: Any, owner: Typed) -> Entries[str]:
         """The texts by their keys."""
+        if not value:
+            return Entries({}, owner.reading.deadline)
         deadline = owner.reading.deadline
         entries = deadline.each(_mapping(value).items())
         return Entries({key: text for key, text in entries if isinstance(text, str)}, deadline)
@@ -209,9 +218,43 @@ class Amounts(Field[Entries[Amount]]):
 
     def read(self, value: Any, owner: Typed) -> Entries[Amount]:
         """The quantities by the names of their resources."""
+        if not value:
+            return Entries({}, owner.reading.deadline)
         deadline = owner.reading.deadline
         entries = deadline.each(_mapping(value).items())
         return Entries({name: amount for name, amount in entries if amount is not None}, deadline)
+
+
+class Quantities(Field[Entries[Quantity]]):
+    """The same as quantities; what is not one is left out."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[Quantity]:
+        """The quantities by the names of their resources."""
+        deadline = owner.reading.deadline
+        entries = ((name, quantity.read(amount)) for name, amount in deadline.each(_mapping(value).items()))
+        return Entries({name: amount for name, amount in entries if amount is not None}, deadline)
+
+
+class TextLists(Field[Entries[Items[str]]]):
+    """A map from texts to lists of strings."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[Items[str]]:
+        """The lists by their keys."""
+        deadline, texts = owner.reading.deadline, Texts()
+        entries = deadline.each(_mapping(value).items())
+        return Entries(
+            {key: texts.read(listed, owner) for key, listed in entries if isinstance(listed, list)}, deadline
+        )
+
+
+class NumberMap(Field[Entries[int]]):
+    """A map from texts to whole numbers, without what is none."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[int]:
+        """The numbers by their keys."""
+        deadline = owner.reading.deadline
+        entries = ((key, whole(number)) for key, number in deadline.each(_mapping(value).items()))
+        return Entries({key: number for key, number in entries if number is not None}, deadline)
 
 
 def _part(kind: type[Inner], value: Any, at: tuple[str | int, ...], owner: Typed) -> Inner:

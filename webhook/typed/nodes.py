@@ -5,7 +5,7 @@ from __future__ import annotations
 from webhook.attributes import GroupVersionKind
 from webhook.typed.fields import Amounts, Part, Parts, Truth
 from webhook.typed.objects import Object, Status
-from webhook.typed.selectors import Taint
+from webhook.typed.pods import Taint
 from webhook.typed.view import Typed
 
 

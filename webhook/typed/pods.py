@@ -18,7 +18,6 @@ from webhook.typed.fields import (
     Truth,
 )
 from webhook.typed.objects import Metadata, Object
-from webhook.typed.selectors import Affinity, Toleration
 from webhook.typed.view import Typed
 
 
@@ -118,6 +117,24 @@ class PodClaim(Typed):
     resource_claim_template_name = Text()
 
 
+class Toleration(Typed):
+    """core/v1 Toleration."""
+
+    key = Text()
+    operator = Text()
+    value = Text()
+    effect = Text()
+    toleration_seconds = OptionalNumber()
+
+
+class Taint(Typed):
+    """core/v1 Taint."""
+
+    key = Text()
+    value = Text()
+    effect = Text()
+
+
 class VolumeClaimSource(Typed):
     """core/v1 PersistentVolumeClaimVolumeSource."""
 
@@ -138,6 +155,45 @@ class Volume(Typed):
     name = Text()
     persistent_volume_claim = Part(VolumeClaimSource)
     empty_dir = Part(EmptyDir)
+
+
+class SelectorRequirement(Typed):
+    """core/v1 NodeSelectorRequirement and meta/v1 LabelSelectorRequirement."""
+
+    key = Text()
+    operator = Text()
+    values = Texts()
+
+
+class LabelSelector(Typed):
+    """meta/v1 LabelSelector."""
+
+    match_labels = Labels()
+    match_expressions = Parts(SelectorRequirement)
+
+
+class NodeSelectorTerm(Typed):
+    """core/v1 NodeSelectorTerm."""
+
+    match_expressions = Parts(SelectorRequirement)
+
+
+class NodeSelector(Typed):
+    """core/v1 NodeSelector."""
+
+    node_selector_terms = Parts(NodeSelectorTerm)
+
+
+class NodeAffinity(Typed):
+    """core/v1 NodeAffinity."""
+
+    required = Part(NodeSelector, name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class Affinity(Typed):
+    """core/v1 Affinity."""
+
+    node_affinity = Part(NodeAffinity)
 
 
 class PodSpec(Typed):

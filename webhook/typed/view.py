@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from webhook.deadline import Deadline
 from webhook.paths import FieldPath
@@ -39,6 +39,12 @@ class Typed:
         self.at = at
         self.reading = reading
         self.is_set = is_set
+
+    @classmethod
+    def of(cls, value: Any, at: FieldPath = (), reading: Reading | None = None) -> Self:
+        """A value as an object of this type; false, and with nothing in it, where it is none."""
+        is_set = isinstance(value, dict)
+        return cls(value if is_set else {}, at, reading or Reading(), is_set=is_set)
 
     def __bool__(self) -> bool:
         return self.is_set

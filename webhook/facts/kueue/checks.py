@@ -26,11 +26,9 @@ from webhook.facts.kueue.managed import concerns_kueue, managed
 from webhook.facts.kueue.objects import CONFIGURATIONS, GROUP, LOOKUPS, QUEUE_NAME, QUEUES
 from webhook.facts.kueue.preflight import preflight
 from webhook.facts.kueue.unmanaged import unmanaged
-from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
-from webhook.typed.collections import Items
 from webhook.typed.objects import Object
 
 _RULES: Final = (
@@ -58,12 +56,8 @@ def job(subject: Subject) -> Iterator[Problem]:
         return
     for validate in _RULES:
         yield from validate(subject, how)
-    if how.framework in _NO_TOPOLOGY or not is_on(TOPOLOGY, subject):
-        return
-    listed = Items(subject.once(pod_sets).all, subject.deadline)
-    for pod_set in listed:
-        yield from topology_annotations.validate_topology_request(pod_set, subject)
-    yield from topology_annotations.validate_pod_set_groups(listed, subject)
+    if how.framework not in _NO_TOPOLOGY and is_on(TOPOLOGY, subject):
+        yield from topology_annotations.validate_topology(subject)
 
 
 def _is_queued_now(subject: Subject) -> bool:

@@ -27,7 +27,6 @@ from webhook.paths import FieldPath, get
 from webhook.problem import MissingObject, Problem
 from webhook.same import Same
 from webhook.typed.pods import PodTemplate
-from webhook.typed.view import Reading
 from webhook.wording import counted
 
 NEVER: Final = Group("kueue-never").problem
@@ -228,6 +227,6 @@ def _by_resource(classes: Same) -> Mapping[str, str]:
 
 def _named(classes: Iterable[JSON]) -> Iterator[tuple[str, str, str]]:
     for obj in classes:
-        device_class = DeviceClass(obj, (), Reading())
+        device_class = DeviceClass.of(obj)
         if resource := device_class.spec.extended_resource_name:
             yield device_class.metadata.creation_timestamp, device_class.name, resource

@@ -21,7 +21,7 @@ from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.typed.selectors import Taint, Toleration
+from webhook.typed.pods import Taint, Toleration
 from webhook.wording import change, counted
 
 problem: Final = Group("kueue-queue").problem

@@ -17,9 +17,7 @@ from webhook.facts.kueue.types import ResourceFlavor
 from webhook.facts.scheduling.node_selection import holds, untolerated
 from webhook.facts.view import View
 from webhook.same import Same
-from webhook.typed.pods import PodTemplate
-from webhook.typed.selectors import NodeSelectorTerm, Requirement, Taint
-from webhook.typed.view import Reading
+from webhook.typed.pods import NodeSelectorTerm, PodTemplate, SelectorRequirement, Taint
 
 TAINTED: Final = "its nodes have the taint"
 UNMATCHED: Final = "its node labels do not match the"
@@ -39,7 +37,7 @@ class Flavor:
 
 @lru_cache(maxsize=1024)
 def _flavor(key: Same) -> Flavor:
-    flavor = ResourceFlavor(key.held, (), Reading())
+    flavor = ResourceFlavor.of(key.held)
     return Flavor(
         name=flavor.name,
         labels=dict(flavor.spec.node_labels),
@@ -69,11 +67,11 @@ def mismatch(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> st
         template: the pod template.
         keys: the labels that selectors are asked about.
     """
-    taint = untolerated_taint(flavor.taints, flavor, template)
+    taint = untolerated_taint(flavor.taints, flavor, template) if flavor.taints else None
     if taint:
         shown = "=".join(filter(None, (taint.key, taint.value)))
         return f"{TAINTED} {shown}:{taint.effect}, which the pods do not tolerate"
-    unmatched = _unmatched(flavor, template, keys)
+    unmatched = _unmatched(flavor, template, keys) if keys else ""
     return f"{UNMATCHED} {unmatched} of the pods" if unmatched else ""
 
 
@@ -96,7 +94,7 @@ def _unmatched(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> 
     return "" if any(all(holds(one.json, flavor.labels) for one in term) for term in terms) else "node affinity"
 
 
-def _counting(term: NodeSelectorTerm, keys: Collection[str]) -> Iterator[Requirement]:
+def _counting(term: NodeSelectorTerm, keys: Collection[str]) -> Iterator[SelectorRequirement]:
     """The requirements of a term about labels that count."""
     return (requirement for requirement in term.match_expressions if requirement.key in keys)
 

@@ -12,7 +12,15 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.kueue.configuration import configuration
-from webhook.facts.kueue.job_types import BatchJob, RayCluster, RayClusterSpec, RayJob, RayService, SparkApplication
+from webhook.facts.kueue.job_types import (
+    BatchJob,
+    BatchJobSpec,
+    RayCluster,
+    RayClusterSpec,
+    RayJob,
+    RayService,
+    SparkApplication,
+)
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.objects import (
     BOOLEANS,
@@ -28,8 +36,7 @@ from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.typed.objects import Metadata
-from webhook.typed.pods import Pod
+from webhook.typed.objects import Metadata, Object
 
 problem: Final = Group("kueue-job").problem
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
@@ -39,34 +46,35 @@ def validate_partial_admission(subject: Subject, how: Managed) -> Iterator[Probl
     """As validatePartialAdmissionCreate of batch/job."""
     if how.framework == "batch/job":
         job = subject.typed(BatchJob)
-        yield from _validate_min_parallelism(job)
-        yield from _validate_equal_completions(job)
+        metadata = subject.typed(Object).metadata
+        yield from _validate_min_parallelism(job, metadata)
+        yield from _validate_equal_completions(job.spec, metadata)
 
 
-def _validate_min_parallelism(job: BatchJob) -> Iterator[Problem]:
-    notes, count = job.annotations, job.pods
+def _validate_min_parallelism(job: BatchJob, metadata: Metadata) -> Iterator[Problem]:
+    notes, count = metadata.annotations, job.pods
     given = notes.get(MIN_PARALLELISM)
     if given is None or is_placeholder(given):
         return
     if not _NUMBER.fullmatch(given) or not 0 < int(given) < count:
         message = f"must be a whole number above 0 and below {count}, the number of pods of the Job"
         fix, number = "remove the annotation", "1" if count == 2 else f"1 to {count - 1}"
-        yield _min_parallelism(job, message, f"set {number}, or {fix}" if count > 1 else fix, given)
+        yield _min_parallelism(metadata, message, f"set {number}, or {fix}" if count > 1 else fix, given)
     elif notes.get(ELASTIC) == "true":
         message = "must not be set on an elastic job, which changes its size by itself"
-        yield _min_parallelism(job, message, "remove one of the two annotations", given)
+        yield _min_parallelism(metadata, message, "remove one of the two annotations", given)
 
 
-def _min_parallelism(job: BatchJob, message: str, fix: str, value: str) -> Problem:
-    return problem("min-parallelism", job.metadata.path("annotations", MIN_PARALLELISM), message, fix, value)
+def _min_parallelism(metadata: Metadata, message: str, fix: str, value: str) -> Problem:
+    return problem("min-parallelism", metadata.path("annotations", MIN_PARALLELISM), message, fix, value)
 
 
-def _validate_equal_completions(job: BatchJob) -> Iterator[Problem]:
+def _validate_equal_completions(spec: BatchJobSpec, metadata: Metadata) -> Iterator[Problem]:
     """As validateSyncCompletionCreate."""
-    given, spec = job.annotations.get(EQUAL_COMPLETIONS), job.spec
+    given = metadata.annotations.get(EQUAL_COMPLETIONS)
     if given is None or is_placeholder(given):
         return
-    path = job.metadata.path("annotations", EQUAL_COMPLETIONS)
+    path = metadata.path("annotations", EQUAL_COMPLETIONS)
     if given not in BOOLEANS:
         yield _equal_completions(path, "must be true or false", "set true or false", given)
     elif BOOLEANS[given] and spec.completion_mode != "Indexed":
@@ -87,7 +95,7 @@ def validate_pod(subject: Subject, how: Managed) -> Iterator[Problem]:
     """As validateCommon of the pod webhook: the managed label, and groups of pods."""
     if how.framework != "pod":
         return
-    metadata = subject.typed(Pod).metadata
+    metadata = subject.typed(Object).metadata
     label = metadata.labels.get(MANAGED)
     if label not in (None, "true") and not how.queue:
         message = "must be true, or not set, because Kueue sets this label itself"
@@ -150,7 +158,7 @@ def _ray_cluster(path: FieldPath, message: str, fix: str) -> Problem:
 
 
 def _validate_ray_cluster(cluster: RayClusterSpec, subject: Subject) -> Iterator[Problem]:
-    is_elastic = subject.typed(RayCluster).annotations.get(ELASTIC) == "true"
+    is_elastic = subject.typed(Object).annotations.get(ELASTIC) == "true"
     if cluster.enable_in_tree_autoscaling and not is_elastic:
         message = f"must not be true without the annotation {ELASTIC} because Kueue counts the pods only once"
         fix = f"remove the field, or set {ELASTIC} to true"

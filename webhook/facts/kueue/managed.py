@@ -22,7 +22,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.placeholders import is_placeholder
 from webhook.typed.objects import Metadata, Object
-from webhook.typed.selectors import LabelSelector
+from webhook.typed.pods import LabelSelector
 from webhook.typed.view import Reading
 
 Why: TypeAlias = Literal["", "owner", "kind", "framework", "namespace", "cluster-selector", "no-queue"]
@@ -64,7 +64,7 @@ def concerns_kueue(subject: Subject) -> bool:
         return True
     if subject.group_kind == ("", "Pod"):
         return False
-    return any(_names_kueue(template.metadata) for template in pod_templates(subject))
+    return any(_names_kueue(template.metadata) for template in subject.once(pod_templates))
 
 
 def _names_kueue(metadata: Metadata) -> bool:

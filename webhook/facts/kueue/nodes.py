@@ -16,7 +16,6 @@ from webhook.facts.view import View
 from webhook.same import Same
 from webhook.typed.collections import Items
 from webhook.typed.nodes import Node
-from webhook.typed.view import Reading
 
 _KEPT_OBJECTS: Final = 8192
 _KEPT_STATES: Final = 4
@@ -53,7 +52,7 @@ def read_nodes(listed: Same) -> Sequence[NodeCapacity]:
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
 def _node(key: Same) -> NodeCapacity:
-    node = Node(key.held, (), Reading())
+    node = Node.of(key.held)
     return NodeCapacity(
         labels=dict(node.labels),
         taints=tuple(taint.json for taint in node.spec.taints),

@@ -22,7 +22,7 @@ from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.same import Same
-from webhook.typed.view import Reading
+from webhook.typed.objects import Object
 from webhook.wording import counted
 
 NEVER: Final = Group("kueue-never").problem
@@ -44,7 +44,7 @@ class _First:
 
 def validate_same_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """The pods of a group name one queue and one number of pods."""
-    group, pod = _group(subject, how), subject.typed(PodWithStatus)
+    group, pod = _group(subject, how), subject.typed(Object)
     listed = subject.view().all(PodWithStatus.gvk, subject.namespace) if group else ()
     subject.deadline.spend(len(listed))
     first = _firsts(Same(listed)).get(group)
@@ -67,7 +67,7 @@ def _pod_group_differs(path: FieldPath, what: str, first: _First, wanted: str, g
 
 def validate_whole_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """All pods of a group are there, in the files of a whole cluster."""
-    group, pod, view = _group(subject, how), subject.typed(PodWithStatus), subject.view()
+    group, pod, view = _group(subject, how), subject.typed(Object), subject.view()
     count, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
     if not group or not count.isdecimal() or fast == "true" or not view.is_whole():
         return
@@ -81,7 +81,7 @@ def validate_whole_group(subject: Subject, how: Managed, place: Place) -> Iterat
 
 def _group(subject: Subject, how: Managed) -> str:
     """The name of the group, where the object is a pod that Kueue manages."""
-    group = subject.typed(PodWithStatus).labels.get(POD_GROUP, "") if how.framework == "pod" else ""
+    group = subject.typed(Object).labels.get(POD_GROUP, "") if how.framework == "pod" else ""
     return "" if is_placeholder(group) else group
 
 
@@ -94,7 +94,7 @@ def _firsts(pods: Same) -> Mapping[str, _First]:
     """The first pod of every group that did not fail."""
     firsts: dict[str, _First] = {}
     for obj in pods.held:
-        pod = PodWithStatus(obj, (), Reading())
+        pod = PodWithStatus.of(obj)
         group = pod.labels.get(POD_GROUP, "")
         if group and not pod.is_over:
             firsts.setdefault(group, _First(pod.name, queue_name(pod), pod.annotations.get(POD_GROUP_COUNT, "")))

@@ -108,8 +108,8 @@ def pod_requests(template: JSON, listed: Iterable[Asked], overhead: Amounts, dea
         if each.container.restarts:
             sidecars.update(each.requests)
     running.update(sidecars)
-    total = {name: max(running[name], peak.get(name, 0)) for name in running.keys() | peak.keys()}
-    total.update(_of_pod(PodTemplate(template, (), Reading(deadline)).spec.resources))
+    total = {name: max(running[name], peak.get(name, 0)) for name in dict.fromkeys((*running, *peak))}
+    total.update(_of_pod(PodTemplate.of(template, (), Reading(deadline)).spec.resources))
     for name, value in overhead.items():
         total[name] = total.get(name, 0) + value
     return total
@@ -117,7 +117,7 @@ def pod_requests(template: JSON, listed: Iterable[Asked], overhead: Amounts, dea
 
 def _of_pod(resources: Resources) -> Amounts:
     """What stands for the pod as a whole, in place of what its containers come to."""
-    both = {**amounts(resources.limits), **amounts(resources.requests)}
+    both = {**amounts(resources.limits), **amounts(resources.requests)} if resources else {}
     return {name: value for name, value in both.items() if name in ("cpu", "memory") or name.startswith(HUGE)}
 
 

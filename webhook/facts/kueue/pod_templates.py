@@ -13,11 +13,11 @@ from webhook.typed.view import Reading
 
 def typed_template(template: JSON, deadline: Deadline) -> PodTemplate:
     """A pod template with typed fields."""
-    return PodTemplate(template, (), Reading(deadline))
+    return PodTemplate.of(template, (), Reading(deadline))
 
 
 def pod_templates(subject: Subject) -> Items[PodTemplate]:
-    """The templates of the pod sets of an object, in their order."""
+    """The templates of the pod sets of an object, in their order, to be asked for with `Subject.once`."""
     reading = Reading(subject.deadline)
     listed = subject.once(pod_sets).all
-    return Items([PodTemplate(pod_set.template, (), reading) for pod_set in listed], subject.deadline)
+    return Items([PodTemplate.of(pod_set.template, (), reading) for pod_set in listed], subject.deadline)

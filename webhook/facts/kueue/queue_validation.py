@@ -25,7 +25,7 @@ from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain, qualified_n
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.typed.selectors import Requirement
+from webhook.typed.pods import SelectorRequirement
 from webhook.typed.view import Typed
 from webhook.wording import change, either
 
@@ -104,7 +104,7 @@ def _validate_key(key: str, path: FieldPath) -> Iterator[Problem]:
         yield _selector(path, f"cannot be the key of a label because {key_fault(key)}", USE_KEY, key)
 
 
-def _validate_requirement(requirement: Requirement) -> Iterator[Problem]:
+def _validate_requirement(requirement: SelectorRequirement) -> Iterator[Problem]:
     operator, needs_values = requirement.operator, requirement.operator in ("In", "NotIn")
     if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
         message = "must be In, NotIn, Exists or DoesNotExist"

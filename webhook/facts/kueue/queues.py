@@ -23,17 +23,16 @@ from webhook.facts.kueue.types import (
     Cohort,
     Preemption,
     ResourceGroup,
-    ResourceQuota,
 )
 from webhook.facts.view import View
 from webhook.same import Same
 from webhook.typed.collections import Items
 from webhook.typed.fields import Amount
-from webhook.typed.view import Reading
 
 _KEPT_STATES: Final = 4
 """States of the cluster: an audit has one, a server the one before while it changes."""
 _KEPT_OBJECTS: Final = 8192
+_AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +94,12 @@ class Queue:
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
 def _cluster_queue(key: Same) -> Queue:
-    return read_cluster_queue(ClusterQueue(key.held, (), Reading()))
+    return read_cluster_queue(ClusterQueue.of(key.held))
 
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
 def _cohort(key: Same) -> Queue:
-    cohort = Cohort(key.held, (), Reading())
+    cohort = Cohort.of(key.held)
     return Queue(
         name=cohort.name,
         cohort=cohort.spec.parent_name,
@@ -152,12 +151,8 @@ def _quotas(groups: Iterable[ResourceGroup]) -> Iterator[tuple[FlavorResource, Q
     for group in groups:
         for flavor in group.flavors:
             for resource in flavor.resources:
-                yield (flavor.name, resource.name), _quota(resource)
-
-
-def _quota(resource: ResourceQuota) -> Quota:
-    limits = resource.nominal_quota, resource.borrowing_limit, resource.lending_limit
-    return _quota_of(resource.name == "cpu", *map(_scalar, limits))
+                amounts = map(_scalar, map(resource.json.get, _AMOUNTS))  # faster than fields, of thousands
+                yield (flavor.name, resource.name), _quota(resource.name == "cpu", *amounts)
 
 
 def _scalar(value: JSON) -> Amount | None:
@@ -165,7 +160,7 @@ def _scalar(value: JSON) -> Amount | None:
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _quota_of(is_cpu: bool, nominal: Amount | None, borrowing: Amount | None, lending: Amount | None) -> Quota:
+def _quota(is_cpu: bool, nominal: Amount | None, borrowing: Amount | None, lending: Amount | None) -> Quota:
     """Queues have few different quotas, and thousands of them are read at once."""
     resource = "cpu" if is_cpu else ""
     return Quota(

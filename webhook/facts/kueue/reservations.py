@@ -20,7 +20,6 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.same import Same
 from webhook.typed.objects import Object
-from webhook.typed.view import Reading
 
 Owner: TypeAlias = tuple[str, str, str, str]
 """Namespace, group, kind and name of the object that a Workload is made of."""
@@ -61,7 +60,7 @@ def reservations(view: View) -> Reservations | None:
 def _read(workloads: Same) -> Reservations:
     total = Reservations()
     for obj in workloads.held:
-        _count(Workload(obj, (), Reading()), total)
+        _count(Workload.of(obj), total)
     return total
 
 
@@ -140,6 +139,6 @@ def _waiting(workloads: Same, local_queues: Same) -> Counter[str]:
     """How many Workloads wait, by ClusterQueue."""
     waiting, total = _read(workloads).waiting, Counter[str]()
     for obj in local_queues.held:
-        queue = LocalQueue(obj, (), Reading())
+        queue = LocalQueue.of(obj)
         total[queue.spec.cluster_queue] += waiting[_namespace(queue), queue.name]
     return total

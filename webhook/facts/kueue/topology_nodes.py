@@ -77,7 +77,7 @@ def _is_open(node: NodeCapacity, placed: Placement, is_by_host: bool) -> bool:
     """Whether a node may get any of the pods; taints and selectors count only where hosts are the lowest level."""
     if not node.is_open or any(node.labels.get(key) != value for key, value in placed.flavor.labels.items()):
         return False
-    if untolerated_taint(node.taints, placed.flavor, placed.template):
+    if node.taints and untolerated_taint(node.taints, placed.flavor, placed.template):
         return not is_by_host
     selector = placed.template.spec.node_selector
     return not is_by_host or all(node.labels.get(key) == value for key, value in selector.items())

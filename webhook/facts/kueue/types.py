@@ -23,8 +23,7 @@ from webhook.typed.fields import (
     Truth,
 )
 from webhook.typed.objects import Object, Status
-from webhook.typed.pods import Pod, PodTemplate
-from webhook.typed.selectors import LabelSelector, Taint, Toleration
+from webhook.typed.pods import LabelSelector, Pod, PodTemplate, Taint, Toleration
 from webhook.typed.view import Typed
 
 

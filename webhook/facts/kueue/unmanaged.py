@@ -104,7 +104,7 @@ def _on_templates(subject: Subject) -> Iterator[Problem]:
     message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
     if has_pods:
         message = "queues each pod by itself and not the object, whose pods then do not start together"
-    for pod_set, template in zip(subject.once(pod_sets).all, pod_templates(subject), strict=True):
+    for pod_set, template in zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True):
         queue = template.metadata.labels.get(QUEUE_NAME)
         if queue and pod_set.path:
             fix = "move the label to metadata.labels of the object"

@@ -27,7 +27,7 @@ from webhook.facts.kueue.pod_requests import (
     pod_requests,
     units,
 )
-from webhook.facts.kueue.pod_templates import typed_template
+from webhook.facts.kueue.pod_templates import pod_templates, typed_template
 from webhook.facts.kueue.types import RuntimeClass
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
@@ -89,7 +89,8 @@ class Workload:
 def workload(subject: Subject) -> Workload:
     """The Workload of an object, to be asked for with `Subject.once`."""
     listed, counting = subject.once(pod_sets), _Counting(subject)
-    counted = [counting.count(pod_set) for pod_set in subject.deadline.paced(listed.all)]
+    pairs = zip(listed.all, subject.once(pod_templates), strict=True)
+    counted = [counting.count(pod_set, template) for pod_set, template in pairs]
     missing = (*listed.missing, *counting.view.all_missing())
     return Workload(pod_sets=Items(counted, subject.deadline), missing=missing)
 
@@ -108,10 +109,9 @@ class _Counting:
         self.ranges = limits(self.view.list(LimitRange, self.subject.namespace))
         self.configuration = self.subject.once(configuration)
 
-    def count(self, pod_set: PodSet) -> PodSetRequests:
+    def count(self, pod_set: PodSet, written: PodTemplate) -> PodSetRequests:
         """A pod set with what it counts for."""
-        deadline = self.subject.deadline
-        template = _defaulted(typed_template(pod_set.template, deadline), self.subject)
+        template, deadline = _defaulted(written, self.subject), self.subject.deadline
         listed = asked(template.json, self.ranges, deadline)
         per_pod = pod_requests(template.json, listed, self._overhead(template), deadline)
         count = 1 if self.subject.group_kind == _ONE_BY_ONE else pod_set.count
