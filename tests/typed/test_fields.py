@@ -32,6 +32,7 @@ class Sample(Typed):
     quantities = fields.Quantities()
     text_lists = fields.TextLists()
     number_map = fields.NumberMap()
+    truths = fields.Truths()
     cluster_ip = fields.Text(name="clusterIP")
 
 
@@ -57,6 +58,7 @@ def sample(**json):
         ("quantities", {"quantities": {"cpu": "2k", "memory": "much"}}, {"cpu": parse("2k")}, {}),
         ("text_lists", {"textLists": {"a": ["b"], "c": None}}, {"a": ["b"]}, {}),
         ("number_map", {"numberMap": {"a": 1, "b": 2.0, "c": "3"}}, {"a": 1, "b": 2}, {}),
+        ("truths", {"truths": {"a": False, "b": "true"}}, {"a": False}, {}),
         ("cluster_ip", {"clusterIP": "None"}, "None", ""),
     ],
 )
@@ -113,7 +115,7 @@ def test_a_controller_is_an_owner_that_says_so():
     assert [metadata.is_controlled for metadata in read] == [False, True]
 
 
-MAPS = ("part_map", "labels", "amounts", "quantities", "text_lists", "number_map")
+MAPS = ("part_map", "labels", "amounts", "quantities", "text_lists", "number_map", "truths")
 
 
 @pytest.mark.parametrize("attribute", ["parts", "texts", "numbers", *MAPS])

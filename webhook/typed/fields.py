@@ -257,6 +257,16 @@ class NumberMap(Field[Entries[int]]):
         return Entries({key: number for key, number in entries if number is not None}, deadline)
 
 
+class Truths(Field[Entries[bool]]):
+    """A map from texts to true or false, without what is neither."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[bool]:
+        """The truth values by their keys."""
+        deadline = owner.reading.deadline
+        entries = deadline.each(_mapping(value).items())
+        return Entries({key: truth for key, truth in entries if isinstance(truth, bool)}, deadline)
+
+
 def _part(kind: type[Inner], value: Any, at: tuple[str | int, ...], owner: Typed) -> Inner:
     if isinstance(value, dict):
         return kind(value, at, owner.reading)

@@ -99,9 +99,10 @@ def is_elastic(job: Object, subject: Subject) -> bool:
 
 def validate_admission_gates(subject: Subject, how: Managed) -> Iterator[Problem]:  # noqa: ARG001
     """As ValidateAdmissionGatedByAnnotation, when an object is created."""
-    given, gates = subject.typed(Object).annotations.get(GATED_BY, ""), _gates(subject.typed(Object))
-    if subject.typed_old(Object) or not given or is_placeholder(given) or not is_on(ADMISSION_GATED_BY, subject):
+    given = subject.typed(Object).annotations.get(GATED_BY, "")
+    if not given or subject.typed_old(Object) or is_placeholder(given) or not is_on(ADMISSION_GATED_BY, subject):
         return
+    gates = _gates(subject.typed(Object))
     wrong = next((gate for gate in gates if _fault(gate)), None)
     if wrong is not None:
         message = f"cannot be the name of an admission gate because {_fault(wrong)}"

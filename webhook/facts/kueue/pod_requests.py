@@ -17,9 +17,9 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.pods.amounts import HUGE
 from webhook.facts.pods.containers import Container, containers
-from webhook.paths import FieldPath
+from webhook.paths import FieldPath, get
 from webhook.typed.limit_ranges import LimitRange, LimitRangeItem
-from webhook.typed.pods import PodTemplate, Resources
+from webhook.typed.pods import Resources
 from webhook.typed.view import Reading
 
 Amounts: TypeAlias = dict[str, int]
@@ -109,7 +109,7 @@ def pod_requests(template: JSON, listed: Iterable[Asked], overhead: Amounts, dea
             sidecars.update(each.requests)
     running.update(sidecars)
     total = {name: max(running[name], peak.get(name, 0)) for name in dict.fromkeys((*running, *peak))}
-    total.update(_of_pod(PodTemplate.of(template, (), Reading(deadline)).spec.resources))
+    total.update(_of_pod(Resources.of(get(template, ("spec", "resources")), (), Reading(deadline))))
     for name, value in overhead.items():
         total[name] = total.get(name, 0) + value
     return total

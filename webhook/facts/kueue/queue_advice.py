@@ -89,10 +89,11 @@ def _flavor_missing(flavor: FlavorQuotas, view: View) -> Iterator[Problem]:
 
 def _nothing_to_borrow(subject: Subject) -> Iterator[Problem]:
     """Borrowing limits in a cohort where nobody else has any of it, as far as the view shows other members."""
-    cohort, queue = cohort_of(subject), read_cluster_queue(subject.typed(ClusterQueue))
-    others = others_of(queue.name, cohort, subject.view()) if cohort else ()
+    cohort, written = cohort_of(subject), subject.typed(ClusterQueue)
+    others = others_of(written.name, cohort, subject.view()) if cohort else ()
     if all(node.is_cohort for node in others):
         return
+    queue = read_cluster_queue(written)
     lent = {pair for node in others for pair, quota in node.quotas.items() if quota.nominal > 0}
     for (flavor, resource), quota in queue.quotas.items():
         if quota.borrowing_limit and (flavor, resource) not in lent:
