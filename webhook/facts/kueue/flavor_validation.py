@@ -160,5 +160,5 @@ def validate_admission_check(subject: Subject) -> Iterator[Problem]:
     old, new = before.spec.controller_name, check.spec.controller_name
     if before and old != new:
         message = f"{change(old, new)} because an AdmissionCheck keeps its controller"
-        fix = f"set `{old}` again, or create another AdmissionCheck"
+        fix = f"{f'set `{old}` again' if old else 'remove it'}, or create another AdmissionCheck"
         yield immutable(check.spec.path("controllerName"), message, fix)

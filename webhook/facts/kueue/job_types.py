@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
-from webhook.typed.fields import Labels, Number, OptionalNumber, Part, Parts, Text, Truth
+from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Raw, Text, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.typed.view import Typed
@@ -85,7 +85,7 @@ class RayCluster(Object):
 class RayJobSpec(Typed):
     """A RayJob has a cluster, or selects one."""
 
-    cluster_selector = Labels()
+    cluster_selector = Raw()
     ray_cluster_spec = Part(RayClusterSpec)
     shutdown_after_job_finishes = Truth()
 

@@ -120,7 +120,7 @@ def read_cluster_queue(queue: ClusterQueue) -> Queue:
         usage=dict(_usage(status)),
         stop_policy=spec.stop_policy,
         is_strict=spec.queueing_strategy == "StrictFIFO",
-        namespace_selector=spec.namespace_selector.json if spec.namespace_selector else None,
+        namespace_selector=spec.namespace_selector.json if spec.has("namespaceSelector") else None,
         admission_checks=_admission_checks(spec),
         preempts_own=preemption.within_cluster_queue != "Never",
         reclaims=preemption.reclaim_within_cohort != "Never",
