@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.facts.kueue.absence import is_absent
-from webhook.facts.kueue.queues import Queue
+from webhook.facts.kueue.cluster_queues import Queue
 from webhook.facts.kueue.types import AdmissionCheck
 from webhook.facts.view import View
 from webhook.typed.collections import Entries

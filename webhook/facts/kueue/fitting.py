@@ -15,10 +15,10 @@ from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology
 from webhook.facts.kueue.amounts import amount_text, of_resource
 from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted
+from webhook.facts.kueue.cluster_queues import Queue, QuotaGroup
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.flavors import Flavor
 from webhook.facts.kueue.place import Place
-from webhook.facts.kueue.queues import Queue, QuotaGroup
 from webhook.facts.kueue.quota import FlavorResource, Node, Tree
 from webhook.facts.kueue.releases import OWN_KEYS
 from webhook.facts.kueue.topology import Wish

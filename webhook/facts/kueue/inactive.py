@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from webhook.facts.kueue.absence import lacks
 from webhook.facts.kueue.admission_checks import inactive_checks, is_remote
-from webhook.facts.kueue.queues import Queue, QuotaGroup
+from webhook.facts.kueue.cluster_queues import Queue, QuotaGroup
 from webhook.facts.kueue.types import ResourceFlavor, Topology
 from webhook.facts.view import View
 from webhook.typed.collections import Items

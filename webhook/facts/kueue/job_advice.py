@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.check import Group
+from webhook.facts.kueue.cluster_queues import Queue
 from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, is_on
 from webhook.facts.kueue.fitting import PODS
 from webhook.facts.kueue.flavor_nodes import without_nodes
@@ -17,7 +18,6 @@ from webhook.facts.kueue.managed import managed
 from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.preflight import preflight
-from webhook.facts.kueue.queues import Queue
 from webhook.facts.kueue.releases import OWN_KEYS
 from webhook.facts.kueue.workload import PodSetRequests, workload
 from webhook.facts.subject import Subject

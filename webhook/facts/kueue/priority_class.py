@@ -13,7 +13,7 @@ from webhook.facts.kueue.absence import lacks
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.objects import PRIORITY
 from webhook.facts.kueue.place import Place
-from webhook.facts.kueue.types import WorkloadPriorityClass
+from webhook.facts.kueue.workload_types import WorkloadPriorityClass
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder

@@ -13,8 +13,9 @@ from webhook import quantity
 from webhook.facts.check import Group
 from webhook.facts.kueue.absence import is_absent, lacks
 from webhook.facts.kueue.amounts import of_resource
+from webhook.facts.kueue.cluster_queues import Queue, read_cluster_queue
 from webhook.facts.kueue.managed import takes_namespace
-from webhook.facts.kueue.queues import Queue, others_of, queues, read_cluster_queue
+from webhook.facts.kueue.queues import others_of, queues
 from webhook.facts.kueue.quota_validation import cohort_of
 from webhook.facts.kueue.types import (
     ClusterQueue,

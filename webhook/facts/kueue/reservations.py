@@ -15,7 +15,8 @@ from typing import Final, TypeAlias
 
 from webhook.facts.kueue.amounts import amount
 from webhook.facts.kueue.quota import FlavorResource
-from webhook.facts.kueue.types import LocalQueue, PodSetAssignment, Workload
+from webhook.facts.kueue.types import LocalQueue
+from webhook.facts.kueue.workload_types import PodSetAssignment, Workload
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.same import Same

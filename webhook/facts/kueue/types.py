@@ -13,17 +13,15 @@ from webhook.facts.view import CONFIG_MAP
 from webhook.typed.fields import (
     Amounts,
     Labels,
-    Number,
     OptionalNumber,
     Part,
     Parts,
     Raw,
     Text,
     Texts,
-    Truth,
 )
 from webhook.typed.objects import Object, Status
-from webhook.typed.pods import LabelSelector, Pod, PodTemplate, Taint, Toleration
+from webhook.typed.pods import LabelSelector, Pod, Taint, Toleration
 from webhook.typed.view import Typed
 
 
@@ -250,79 +248,6 @@ class AdmissionCheck(Object):
     gvk = objects.ADMISSION_CHECK
     spec = Part(AdmissionCheckSpec)
     status = Part(Status)
-
-
-class WorkloadPodSet(Typed):
-    """A pod set of a Workload."""
-
-    name = Text()
-    count = Number(1)
-    min_count = OptionalNumber()
-    template = Part(PodTemplate)
-
-
-class PriorityClassReference(Typed):
-    """The class of a Workload, of v1beta2."""
-
-    group = Text()
-    kind = Text()
-    name = Text()
-
-
-class WorkloadSpec(Typed):
-    """What a Workload asks for, of both versions: v1beta1 has `priorityClassSource` and `priorityClassName`."""
-
-    pod_sets = Parts(WorkloadPodSet)
-    active = Truth(default=True)
-    queue_name = Text()
-    priority_class_ref = Part(PriorityClassReference)
-    priority_class_source = Text()
-    priority_class_name = Text()
-    maximum_execution_time_seconds = Number()
-
-
-class PodSetAssignment(Typed):
-    """The flavors that a pod set has, and what it uses of them."""
-
-    name = Text()
-    count = OptionalNumber()
-    flavors = Labels()
-    resource_usage = Amounts()
-
-
-class Admission(Typed):
-    """The ClusterQueue in which a Workload has quota, and of which flavors."""
-
-    cluster_queue = Text()
-    pod_set_assignments = Parts(PodSetAssignment)
-
-
-class ReclaimablePod(Typed):
-    """Pods of a pod set that have ended and give their part back."""
-
-    name = Text()
-    count = Number()
-
-
-class WorkloadStatus(Status):
-    """What Kueue says of a Workload."""
-
-    admission = Part(Admission)
-    reclaimable_pods = Parts(ReclaimablePod)
-
-
-class Workload(Object):
-    """kueue.x-k8s.io Workload."""
-
-    gvk = objects.WORKLOAD
-    spec = Part(WorkloadSpec)
-    status = Part(WorkloadStatus)
-
-
-class WorkloadPriorityClass(Object):
-    """kueue.x-k8s.io WorkloadPriorityClass."""
-
-    gvk = objects.WORKLOAD_PRIORITY_CLASS
 
 
 class Overhead(Typed):

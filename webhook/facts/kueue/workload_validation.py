@@ -19,7 +19,7 @@ from webhook.facts.kueue.job_validation import is_elastic
 from webhook.facts.kueue.objects import BOOST, GROUP
 from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.reservations import has_quota
-from webhook.facts.kueue.types import Workload, WorkloadPodSet, WorkloadSpec
+from webhook.facts.kueue.workload_types import Workload, WorkloadPodSet, WorkloadSpec
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
