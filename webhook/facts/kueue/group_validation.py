@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.kueue.types import FlavorQuotas, QuotaObject, ResourceGroup
+from webhook.facts.kueue.types import ClusterQueue, Cohort, FlavorQuotas, ResourceGroup
 from webhook.facts.subject import Subject
 from webhook.name_faults import key_fault, subdomain_fault
 from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain, qualified_name
@@ -29,7 +29,7 @@ _MOST_IN_GROUP: Final = 64
 
 def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
     """As validateResourceGroups: covered resources, flavors and their order."""
-    spec = subject.typed(QuotaObject).spec
+    spec = cluster_queue_or_cohort(subject).spec
     covered: set[str] = set()
     flavors: set[str] = set()
     count, path = len(spec.resource_groups), spec.path("resourceGroups")
@@ -46,6 +46,11 @@ def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
         if count > _MOST:
             message = f"in all groups are more than the {_MOST} that are allowed"
             yield too_many(path, message, f"use fewer {what}", f"{count} {what}")
+
+
+def cluster_queue_or_cohort(subject: Subject) -> ClusterQueue | Cohort:
+    """The object, which is one of the two kinds that have quota."""
+    return subject.typed(Cohort) if subject.group_kind[1] == Cohort.gvk.kind else subject.typed(ClusterQueue)
 
 
 def too_many(path: FieldPath, message: str, fix: str, shown: str) -> Problem:

@@ -14,6 +14,7 @@ from webhook.facts.check import Group
 from webhook.facts.kueue.absence import is_absent, lacks
 from webhook.facts.kueue.amounts import of_resource
 from webhook.facts.kueue.cluster_queues import Queue, read_cluster_queue
+from webhook.facts.kueue.group_validation import cluster_queue_or_cohort
 from webhook.facts.kueue.managed import takes_namespace
 from webhook.facts.kueue.queues import others_of, queues
 from webhook.facts.kueue.quota_validation import cohort_of
@@ -22,7 +23,6 @@ from webhook.facts.kueue.types import (
     Cohort,
     FlavorQuotas,
     LocalQueue,
-    QuotaObject,
     ResourceFlavor,
     ResourceGroup,
 )
@@ -109,7 +109,7 @@ def _nothing_to_borrow(subject: Subject) -> Iterator[Problem]:
 
 def advise_fair_sharing(subject: Subject) -> Iterator[Problem]:
     """A weight of 0."""
-    sharing = subject.typed(QuotaObject).spec.fair_sharing
+    sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
     weight = quantity.read(sharing.weight)
     if weight is not None and weight.sign() == 0:
         message = "is 0, which means that with fair sharing all other queues borrow first"

@@ -11,13 +11,13 @@ from typing import Final
 
 from webhook import quantity
 from webhook.facts.check import Group
+from webhook.facts.kueue.group_validation import cluster_queue_or_cohort
 from webhook.facts.kueue.types import (
     AdmissionChecksStrategy,
     ClusterQueue,
     FlavorFungibility,
     LocalQueue,
     Preemption,
-    QuotaObject,
 )
 from webhook.facts.subject import Subject
 from webhook.name_faults import key_fault, subdomain_fault
@@ -79,7 +79,7 @@ def _preference(fungibility: FlavorFungibility) -> Iterator[Problem]:
 
 def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
     """As validateFairSharing: a weight is 0, or above a thousand-millionth."""
-    sharing = subject.typed(QuotaObject).spec.fair_sharing
+    sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
     given, weight = sharing.weight, quantity.read(sharing.weight)
     if given is None or is_placeholder(str(given)):
         return

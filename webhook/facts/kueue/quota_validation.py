@@ -12,7 +12,8 @@ from typing import Final
 from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.kueue.types import ClusterQueue, Cohort, QuotaObject, ResourceQuota
+from webhook.facts.kueue.group_validation import cluster_queue_or_cohort
+from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceQuota
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
@@ -24,7 +25,7 @@ problem: Final = Group("kueue-queue").problem
 def validate_quotas(subject: Subject) -> Iterator[Problem]:
     """As validateFlavorQuotas and validateLimit: amounts are not negative, and limits need a cohort."""
     cohort = cohort_of(subject)
-    for group in subject.typed(QuotaObject).spec.resource_groups:
+    for group in cluster_queue_or_cohort(subject).spec.resource_groups:
         for flavor in group.flavors:
             for quota in flavor.resources:
                 yield from _validate_amounts(quota)

@@ -65,12 +65,6 @@ class QuotaSpec(Typed):
         return {flavor.name for group in self.resource_groups for flavor in group.flavors}
 
 
-class QuotaObject(Object):
-    """A ClusterQueue or a Cohort."""
-
-    spec = Part(QuotaSpec)
-
-
 class ChoiceOfCheck(Typed):
     """An AdmissionCheck of a ClusterQueue, and the flavors that it is for; none means all of them."""
 
@@ -162,7 +156,7 @@ class ClusterQueueStatus(Status):
     reserving_workloads = OptionalNumber()
 
 
-class ClusterQueue(QuotaObject):
+class ClusterQueue(Object):
     """kueue.x-k8s.io ClusterQueue."""
 
     gvk = objects.CLUSTER_QUEUE
@@ -176,7 +170,7 @@ class CohortSpec(QuotaSpec):
     parent_name = Text()
 
 
-class Cohort(QuotaObject):
+class Cohort(Object):
     """kueue.x-k8s.io Cohort."""
 
     gvk = objects.COHORT
