@@ -40,10 +40,9 @@ def subclasses(kind):
 def whole_objects():
     for name in modules():
         importlib.import_module(name.removesuffix(".__init__"))
-    return sorted(
-        {kind for kind in subclasses(Object) if kind.__module__.startswith("webhook.") and hasattr(kind, "gvk")},
-        key=str,
-    )
+    """Those of one kind: an object of any kind has no schema."""
+    kinds = {kind for kind in subclasses(Object) if kind.__module__.startswith("webhook.") and hasattr(kind, "gvk")}
+    return sorted(kinds, key=str)
 
 
 def wrong(kind, declared, path):

@@ -33,6 +33,7 @@ class Sample(Typed):
     text_lists = fields.TextLists()
     number_map = fields.NumberMap()
     names = fields.Names()
+    truths = fields.Truths()
     cluster_ip = fields.Text(name="clusterIP")
 
 
@@ -59,6 +60,7 @@ def sample(**json):
         ("text_lists", {"textLists": {"a": ["b"], "c": None}}, {"a": ["b"]}, {}),
         ("number_map", {"numberMap": {"a": 1, "b": 2.0, "c": "3"}}, {"a": 1, "b": 2}, {}),
         ("names", {"names": [{"name": "a"}, {}, "b", {"name": 1}]}, ["a", "", "", ""], []),
+        ("truths", {"truths": {"a": False, "b": "true"}}, {"a": False}, {}),
         ("cluster_ip", {"clusterIP": "None"}, "None", ""),
     ],
 )
@@ -120,7 +122,7 @@ def test_a_controller_is_an_owner_that_says_so():
     assert [metadata.is_controlled for metadata in read] == [False, True]
 
 
-MAPS = ("part_map", "labels", "amounts", "quantities", "text_lists", "number_map")
+MAPS = ("part_map", "labels", "amounts", "quantities", "text_lists", "number_map", "truths")
 
 
 @pytest.mark.parametrize("attribute", ["parts", "texts", "names", "numbers", *MAPS])

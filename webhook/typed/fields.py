@@ -210,6 +210,8 @@ class Texts(Field[Items[str]]):
 
     def read(self, value: Any, owner: Typed) -> Items[str]:
         """The texts."""
+        if not value:
+            return Items((), owner.reading.deadline)
         deadline = owner.reading.deadline
         if not isinstance(value, list):
             return Items((), deadline)
@@ -248,6 +250,8 @@ class Labels(Field[Entries[str]]):
 
     def read(self, value: Any, owner: Typed) -> Entries[str]:
         """The texts by their keys."""
+        if not value:
+            return Entries({}, owner.reading.deadline)
         deadline = owner.reading.deadline
         entries = deadline.each(_mapping(value).items())
         return Entries({key: text for key, text in entries if isinstance(text, str)}, deadline)
@@ -258,6 +262,8 @@ class Amounts(Field[Entries[Amount]]):
 
     def read(self, value: Any, owner: Typed) -> Entries[Amount]:
         """The quantities by the names of their resources."""
+        if not value:
+            return Entries({}, owner.reading.deadline)
         deadline = owner.reading.deadline
         entries = deadline.each(_mapping(value).items())
         return Entries({name: amount for name, amount in entries if amount is not None}, deadline)
@@ -293,6 +299,16 @@ class NumberMap(Field[Entries[int]]):
         deadline = owner.reading.deadline
         entries = ((key, whole(number)) for key, number in deadline.each(_mapping(value).items()))
         return Entries({key: number for key, number in entries if number is not None}, deadline)
+
+
+class Truths(Field[Entries[bool]]):
+    """A map from texts to true or false, without what is neither."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[bool]:
+        """The truth values by their keys."""
+        deadline = owner.reading.deadline
+        entries = deadline.each(_mapping(value).items())
+        return Entries({key: truth for key, truth in entries if isinstance(truth, bool)}, deadline)
 
 
 def _part(kind: type[Inner], value: Any, at: tuple[str | int, ...], owner: Typed) -> Inner:

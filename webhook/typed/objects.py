@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from webhook.attributes import NAMESPACE, GroupVersionKind
+from webhook.typed.collections import Entries
 from webhook.typed.fields import Labels, Part, Parts, Text, Truth
 from webhook.typed.view import Typed
 
@@ -17,6 +18,11 @@ class OwnerReference(Typed):
     name = Text()
     controller = Truth()
 
+    @property
+    def group_kind(self) -> tuple[str, str]:
+        """Group and kind of the owner."""
+        return self.api_version.rpartition("/")[0], self.kind
+
 
 class Metadata(Typed):
     """meta/v1 ObjectMeta."""
@@ -26,12 +32,38 @@ class Metadata(Typed):
     namespace = Text()
     labels = Labels()
     annotations = Labels()
+    creation_timestamp = Text()
+    deletion_timestamp = Text()
     owner_references = Parts(OwnerReference)
 
     @property
     def is_controlled(self) -> bool:
         """Whether a controller made the object, of another one."""
         return any(owner.controller for owner in self.owner_references)
+
+
+class Condition(Typed):
+    """meta/v1 Condition."""
+
+    type = Text()
+    status = Text()
+    reason = Text()
+    message = Text()
+
+
+class Status(Typed):
+    """What a controller says of an object in conditions."""
+
+    conditions = Parts(Condition)
+
+    def condition(self, kind: str) -> Condition:
+        """The condition of a type; false where there is none."""
+        absent = Condition({}, self.path("conditions"), self.reading, is_set=False)
+        return next((condition for condition in self.conditions if condition.type == kind), absent)
+
+    def is_true(self, kind: str) -> bool:
+        """Whether the condition of a type holds."""
+        return self.condition(kind).status == "True"
 
 
 class Object(Typed):
@@ -55,6 +87,16 @@ class Object(Typed):
     def version(self) -> str:
         """The version of its API: `v1beta1`."""
         return self.api_version.rpartition("/")[2]
+
+    @property
+    def labels(self) -> Entries[str]:
+        """Its labels."""
+        return self.metadata.labels
+
+    @property
+    def annotations(self) -> Entries[str]:
+        """Its annotations."""
+        return self.metadata.annotations
 
 
 class Namespace(Object):

@@ -270,8 +270,8 @@ class SchedulingGroup(Typed):
 class PodSpec(Typed):
     """core/v1 PodSpec."""
 
-    affinity = Part(Affinity)
     active_deadline_seconds = OptionalNumber()
+    affinity = Part(Affinity)
     automount_service_account_token = OptionalTruth()
     containers = Parts(Container)
     ephemeral_containers = Parts(Container)
@@ -282,6 +282,7 @@ class PodSpec(Typed):
     init_containers = Parts(Container)
     node_name = Text()
     node_selector = Labels()
+    overhead = Amounts()
     priority_class_name = Text()
     resource_claims = Parts(PodClaim)
     resources = Part(Resources)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tests.facts.kueue.trees import PAIR, Member, built, members, most
 from webhook.deadline import Deadline
 from webhook.facts.kueue.assignment import Wanted, together
+from webhook.facts.kueue.cluster_queues import QuotaGroup
 from webhook.facts.kueue.device_requests import Devices
-from webhook.facts.kueue.queues import Group
+from webhook.facts.kueue.pod_templates import typed_template
 from webhook.facts.kueue.quota import Node, Quota, Tree, adopt
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.workloads.podsets import PodSet
@@ -51,11 +52,18 @@ def test_more_quota_never_makes_less_possible(tree: list[Member], data: st.DataO
 
 def wanted(requests: list[int], flavors: tuple[str, ...]) -> list[Wanted]:
     """Pod sets that want so much of one resource each, of any of these flavors."""
-    group, listed = Group(("gpu",), flavors), []
+    group, listed = QuotaGroup(("gpu",), flavors), []
     for amount in requests:
         pods = PodSet(name=str(len(listed)), path=(), template={})
         made = PodSetRequests(
-            pod_set=pods, count=1, least=1, per_pod={}, requests={"gpu": amount}, devices=Devices(), outside=()
+            pod_set=pods,
+            template=typed_template(pods.template, Deadline()),
+            count=1,
+            least=1,
+            per_pod={},
+            requests={"gpu": amount},
+            devices=Devices(),
+            outside=(),
         )
         listed.append(Wanted(made, group, {"gpu": amount}, flavors, ()))
     return listed
@@ -85,10 +93,10 @@ def test_pod_sets_fit_together_if_any_choice_of_flavors_does(
     """Of a flavor there is so much, and once so much more."""
     capacities, grown = [each for each, _ in flavors], [each + more for each, more in flavors]
     asked = wanted(requests, tuple(map(str, range(len(capacities)))))
-    fits = not together(asked, lambda pair: capacities[int(pair[0])], Deadline())
+    fits = not together(asked, lambda pair: capacities[int(pair[0])])
     assert fits == possible((*requests,), (*capacities,))
     if fits:
-        assert not together(asked, lambda pair: grown[int(pair[0])], Deadline())
+        assert not together(asked, lambda pair: grown[int(pair[0])])
 
 
 def test_a_deep_tree_needs_no_deep_stack() -> None:

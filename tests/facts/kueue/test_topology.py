@@ -5,10 +5,18 @@ from __future__ import annotations
 from tests.rows import all_rows
 from webhook.attributes import JSON
 from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
 from webhook.facts.kueue.flavors import flavor
+from webhook.facts.kueue.pod_templates import typed_template
 from webhook.facts.kueue.topology import Wish, mismatch
 from webhook.facts.kueue.topology_nodes import Placement, Shortage, fits, shortage
 from webhook.facts.view import View
+from webhook.typed.pods import PodTemplate
+
+
+def template(obj: JSON) -> PodTemplate:
+    return typed_template(obj, Deadline())
+
 
 LEVELS = [{"nodeLabel": name} for name in ("block", "rack", "kubernetes.io/hostname")]
 TOPOLOGY = {
@@ -71,7 +79,7 @@ ROWS = {
 def test_nodes_could_hold(wish: Wish, pod: JSON, expected: int) -> None:
     known = flavor("tas", VIEW)
     assert known is not None
-    placed = Placement(wish=wish, flavor=known, template={"spec": pod}, count=9, requests={"gpu": 4000})
+    placed = Placement(wish=wish, flavor=known, template=template({"spec": pod}), count=9, requests={"gpu": 4000})
     assert fits(placed, VIEW) == expected
 
 
@@ -79,7 +87,7 @@ def test_without_nodes_nobody_knows() -> None:
     view = View(FilesCluster([TOPOLOGY, FLAVOR]), "team")
     known = flavor("tas", view)
     assert known is not None
-    assert fits(Placement(wish=Wish(), flavor=known, template={}, count=1, requests={}), view) is None
+    assert fits(Placement(wish=Wish(), flavor=known, template=template({}), count=1, requests={}), view) is None
     assert [each.kind for listed in view.missing().values() for each in listed] == ["Node"]
 
 
@@ -96,7 +104,7 @@ def placed(count: int, gpus: int, **pod: JSON) -> Placement:
     known = flavor("tas", VIEW)
     assert known is not None
     requests = {"gpu": gpus * 1000}
-    return Placement(wish=Wish(), flavor=known, template={"spec": pod}, count=count, requests=requests)
+    return Placement(wish=Wish(), flavor=known, template=template({"spec": pod}), count=count, requests=requests)
 
 
 TOGETHER = {
@@ -125,4 +133,4 @@ def test_the_nodes_of_a_lowest_domain_are_added_up_as_kueue_does() -> None:
     view = View(FilesCluster([racks, FLAVOR, node("n1", "b1", "r1", gpus=5), node("n2", "b1", "r1", gpus=5)]), "team")
     known = flavor("tas", view)
     assert known is not None
-    assert fits(Placement(wish=Wish(), flavor=known, template={}, count=1, requests={"gpu": 8000}), view) == 1
+    assert fits(Placement(wish=Wish(), flavor=known, template=template({}), count=1, requests={"gpu": 8000}), view) == 1

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from webhook.deadline import Deadline
-from webhook.facts.kueue.queues import Group
+from webhook.facts.kueue.cluster_queues import QuotaGroup
 from webhook.facts.kueue.quota import FlavorResource
 from webhook.facts.kueue.workload import PodSetRequests
 
@@ -39,14 +38,14 @@ class Wanted:
     """What one pod set needs of one resource group, the flavors that fit it, and the others."""
 
     pod_set: PodSetRequests
-    group: Group
+    group: QuotaGroup
     requests: Mapping[str, int]
-    flavors: tuple[str, ...]
+    flavors: Sequence[str]
     rejected: tuple[Rejected, ...]
 
     def fitting(self, capacity: Capacity) -> tuple[str, ...]:
         """The flavors that have enough for this pod set alone."""
-        return tuple(each for each in self.flavors if self.shortage(each, capacity) is None)
+        return tuple(flavor for flavor in self.flavors if self.shortage(flavor, capacity) is None)
 
     def shortage(self, flavor: str, capacity: Capacity) -> Rejected | None:
         """The resource of which a flavor has least of what is asked for, None where it has enough of all."""
@@ -55,13 +54,13 @@ class Wanted:
             for name, value in self.requests.items()
             if value > (most := capacity((flavor, name)))
         ]
-        return min(short, key=lambda each: (each.most / each.asked, each.resource), default=None)
+        return min(short, key=lambda lack: (lack.most / lack.asked, lack.resource), default=None)
 
     def reasons(self, capacity: Capacity) -> Iterator[Rejected]:
-        """Why each flavor is none, in their order."""
-        known = {each.flavor: each for each in self.rejected}
+        """Why the flavors do not fit, in their order."""
+        reasons = {rejected.flavor: rejected for rejected in self.rejected}
         for flavor in self.group.flavors:
-            rejected = known.get(flavor) or self.shortage(flavor, capacity)
+            rejected = reasons.get(flavor) or self.shortage(flavor, capacity)
             if rejected is not None:
                 yield rejected
 
@@ -72,7 +71,6 @@ class _Search:
 
     wanted: Sequence[Wanted]
     capacity: Capacity
-    deadline: Deadline
     used: dict[FlavorResource, int] = field(default_factory=dict)
     tried: int = 0
 
@@ -82,7 +80,7 @@ class _Search:
         chosen: list[str] = []
         while choices:
             index = len(choices) - 1
-            flavor = next((each for each in choices[-1] if self._fits(index, each)), None)
+            flavor = next((name for name in choices[-1] if self._fits(index, name)), None)
             if flavor is None:
                 choices.pop()
                 if chosen:
@@ -98,7 +96,6 @@ class _Search:
         return False
 
     def _fits(self, index: int, flavor: str) -> bool:
-        self.deadline.spend(1)
         self.tried += 1
         requests = self.wanted[index].requests
         return all(
@@ -111,12 +108,12 @@ class _Search:
             self.used[flavor, name] = self.used.get((flavor, name), 0) + value * times
 
 
-def together(wanted: Sequence[Wanted], capacity: Capacity, deadline: Deadline) -> Sequence[Wanted]:
+def together(wanted: Sequence[Wanted], capacity: Capacity) -> Sequence[Wanted]:
     """The pod sets of the first resource group whose flavors have not enough for all of them; none where all have."""
-    groups: dict[Group, list[Wanted]] = {}
-    for each in wanted:
-        groups.setdefault(each.group, []).append(each)
+    groups: dict[QuotaGroup, list[Wanted]] = {}
+    for pods in wanted:
+        groups.setdefault(pods.group, []).append(pods)
     for members in groups.values():
-        if not _Search(members, capacity, deadline).succeeds():
+        if not _Search(members, capacity).succeeds():
             return members
     return ()

@@ -7,14 +7,16 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.kueue import (
-    blocked,
     concurrent_admission,
     flavor_validation,
+    group_validation,
     job_advice,
+    job_queues,
     job_validation,
     kind_validation,
     queue_advice,
     queue_validation,
+    quota_validation,
     serving_validation,
     topology_annotations,
     workload_validation,
@@ -24,11 +26,10 @@ from webhook.facts.kueue.managed import concerns_kueue, managed
 from webhook.facts.kueue.objects import CONFIGURATIONS, GROUP, LOOKUPS, QUEUE_NAME, QUEUES
 from webhook.facts.kueue.preflight import preflight
 from webhook.facts.kueue.unmanaged import unmanaged
-from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
-from webhook.paths import get
 from webhook.problem import Problem
+from webhook.typed.objects import Object
 
 _RULES: Final = (
     job_validation.validate_queue_name,
@@ -55,18 +56,14 @@ def job(subject: Subject) -> Iterator[Problem]:
         return
     for validate in _RULES:
         yield from validate(subject, how)
-    if how.framework in _NO_TOPOLOGY or not is_on(TOPOLOGY, subject):
-        return
-    listed = subject.once(pod_sets).all
-    for each in subject.deadline.paced(listed):
-        yield from topology_annotations.validate_topology_request(each, subject)
-    yield from topology_annotations.validate_pod_set_groups(listed, subject)
+    if how.framework not in _NO_TOPOLOGY and is_on(TOPOLOGY, subject):
+        yield from topology_annotations.validate_topology(subject)
 
 
 def _is_queued_now(subject: Subject) -> bool:
     """Whether a job is created, or gets another queue: what is queued already is Kueue's to tell."""
-    at = ("metadata", "labels", QUEUE_NAME)
-    return subject.old_object is None or get(subject.object, at) != get(subject.old_object, at)
+    new, old = subject.typed(Object), subject.typed_old(Object)
+    return not old or new.labels.get(QUEUE_NAME) != old.labels.get(QUEUE_NAME)
 
 
 def never(subject: Subject) -> Iterator[Problem]:
@@ -77,13 +74,13 @@ def never(subject: Subject) -> Iterator[Problem]:
 def not_now(subject: Subject) -> Iterator[Problem]:
     """Why a job has to wait."""
     if subject.once(_is_queued_now):
-        yield from blocked.queue_required(subject)
+        yield from job_queues.queue_required(subject)
     yield from _preflight(subject, "kueue-not-now/")
 
 
 def _preflight(subject: Subject, group: str) -> Iterator[Problem]:
     if subject.once(_is_queued_now):
-        yield from (each for each in subject.once(preflight).problems if each.code.startswith(group))
+        yield from (problem for problem in subject.once(preflight).problems if problem.code.startswith(group))
 
 
 def not_managed(subject: Subject) -> Iterator[Problem]:
@@ -117,8 +114,8 @@ CHECKS: Final = (
     Check(group="kueue-advice", run=advice, lookups=LOOKUPS, when=concerns_kueue),
     _queue_check(
         "ClusterQueue",
-        queue_validation.validate_resource_groups,
-        queue_validation.validate_quotas,
+        group_validation.validate_resource_groups,
+        quota_validation.validate_quotas,
         queue_validation.validate_choices,
         queue_validation.validate_preemption,
         queue_validation.validate_namespace_selector,
@@ -130,10 +127,10 @@ CHECKS: Final = (
     ),
     _queue_check(
         "Cohort",
-        queue_validation.validate_resource_groups,
-        queue_validation.validate_quotas,
+        group_validation.validate_resource_groups,
+        quota_validation.validate_quotas,
         queue_validation.validate_fair_sharing,
-        queue_advice.advise_cohorts,
+        queue_advice.advise_cohort,
         queue_advice.advise_fair_sharing,
     ),
     _queue_check("LocalQueue", queue_validation.validate_local_queue, queue_advice.advise_local_queue),

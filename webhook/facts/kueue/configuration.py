@@ -7,7 +7,7 @@ defaults of the release stand. Source: kubernetes-sigs/kueue@ff69552e apis/confi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -17,12 +17,17 @@ from webhook.attributes import JSON, NAME_LABEL
 from webhook.errors import InputError
 from webhook.facts.assumptions import KUEUE
 from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.kueue.configuration_types import (
+    DeviceSource,
+    ResourceSettings,
+    ResourceTransformation,
+    WrittenConfiguration,
+)
 from webhook.facts.kueue.objects import CONFIGURATION
 from webhook.facts.kueue.releases import TRAINING_OFF
+from webhook.facts.kueue.types import ConfigMap
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, text
-from webhook.facts.view import CONFIG_MAP
-from webhook.paths import get
+from webhook.problem import MissingObject
 from webhook.releases import Release
 
 FILE: Final = "controller_manager_config.yaml"
@@ -48,6 +53,10 @@ KINDS: Final[Mapping[tuple[str, str], str]] = {
     ("sparkoperator.k8s.io", "SparkApplication"): "sparkoperator.k8s.io/sparkapplication",
 }
 """The kinds that Kueue can manage and what its Configuration calls them."""
+MISSING_CONFIGURATION: Final = MissingObject(
+    kind="ConfigMap", name=CONFIGURATION.name, namespace=CONFIGURATION.namespace
+)
+"""What nobody has seen where no Configuration is known."""
 _TRAINING: Final = ("pytorchjob", "tfjob", "xgboostjob", "paddlejob", "jaxjob")
 _ALPHA: Final = ("sparkapplication",)
 
@@ -113,37 +122,28 @@ class Transformation:
 
 def configuration(subject: Subject) -> Configuration:
     """The Configuration, to be asked for with `Subject.once`."""
-    assumed = subject.assumptions
-    written = assumed.kueue_configuration
+    written = subject.assumptions.kueue_configuration
     if not written:
-        held = subject.cluster.peek(CONFIG_MAP, CONFIGURATION.namespace, CONFIGURATION.name)
-        written = text(get(held, ("data", FILE)))
-    return _read(written, assumed.kueue)
+        view, scope = subject.view(), CONFIGURATION
+        written = view.find(ConfigMap, scope.name, namespace=scope.namespace).data.get(FILE, "")
+    return _read(written, subject.assumptions.kueue)
 
 
 @lru_cache(maxsize=16)
-def _read(written: str, release: Release) -> Configuration:
-    given = _loaded(written)
-    resources = mapping(given.get("resources"))
-    frameworks = items(get(given, ("integrations", "frameworks")))
-    mappings = [mapping(each) for each in items(resources.get("deviceClassMappings"))]
-    named: dict[str, str] = {}
-    for each in mappings:
-        for name in items(each.get("deviceClassNames")):
-            named.setdefault(text(name), text(each.get("name")))
+def _read(text: str, release: Release) -> Configuration:
+    written = _loaded(text)
+    resources, frameworks = written.resources, written.integrations.frameworks
     return Configuration(
-        is_known=bool(given),
-        frameworks=frozenset(map(text, frameworks)) if frameworks else defaults(release),
-        manages_all=given.get("manageJobsWithoutQueueName") is True,
-        namespaces=given.get("managedJobsNamespaceSelector") or _NAMESPACES,
-        device_classes=named,
-        sources=_sources(mappings),
-        excluded=tuple(map(text, items(resources.get("excludeResourcePrefixes")))),
-        transformations=dict(_transformations(resources)),
-        ignores_undeclared=resources.get("quotaCheckStrategy") == "IgnoreUndeclared",
-        feature_gates={
-            name: value for name, value in mapping(given.get("featureGates")).items() if isinstance(value, bool)
-        },
+        is_known=bool(written.json),
+        frameworks=frozenset(frameworks) if frameworks else defaults(release),
+        manages_all=written.manage_jobs_without_queue_name,
+        namespaces=written.managed_jobs_namespace_selector or _NAMESPACES,
+        device_classes=_device_classes(resources),
+        sources=_sources(resources),
+        excluded=tuple(resources.exclude_resource_prefixes),
+        transformations=dict(map(_transformation, resources.transformations)),
+        ignores_undeclared=resources.quota_check_strategy == "IgnoreUndeclared",
+        feature_gates=dict(written.feature_gates),
     )
 
 
@@ -158,37 +158,45 @@ _NAMESPACES: Final = {
 }
 
 
-def _loaded(written: str) -> Mapping[str, JSON]:
+def _loaded(text: str) -> WrittenConfiguration:
     try:
-        documents = yamlfile.load(written)
+        documents = yamlfile.load(text)
     except InputError:  # Kueue does not start with it; what it ran with before nobody knows
-        return {}
-    return mapping(documents[0].value) if documents else {}
+        documents = ()
+    return WrittenConfiguration.of(documents[0].value if documents else None)
 
 
-def _sources(mappings: Iterable[Mapping[str, JSON]]) -> Mapping[str, tuple[Source, ...]]:
-    """The sources of each class. A class has capacities under its first name, and counters under several."""
-    made: dict[str, list[Source]] = {}
-    for each in mappings:
-        for name in map(text, items(each.get("deviceClassNames"))):
-            for source in map(mapping, items(each.get("sources"))):
-                counter, capacity = mapping(source.get("counter")), mapping(source.get("capacity"))
-                of = counter or capacity
-                made.setdefault(name, []).append(
-                    Source(
-                        resource=text(each.get("name")),
-                        driver=text(of.get("driver")),
-                        counter=text(counter.get("name")),
-                        capacity=text(capacity.get("name")),
-                        selector=text(get(of, ("deviceSelector", "cel", "expression"))),
-                    )
-                )
-    return {name: tuple(sources) for name, sources in made.items()}
+def _device_classes(resources: ResourceSettings) -> Mapping[str, str]:
+    """The names under which quota counts devices, by DeviceClass; the first that a class has."""
+    names: dict[str, str] = {}
+    for mapping in resources.device_class_mappings:
+        for device_class in mapping.device_class_names:
+            names.setdefault(device_class, mapping.name)
+    return names
 
 
-def _transformations(resources: Mapping[str, JSON]) -> Iterator[tuple[str, Transformation]]:
-    for each in map(mapping, items(resources.get("transformations"))):
-        outputs = {name: quantity.read(value) for name, value in mapping(each.get("outputs")).items()}
-        known = {name: amount.milli_value() for name, amount in outputs.items() if amount is not None}
-        is_kept = each.get("strategy") != "Replace"
-        yield text(each.get("input")), Transformation(known, is_kept, text(each.get("multiplyBy")))
+def _sources(resources: ResourceSettings) -> Mapping[str, tuple[Source, ...]]:
+    """The sources of DeviceClasses. A class has capacities under its first name, and counters under several."""
+    sources: dict[str, tuple[Source, ...]] = {}
+    for mapping in resources.device_class_mappings:
+        for device_class in mapping.device_class_names if mapping.sources else ():
+            listed = tuple(_source(mapping.name, source) for source in mapping.sources)
+            sources[device_class] = (*sources.get(device_class, ()), *listed)
+    return sources
+
+
+def _source(resource: str, source: DeviceSource) -> Source:
+    part = source.counter or source.capacity
+    return Source(
+        resource=resource,
+        driver=part.driver,
+        counter=source.counter.name,
+        capacity=source.capacity.name,
+        selector=part.device_selector.cel.expression,
+    )
+
+
+def _transformation(written: ResourceTransformation) -> tuple[str, Transformation]:
+    amounts = {name: quantity.read(value) for name, value in written.outputs.items()}
+    outputs = {name: amount.milli_value() for name, amount in amounts.items() if amount is not None}
+    return written.input, Transformation(outputs, written.strategy != "Replace", written.multiply_by)

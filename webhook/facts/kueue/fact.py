@@ -41,12 +41,12 @@ KUEUE: Final = structure(
 def _compute(subject: Subject) -> Result:
     how, outcome = subject.once(managed), subject.once(preflight)
     queue = outcome.place.queue if outcome.place else None
-    missing = tuple(each for problem in outcome.problems for each in problem.missing)
+    missing = tuple(missing for problem in outcome.problems for missing in problem.missing)
     value = {
         "managed": not how.why_not,
         "queue": how.queue,
         "clusterQueue": queue.name if queue else "",
-        "cohort": queue.above if queue else "",
+        "cohort": queue.cohort if queue else "",
         "verdict": outcome.verdict,
         "podSets": _pod_sets(outcome),
     }
@@ -54,12 +54,12 @@ def _compute(subject: Subject) -> Result:
 
 
 def _pod_sets(outcome: Preflight) -> list[JSON]:
-    return [_pod_set(each) for each in outcome.workload.pod_sets] if outcome.workload else []
+    return [_pod_set(pod_set) for pod_set in outcome.workload.pod_sets] if outcome.workload else []
 
 
-def _pod_set(each: PodSetRequests) -> JSON:
-    amounts = {name: amount_text(name, value) for name, value in each.requests.items()}
-    return {"name": each.name, "count": each.count, "least": each.least, "requests": amounts}
+def _pod_set(pod_set: PodSetRequests) -> JSON:
+    amounts = {name: amount_text(name, value) for name, value in pod_set.requests.items()}
+    return {"name": pod_set.name, "count": pod_set.count, "least": pod_set.least, "requests": amounts}
 
 
 FACTS: Final = (

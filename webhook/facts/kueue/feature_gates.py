@@ -7,10 +7,10 @@ nobody sees here: a gate that is off by default may be on though no Configuratio
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
-from webhook.facts.kueue.configuration import configuration
-from webhook.facts.kueue.objects import CONFIGURATION
+from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, configuration
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject
 from webhook.releases import Release
@@ -50,15 +50,15 @@ _FORMER: Final = {DEVICE_CLAIMS: "DynamicResourceAllocation"}
 def is_on(gate: str, subject: Subject) -> bool:
     """Whether a gate is on, as the Configuration says, or by default in the assumed release."""
     gates = subject.once(configuration).feature_gates
-    said = gates.get(gate, gates.get(_FORMER.get(gate, gate)))
+    configured = gates.get(gate, gates.get(_FORMER.get(gate, gate)))
     since = _ON_SINCE.get(gate)
-    return said if said is not None else since is not None and subject.assumptions.kueue >= since
+    return configured if configured is not None else since is not None and subject.assumptions.kueue >= since
 
 
 def unsaid(gate: str, subject: Subject) -> tuple[MissingObject, ...]:
     """What would have to say that a gate is on which is off by default; nothing where the Configuration names it."""
-    known = subject.once(configuration)
-    if gate in known.feature_gates:
+    read = subject.once(configuration)
+    if gate in read.feature_gates:
         return ()
-    why = f"names no feature gate {gate}" if known.is_known else "not found"
-    return (MissingObject(kind="ConfigMap", name=CONFIGURATION.name, namespace=CONFIGURATION.namespace, why=why),)
+    why = f"names no feature gate {gate}" if read.is_known else "not found"
+    return (replace(MISSING_CONFIGURATION, why=why),)

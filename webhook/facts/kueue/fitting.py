@@ -5,30 +5,35 @@ Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassign
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from webhook.facts.check import Group
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology
 from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted
-from webhook.facts.kueue.blocked import NEVER, Place
+from webhook.facts.kueue.cluster_queues import Queue, QuotaGroup
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.flavors import Flavor
-from webhook.facts.kueue.queues import Declared, Group
+from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.quota import FlavorResource, Node, Tree
 from webhook.facts.kueue.releases import OWN_KEYS
 from webhook.facts.kueue.topology import Wish
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.facts.resource_units import amount_text, of_resource
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
+from webhook.paths import FieldPath
+from webhook.problem import MissingObject, Problem
+from webhook.typed.collections import Items
 from webhook.wording import counted
 
+problem: Final = Group("kueue-never").problem
 PODS: Final = "pods"
 MOST_TOLD: Final = 6
-_RAISE: Final = "ask the administrator to raise the quota"
 """Flavors whose reasons are told; a resource group has up to 64."""
+_RAISE: Final = "ask the administrator to raise the quota"
 
 
 @dataclass(slots=True)
@@ -37,7 +42,7 @@ class Fitting:
 
     subject: Subject
     place: Place
-    queue: Declared
+    queue: Queue
     tree: Tree
     node: Node
     is_implied: bool = field(init=False)
@@ -46,7 +51,7 @@ class Fitting:
     def __post_init__(self) -> None:
         view = self.place.view
         flavors = (of_flavors.flavor(name, view) for group in self.queue.groups for name in group.flavors)
-        self.is_implied = all(each is not None and each.topology for each in flavors)
+        self.is_implied = all(flavor is not None and flavor.topology for flavor in flavors)
 
     def _requests(self, pod_set: PodSetRequests) -> dict[str, int]:
         asked = {name: value for name, value in pod_set.requests.items() if value > 0}
@@ -56,25 +61,27 @@ class Fitting:
 
     def uncovered(self, pod_set: PodSetRequests) -> Problem | None:
         """A resource that no group of the queue covers."""
-        known = self.subject.once(configuration)
-        if known.ignores_undeclared:
+        if self.subject.once(configuration).ignores_undeclared:
             return None
         for name, value in self._requests(pod_set).items():
             if self.queue.group_of(name) is None:
-                message = f"asks for {of_resource(name, value)}, which ClusterQueue `{self.queue.name}` does not cover"
-                if not known.is_known:
-                    message += " and which Kueue counts unless its Configuration says otherwise"
-                reason = f"Kueue: resource {name} unavailable in ClusterQueue"
-                fix = (
-                    f"remove the request, use a queue with {name}, or ask the administrator to add {name} to "
-                    "coveredResources of the ClusterQueue"
-                )
-                return NEVER("resource-uncovered", pod_set.at(("spec",)), f"{message} ({reason})", fix)
+                return self._resource_uncovered(pod_set, name, value)
         return None
+
+    def _resource_uncovered(self, pod_set: PodSetRequests, name: str, value: int) -> Problem:
+        message = f"asks for {of_resource(name, value)}, which ClusterQueue `{self.queue.name}` does not cover"
+        if not self.subject.once(configuration).is_known:
+            message += " and which Kueue counts unless its Configuration says otherwise"
+        reason = f"Kueue: resource {name} unavailable in ClusterQueue"
+        fix = (
+            f"remove the request, use a queue with {name}, or ask the administrator to add {name} to "
+            "coveredResources of the ClusterQueue"
+        )
+        return problem("resource-uncovered", pod_set.at(("spec",)), f"{message} ({reason})", fix)
 
     def wanted(self, pod_set: PodSetRequests) -> Iterator[Wanted]:
         """What it needs of each resource group."""
-        asked: dict[Group, dict[str, int]] = {}
+        asked: dict[QuotaGroup, dict[str, int]] = {}
         for name, value in self._requests(pod_set).items():
             group = self.queue.group_of(name)
             if group is not None:
@@ -82,19 +89,17 @@ class Fitting:
         wish = topology.wish(pod_set.template)
         for group, requests in asked.items():
             is_of_nodes = not pod_set.per_pod.keys().isdisjoint(group.resources)
-            known = [(name, of_flavors.flavor(name, self.place.view)) for name in group.flavors]
-            pairs = self.subject.deadline.paced(known)
-            rejected = tuple(
-                made
-                for _, each in pairs
-                if each is not None and (made := self._rejected(each, group, pod_set, wish, is_of_nodes=is_of_nodes))
-            )
-            refused = {each.flavor for each in rejected}
-            fits = tuple(name for name in group.flavors if name not in refused)
-            yield Wanted(pod_set, group, requests, fits, rejected)
+            reasons = [
+                self._rejected(flavor, group, pod_set, wish, is_of_nodes=is_of_nodes)
+                for flavor in of_flavors.flavors(group.flavors, self.place.view)
+            ]
+            rejected = tuple(reason for reason in reasons if reason is not None)
+            excluded = {reason.flavor for reason in rejected}
+            fits = [name for name in group.flavors if name not in excluded]
+            yield Wanted(pod_set, group, requests, Items(fits, self.subject.deadline), rejected)
 
     def _rejected(
-        self, flavor: Flavor, group: Group, pod_set: PodSetRequests, wish: Wish, *, is_of_nodes: bool
+        self, flavor: Flavor, group: QuotaGroup, pod_set: PodSetRequests, wish: Wish, *, is_of_nodes: bool
     ) -> Rejected | None:
         """Why pods cannot have a flavor whatever its quota is."""
         view = self.place.view
@@ -102,49 +107,37 @@ class Fitting:
         if reason:
             return Rejected(flavor.name, reason, is_topology=True)
         keys = self._keys(flavor, group)
-        reason = of_flavors.mismatch(flavor, pod_set.template, keys, self.subject.deadline)
+        reason = of_flavors.mismatch(flavor, pod_set.template, keys)
         return Rejected(flavor.name, reason) if reason else None
 
-    def _keys(self, flavor: Flavor, group: Group) -> frozenset[str]:
+    def _keys(self, flavor: Flavor, group: QuotaGroup) -> frozenset[str]:
         """The labels that selectors are asked about: the flavor's own, before 0.17 those of the whole group."""
         if self.subject.assumptions.kueue >= OWN_KEYS:
             return frozenset(flavor.labels)
-        listed = (of_flavors.flavor(name, self.place.view) for name in group.flavors)
-        return frozenset(key for each in listed if each is not None for key in each.labels)
+        flavors = of_flavors.flavors(group.flavors, self.place.view)
+        return frozenset(key for other in flavors for key in other.labels)
 
     def hopeless(self, wanted: Wanted, ever: Capacity) -> Problem:
         """What a pod set is told that fits no flavor, or none with enough quota."""
         reasons = [*wanted.reasons(ever)]
-        is_quota = any(each.resource for each in reasons)
-        told = "; ".join(self._told(each) for each in reasons[:MOST_TOLD])
+        told = "; ".join(self._told(reason) for reason in reasons[:MOST_TOLD])
         left = len(reasons) - MOST_TOLD
         if left > 0:
             told = f"{told}; and {counted(left, 'other flavor')} do not fit"
         at = wanted.pod_set.at(("spec",))
-        if is_quota:
-            message = f"{self.asks(wanted, reasons)}, but {told} (Kueue: ExceedsMaxQuota)"
-            return NEVER("exceeds-max-quota", at, message, self._fix(reasons))
+        if any(reason.resource for reason in reasons):
+            return exceeds_max_quota(at, f"{self.asks(wanted, reasons)}, but {told}", self._fix(reasons))
         message = f"{told}, so ClusterQueue `{self.queue.name}` never admits the job (Kueue: NoMatchingFlavor)"
-        fix = f"{', '.join(dict.fromkeys(_change(each.reason) for each in reasons))}, or use another queue"
-        if all(each.is_topology for each in reasons):
-            is_asked = topology.wish(wanted.pod_set.template).is_explicit
-            fix = (
-                "use a queue with such a topology, or do not ask for a topology"
-                if is_asked
-                else "use a queue without a topology"
-            )
-        return NEVER("no-matching-flavor", at, message, fix)
+        return no_matching_flavor(at, message, _fix_of_flavors(wanted, reasons))
 
     def asks(self, wanted: Wanted, reasons: Sequence[Rejected]) -> str:
         """`the 3 pods together ask for 24 nvidia.com/gpu`: the amounts that are short."""
-        names = dict.fromkeys(each.resource for each in reasons if each.resource)
+        names = dict.fromkeys(reason.resource for reason in reasons if reason.resource)
         amounts = " and ".join(of_resource(name, wanted.requests[name]) for name in names)
         count = wanted.pod_set.least
-        return (
-            f"asks for {amounts}"
-            if count == 1 or [*names] == [PODS]
-            else f"the {count} pods together ask for {amounts}"
-        )
+        if count == 1 or [*names] == [PODS]:
+            return f"asks for {amounts}"
+        return f"the {count} pods together ask for {amounts}"
 
     def _told(self, rejected: Rejected) -> str:
         if not rejected.resource:
@@ -163,9 +156,9 @@ class Fitting:
 
     def _fix(self, reasons: Sequence[Rejected]) -> str:
         most: dict[str, int] = {}
-        for each in reasons:
-            if each.resource:
-                most[each.resource] = max(most.get(each.resource, 0), each.most)
+        for reason in reasons:
+            if reason.resource:
+                most[reason.resource] = max(most.get(reason.resource, 0), reason.most)
         positive = [of_resource(name, value) for name, value in most.items() if value > 0]
         if len(positive) < len(most) or not positive:
             return f"use another queue, or {_RAISE}"
@@ -173,22 +166,39 @@ class Fitting:
 
     def too_much_together(self, short: Sequence[Wanted], ever: Capacity) -> Problem:
         """What pod sets are told that fit one by one, and not together."""
-        totals: dict[str, int] = {}
-        for each in short:
-            for name, value in each.requests.items():
-                totals[name] = totals.get(name, 0) + value
-        names = ", ".join(each.pod_set.name for each in short)
+        totals: Counter[str] = Counter()
+        for wanted in short:
+            totals.update(wanted.requests)
+        names = ", ".join(wanted.pod_set.name for wanted in short)
         asked = " and ".join(of_resource(name, value) for name, value in totals.items())
-        flavors = dict.fromkeys(flavor for each in short for flavor in each.flavors)
+        flavors = dict.fromkeys(flavor for wanted in short for flavor in wanted.flavors)
         told = []
         for flavor in [*flavors][:MOST_TOLD]:
             amounts = [self.explained((flavor, name), ever((flavor, name))) for name in totals]
             told.append(f"flavor `{flavor}` can give at most {' and '.join(amounts)}")
-        given = "; ".join(told)
-        message = (
-            f"asks for {asked} in pod sets {names}, which Kueue admits together, but {given} (Kueue: ExceedsMaxQuota)"
-        )
-        return NEVER("exceeds-max-quota", "spec", message, f"ask for less, use another queue, or {_RAISE}")
+        message = f"asks for {asked} in pod sets {names}, which Kueue admits together, but {'; '.join(told)}"
+        return exceeds_max_quota(("spec",), message, f"ask for less, use another queue, or {_RAISE}")
+
+
+def exceeds_max_quota(
+    path: FieldPath | str, message: str = "", fix: str = "", missing: tuple[MissingObject, ...] = ()
+) -> Problem:
+    """More than a ClusterQueue can ever have; with missing objects, nobody knows."""
+    reason = f"{message} (Kueue: ExceedsMaxQuota)" if message else ""
+    return problem("exceeds-max-quota", path, reason, fix, missing=missing)
+
+
+def no_matching_flavor(path: FieldPath | str, message: str, fix: str) -> Problem:
+    """No flavor of a ClusterQueue is one for the pods."""
+    return problem("no-matching-flavor", path, message, fix)
+
+
+def _fix_of_flavors(wanted: Wanted, reasons: Sequence[Rejected]) -> str:
+    if not all(reason.is_topology for reason in reasons):
+        return f"{', '.join(dict.fromkeys(_change(rejected.reason) for rejected in reasons))}, or use another queue"
+    if topology.wish(wanted.pod_set.template).is_explicit:
+        return "use a queue with such a topology, or do not ask for a topology"
+    return "use a queue without a topology"
 
 
 def _change(reason: str) -> str:

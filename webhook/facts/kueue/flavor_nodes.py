@@ -5,19 +5,17 @@ Asked where a view has Nodes, none of them of a pool that grows: GKE, AKS, EKS a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.facts.kinds import NODE
 from webhook.facts.kueue.admission_checks import is_placed_later
+from webhook.facts.kueue.cluster_queues import Queue
 from webhook.facts.kueue.flavors import Flavor
-from webhook.facts.kueue.queues import Declared
-from webhook.facts.values import mapping
+from webhook.facts.kueue.nodes import read_nodes
 from webhook.facts.view import View
-from webhook.paths import get
 from webhook.same import Same
+from webhook.typed.nodes import Node
 from webhook.wording import either
 
 _POOLS: Final = frozenset(
@@ -35,15 +33,15 @@ _KEPT: Final = 512
 """Flavors with their nodes that are remembered."""
 
 
-def without_nodes(flavors: Sequence[Flavor], queue: Declared, view: View) -> str:
+def without_nodes(flavors: Sequence[Flavor], queue: Queue, view: View) -> str:
     """Which labels no node has, where that is so of every flavor: `accelerator=a100 of flavor a100`; otherwise ""."""
-    nodes = view.unnoted().all(NODE)
-    if not nodes or any(is_placed_later(queue, each.name, view) for each in view.deadline.paced(flavors)):
+    nodes = view.unnoted().all(Node.gvk)
+    if not nodes or any(is_placed_later(queue, flavor.name, view) for flavor in flavors):
         return ""
     view.deadline.spend(len(nodes))
-    if any(not each.labels or _has_nodes(Same(each), Same(nodes)) for each in view.deadline.paced(flavors)):
+    if any(not flavor.labels or _has_nodes(Same(flavor), Same(nodes)) for flavor in flavors):
         return ""
-    return either([f"{_shown(each)} of flavor `{each.name}`" for each in flavors])
+    return either([f"{_shown(flavor)} of flavor `{flavor.name}`" for flavor in flavors])
 
 
 def _shown(flavor: Flavor) -> str:
@@ -54,14 +52,9 @@ def _shown(flavor: Flavor) -> str:
 def _has_nodes(flavor: Same, nodes: Same) -> bool:
     """Whether a node has the labels of a flavor, or may get some that have."""
     wanted = flavor.held.labels.items()
-    return _may_grow(nodes) or any(wanted <= labels.items() for labels in _labels(nodes.held))
+    return _may_grow(nodes) or any(wanted <= node.labels.items() for node in read_nodes(nodes))
 
 
 @lru_cache(maxsize=4)
 def _may_grow(nodes: Same) -> bool:
-    return any(not _POOLS.isdisjoint(labels) for labels in _labels(nodes.held))
-
-
-def _labels(nodes: Sequence[JSON]) -> Iterator[dict[str, JSON]]:
-    for each in nodes:
-        yield {**mapping(get(each, ("metadata", "labels")))}
+    return any(not _POOLS.isdisjoint(node.labels) for node in read_nodes(nodes))

@@ -7,23 +7,18 @@ without labels fits every selector.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.deadline import Deadline
-from webhook.facts.kueue.objects import RESOURCE_FLAVOR
-from webhook.facts.kueue.queues import name_of
-from webhook.facts.pods.node_selection import REQUIRED_TERMS, holds, untolerated
-from webhook.facts.values import items, mapping, text
+from webhook.facts.kueue.types import ResourceFlavor
+from webhook.facts.pods.node_selection import holds, untolerated
 from webhook.facts.view import View
-from webhook.paths import get
 from webhook.same import Same
-from webhook.schema import decode_object
+from webhook.typed.pods import NodeSelectorTerm, PodTemplate, SelectorRequirement, Taint
 
-_REQUIRED: Final = ("spec", *REQUIRED_TERMS)
 TAINTED: Final = "its nodes have the taint"
 UNMATCHED: Final = "its node labels do not match the"
 """How the reasons begin why pods cannot have a flavor."""
@@ -42,62 +37,71 @@ class Flavor:
 
 @lru_cache(maxsize=1024)
 def _flavor(key: Same) -> Flavor:
-    spec = mapping(mapping(decode_object(key.held, RESOURCE_FLAVOR).value).get("spec"))
+    flavor = ResourceFlavor.of(key.held)
     return Flavor(
-        name=name_of(key.held),
-        labels=spec.get("nodeLabels", {}),
-        taints=tuple(spec.get("nodeTaints", ())),
-        tolerations=tuple(spec.get("tolerations", ())),
-        topology=spec.get("topologyName", ""),
+        name=flavor.name,
+        labels=dict(flavor.spec.node_labels),
+        taints=tuple(taint.json for taint in flavor.spec.node_taints),
+        tolerations=tuple(toleration.json for toleration in flavor.spec.tolerations),
+        topology=flavor.spec.topology_name,
     )
 
 
 def flavor(name: str, view: View) -> Flavor | None:
     """The flavor of a name, or None, which the view's `missing` then explains."""
-    obj = view.get(RESOURCE_FLAVOR, name, namespaced=False)
+    obj = view.get(ResourceFlavor.gvk, name, namespaced=False)
     return None if obj is None else _flavor(Same(obj))
 
 
-def mismatch(flavor: Flavor, template: JSON, keys: Collection[str], deadline: Deadline) -> str:
+def flavors(names: Collection[str], view: View) -> list[Flavor]:
+    """The flavors of these names that exist."""
+    view.deadline.spend(len(names))
+    return [existing for name in names if (existing := flavor(name, view)) is not None]
+
+
+def mismatch(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> str:
     """Why pods of a template cannot have a flavor, "" where they can.
 
     Args:
         flavor: the flavor.
         template: the pod template.
         keys: the labels that selectors are asked about.
-        deadline: is charged for what is walked.
     """
-    tolerations = (*items(get(template, ("spec", "tolerations"))), *flavor.tolerations)
-    taint = untolerated(flavor.taints, tolerations, deadline)
-    if taint is not None:
-        shown = "=".join(filter(None, (text(taint.get("key")), text(taint.get("value")))))
-        return f"{TAINTED} {shown}:{taint.get('effect')}, which the pods do not tolerate"
-    unmatched = _unmatched(flavor, template, keys, deadline)
+    taint = untolerated_taint(flavor.taints, flavor, template) if flavor.taints else None
+    if taint:
+        shown = "=".join(filter(None, (taint.key, taint.value)))
+        return f"{TAINTED} {shown}:{taint.effect}, which the pods do not tolerate"
+    unmatched = _unmatched(flavor, template, keys) if keys else ""
     return f"{UNMATCHED} {unmatched} of the pods" if unmatched else ""
 
 
-def _unmatched(flavor: Flavor, template: JSON, keys: Collection[str], deadline: Deadline) -> str:
+def untolerated_taint(taints: Sequence[JSON], flavor: Flavor, template: PodTemplate) -> Taint:
+    """The first taint that keeps pods out which get the tolerations of a flavor; false where none does."""
+    tolerations = (*(toleration.json for toleration in template.spec.tolerations), *flavor.tolerations)
+    taint = untolerated(taints, tolerations, template.reading.deadline)
+    return Taint(taint or {}, (), template.reading, is_set=taint is not None)
+
+
+def _unmatched(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> str:
     """What of the pods the labels of a flavor do not match; "" where they match all."""
-    selector = mapping(get(template, ("spec", "nodeSelector")))
-    wanted = [(key, value) for key, value in deadline.paced(selector.items()) if key in keys]
-    if any(flavor.labels.get(key) != value for key, value in wanted):
+    selector = template.spec.node_selector.items()
+    if any(key in keys and flavor.labels.get(key) != value for key, value in selector):
         return "node selector"
-    terms = items(get(template, _REQUIRED))
-    asked = [[*_asked(term, keys, deadline)] for term in deadline.paced(terms)]
-    if not asked or not all(asked):  # a term of which no key counts fits every flavor
+    required = template.spec.affinity.node_affinity.required
+    terms = [[*_counting(term, keys)] for term in required.node_selector_terms]
+    if not terms or not all(terms):  # a term of which no key counts fits every flavor
         return ""
-    return "" if any(all(holds(each, flavor.labels) for each in term) for term in asked) else "node affinity"
+    return "" if any(all(holds(one.json, flavor.labels) for one in term) for term in terms) else "node affinity"
 
 
-def _asked(term: JSON, keys: Collection[str], deadline: Deadline) -> Iterator[Mapping[str, JSON]]:
-    for each in deadline.paced(items(mapping(term).get("matchExpressions"))):
-        if text(mapping(each).get("key")) in keys:
-            yield each
+def _counting(term: NodeSelectorTerm, keys: Collection[str]) -> Iterator[SelectorRequirement]:
+    """The requirements of a term about labels that count."""
+    return (requirement for requirement in term.match_expressions if requirement.key in keys)
 
 
-def overlooked(flavor: Flavor, template: JSON, others: Collection[str], deadline: Deadline) -> str:
+def overlooked(flavor: Flavor, template: PodTemplate, others: Collection[str]) -> str:
     """A label that the pods select and other flavors of the group have, which this flavor says nothing of."""
-    for key in deadline.paced(mapping(get(template, ("spec", "nodeSelector")))):
+    for key in template.spec.node_selector:
         if key in others and key not in flavor.labels:
             return key
     return ""

@@ -9,22 +9,20 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.kueue.blocked import Place
+from webhook.facts.kueue.cluster_queues import Queue
 from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, is_on
 from webhook.facts.kueue.fitting import PODS
 from webhook.facts.kueue.flavor_nodes import without_nodes
-from webhook.facts.kueue.flavors import Flavor, flavor, mismatch, overlooked
-from webhook.facts.kueue.job_validation import labels_of
+from webhook.facts.kueue.flavors import Flavor, flavors, mismatch, overlooked
 from webhook.facts.kueue.managed import managed
 from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
+from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.preflight import preflight
-from webhook.facts.kueue.queues import Declared
 from webhook.facts.kueue.releases import OWN_KEYS
 from webhook.facts.kueue.workload import PodSetRequests, workload
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, text
-from webhook.paths import get
 from webhook.problem import Problem
+from webhook.typed.objects import Object
 from webhook.wording import either
 
 problem: Final = Group("kueue-advice").problem
@@ -33,12 +31,11 @@ _LARGEST: Final = 2**31 - 1
 
 def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
     """A limit that Kueue's webhook takes and its controller cannot read."""
-    given = text(labels_of(subject.object).get(MAX_EXEC_TIME))
+    metadata = subject.typed(Object).metadata
+    given = metadata.labels.get(MAX_EXEC_TIME, "")
     if not subject.once(managed).why_not and given.isdecimal() and int(given[:20]) > _LARGEST:
-        message = f"is ignored because it is above {_LARGEST}"
-        yield problem(
-            "max-exec-time-ignored", ("metadata", "labels", MAX_EXEC_TIME), message, f"set at most {_LARGEST}", given
-        )
+        path, message = metadata.path("labels", MAX_EXEC_TIME), f"is ignored because it is above {_LARGEST}"
+        yield problem("max-exec-time-ignored", path, message, f"set at most {_LARGEST}", given)
 
 
 def advise_flavors(subject: Subject) -> Iterator[Problem]:
@@ -46,13 +43,13 @@ def advise_flavors(subject: Subject) -> Iterator[Problem]:
     place = _admitted(subject)
     if place is None or place.queue is None:
         return
-    for pod_set in subject.deadline.paced(subject.once(workload).pod_sets):
+    for pod_set in subject.once(workload).pod_sets:
         for group in place.queue.groups:
             if any(value and name in group.resources for name, value in pod_set.requests.items()):
-                known = [each for name in group.flavors if (each := flavor(name, place.view)) is not None]
+                existing = flavors(group.flavors, place.view)
                 if subject.assumptions.kueue >= OWN_KEYS:
-                    yield from _ambiguous(pod_set, known, subject)
-                yield from _without_nodes(pod_set, known, place.queue, subject)
+                    yield from _flavor_ambiguous(pod_set, existing)
+                yield from _flavor_without_nodes(pod_set, existing, place.queue, subject)
 
 
 def _admitted(subject: Subject) -> Place | None:
@@ -61,10 +58,10 @@ def _admitted(subject: Subject) -> Place | None:
     return outcome.place if outcome.verdict == "possible" else None
 
 
-def _without_nodes(
-    pod_set: PodSetRequests, known: Sequence[Flavor], queue: Declared, subject: Subject
+def _flavor_without_nodes(
+    pod_set: PodSetRequests, existing: Sequence[Flavor], queue: Queue, subject: Subject
 ) -> Iterator[Problem]:
-    fitting = [each for each in known if not mismatch(each, pod_set.template, [*each.labels], subject.deadline)]
+    fitting = [flavor for flavor in existing if not mismatch(flavor, pod_set.template, flavor.labels)]
     labels = without_nodes(fitting, queue, subject.view()) if fitting else ""
     if labels:
         message = f"can be admitted, but no node has the labels {labels}, so the pods then wait for such a node"
@@ -72,39 +69,43 @@ def _without_nodes(
         yield problem("flavor-without-nodes", pod_set.at(("spec",)), message, fix)
 
 
+def _flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[Flavor]) -> Iterator[Problem]:
+    """The first flavor that fits says nothing of a label that the pods select."""
+    keys = {key for flavor in existing for key in flavor.labels}
+    first = next((flavor for flavor in existing if not mismatch(flavor, pod_set.template, flavor.labels)), None)
+    key = overlooked(first, pod_set.template, keys) if first else ""
+    if first and key:
+        path = pod_set.at(("spec", "nodeSelector", key))
+        message = (
+            f"does not exclude flavor `{first.name}`, which has no label `{key}`, so the job may get this flavor, "
+            "and then the pods wait for nodes with both this label and the labels of the flavor"
+        )
+        fix = "ask the administrator to add this label to the flavor, or use a queue without this flavor"
+        yield problem("flavor-ambiguous", path, message, fix)
+
+
 def advise_quota(subject: Subject) -> Iterator[Problem]:
     """Pods that quota does not count: they ask for nothing that is covered, or Kueue does not look at their claims."""
-    place, pod_sets = _admitted(subject), [each for each in subject.once(workload).pod_sets if each.least > 0]
+    place, pod_sets = _admitted(subject), [pods for pods in subject.once(workload).pod_sets if pods.least > 0]
     if place is None or place.queue is None or not pod_sets:
         return
-    for pod_set in subject.deadline.paced(pod_sets):
-        if items(get(pod_set.template, ("spec", "resourceClaims"))) and not is_on(DEVICE_CLAIMS, subject):
-            gate = f"feature gate {DEVICE_CLAIMS} is off (the default before Kueue 0.18)"
-            message = f"do not count against the quota of the queue because Kueue's {gate}"
-            fix = (
-                "request the devices as a resource that the queue covers, or ask the administrator to turn the gate on"
-            )
-            yield problem("claims-uncounted", pod_set.at(("spec", "resourceClaims")), message, fix)
-            return
-    covered = {name for group in place.queue.groups for name in group.resources}
-    asked = {name for each in pod_sets for name, value in each.requests.items() if value}
-    if PODS not in covered and asked.isdisjoint(covered) and POD_GROUP not in labels_of(subject.object):
-        message = f"requests nothing that ClusterQueue `{place.queue.name}` has quota for, so the job uses no quota"
+    claiming = next((pod_set for pod_set in pod_sets if pod_set.template.spec.resource_claims), None)
+    if claiming is not None and not is_on(DEVICE_CLAIMS, subject):
+        yield _claims_uncounted(claiming)
+    else:
+        yield from _no_requests(subject, place.queue, pod_sets)
+
+
+def _claims_uncounted(pod_set: PodSetRequests) -> Problem:
+    gate = f"feature gate {DEVICE_CLAIMS} is off (the default before Kueue 0.18)"
+    message = f"do not count against the quota of the queue because Kueue's {gate}"
+    fix = "request the devices as a resource that the queue covers, or ask the administrator to turn the gate on"
+    return problem("claims-uncounted", pod_set.at(("spec", "resourceClaims")), message, fix)
+
+
+def _no_requests(subject: Subject, queue: Queue, pod_sets: Sequence[PodSetRequests]) -> Iterator[Problem]:
+    covered = {name for group in queue.groups for name in group.resources}
+    asked = {name for pod_set in pod_sets for name, value in pod_set.requests.items() if value}
+    if PODS not in covered and asked.isdisjoint(covered) and POD_GROUP not in subject.typed(Object).labels:
+        message = f"requests nothing that ClusterQueue `{queue.name}` has quota for, so the job uses no quota"
         yield problem("no-requests", pod_sets[0].at(("spec",)), message, f"request {either(sorted(covered)[:3])}")
-
-
-def _ambiguous(pod_set: PodSetRequests, known: list[Flavor], subject: Subject) -> Iterator[Problem]:
-    keys = {key for each in known for key in each.labels}
-    for each in known:
-        if mismatch(each, pod_set.template, frozenset(each.labels), subject.deadline):
-            continue
-        key = overlooked(each, pod_set.template, keys, subject.deadline)
-        if key:
-            path = pod_set.at(("spec", "nodeSelector", key))
-            message = (
-                f"does not exclude flavor `{each.name}`, which has no label `{key}`, so the job may get this flavor, "
-                "and then the pods wait for nodes with both this label and the labels of the flavor"
-            )
-            fix = "ask the administrator to add this label to the flavor, or use a queue without this flavor"
-            yield problem("flavor-ambiguous", path, message, fix)
-        return

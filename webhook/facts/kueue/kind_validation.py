@@ -12,7 +12,15 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.kueue.configuration import configuration
-from webhook.facts.kueue.job_validation import annotations_of, labels_of
+from webhook.facts.kueue.job_types import (
+    BatchJob,
+    BatchJobSpec,
+    RayCluster,
+    RayClusterSpec,
+    RayJob,
+    RayService,
+    SparkApplication,
+)
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.objects import (
     BOOLEANS,
@@ -25,80 +33,92 @@ from webhook.facts.kueue.objects import (
 )
 from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, text
-from webhook.paths import FieldPath, get
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.objects import Metadata, Object
 
 problem: Final = Group("kueue-job").problem
-_NOTES: Final[FieldPath] = ("metadata", "annotations")
-_SPEC: Final[FieldPath] = ("spec",)
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def validate_partial_admission(subject: Subject, how: Managed) -> Iterator[Problem]:
     """As validatePartialAdmissionCreate of batch/job."""
-    if how.framework != "batch/job":
-        return
-    notes, count = annotations_of(subject.object), _pods(subject.object)
+    if how.framework == "batch/job":
+        job = subject.typed(BatchJob)
+        metadata = subject.typed(Object).metadata
+        yield from _validate_min_parallelism(job, metadata)
+        yield from _validate_equal_completions(job.spec, metadata)
+
+
+def _validate_min_parallelism(job: BatchJob, metadata: Metadata) -> Iterator[Problem]:
+    notes, count = metadata.annotations, job.pods
     given = notes.get(MIN_PARALLELISM)
-    if isinstance(given, str) and not is_placeholder(given):
-        path = (*_NOTES, MIN_PARALLELISM)
-        if not _NUMBER.fullmatch(given) or not 0 < int(given) < count:
-            message = f"must be a whole number above 0 and below {count}, the number of pods of the Job"
-            fix, number = "remove the annotation", "1" if count == 2 else f"1 to {count - 1}"
-            yield problem("min-parallelism", path, message, f"set {number}, or {fix}" if count > 1 else fix, given)
-        elif notes.get(ELASTIC) == "true":
-            message = "must not be set on an elastic job, which changes its size by itself"
-            yield problem("min-parallelism", path, message, "remove one of the two annotations", given)
-    yield from _validate_equal_completions(subject)
-
-
-def _pods(obj: JSON) -> int:
-    parallelism, completions = get(obj, ("spec", "parallelism")), get(obj, ("spec", "completions"))
-    count = 1 if not isinstance(parallelism, int) else parallelism
-    return min(count, completions) if isinstance(completions, int) else count
-
-
-def _validate_equal_completions(subject: Subject) -> Iterator[Problem]:
-    """As validateSyncCompletionCreate."""
-    given, spec = annotations_of(subject.object).get(EQUAL_COMPLETIONS), mapping(get(subject.object, ("spec",)))
-    if not isinstance(given, str) or is_placeholder(given):
+    if given is None or is_placeholder(given):
         return
-    path = (*_NOTES, EQUAL_COMPLETIONS)
+    if not _NUMBER.fullmatch(given) or not 0 < int(given) < count:
+        message = f"must be a whole number above 0 and below {count}, the number of pods of the Job"
+        fix, number = "remove the annotation", "1" if count == 2 else f"1 to {count - 1}"
+        yield _min_parallelism(metadata, message, f"set {number}, or {fix}" if count > 1 else fix, given)
+    elif notes.get(ELASTIC) == "true":
+        message = "must not be set on an elastic job, which changes its size by itself"
+        yield _min_parallelism(metadata, message, "remove one of the two annotations", given)
+
+
+def _min_parallelism(metadata: Metadata, message: str, fix: str, value: str) -> Problem:
+    return problem("min-parallelism", metadata.path("annotations", MIN_PARALLELISM), message, fix, value)
+
+
+def _validate_equal_completions(spec: BatchJobSpec, metadata: Metadata) -> Iterator[Problem]:
+    """As validateSyncCompletionCreate."""
+    given = metadata.annotations.get(EQUAL_COMPLETIONS)
+    if given is None or is_placeholder(given):
+        return
+    path = metadata.path("annotations", EQUAL_COMPLETIONS)
     if given not in BOOLEANS:
-        yield problem("equal-completions", path, "must be true or false", "set true or false", given)
-    elif BOOLEANS[given]:
-        parallelism = spec.get("parallelism", 1)
-        if spec.get("completionMode") != "Indexed":
-            message = "is not allowed on a Job whose completionMode is not Indexed"
-            yield problem("equal-completions", path, message, "set spec.completionMode to Indexed", given)
-        elif spec.get("completions") != parallelism:
-            message = f"must be {parallelism}, as spec.parallelism, because the annotation {EQUAL_COMPLETIONS} is true"
-            given = spec.get("completions")
-            yield problem("equal-completions", "spec.completions", message, "set both to the same number", given)
+        yield _equal_completions(path, "must be true or false", "set true or false", given)
+    elif BOOLEANS[given] and spec.completion_mode != "Indexed":
+        message = "is not allowed on a Job whose completionMode is not Indexed"
+        yield _equal_completions(path, message, "set spec.completionMode to Indexed", given)
+    elif BOOLEANS[given] and spec.completions != spec.parallelism:
+        must = f"must be {spec.parallelism}, as spec.parallelism,"
+        message = f"{must} because the annotation {EQUAL_COMPLETIONS} is true"
+        fix = "set both to the same number"
+        yield _equal_completions(spec.path("completions"), message, fix, spec.completions)
+
+
+def _equal_completions(path: FieldPath, message: str, fix: str, value: str | int | None) -> Problem:
+    return problem("equal-completions", path, message, fix, value)
 
 
 def validate_pod(subject: Subject, how: Managed) -> Iterator[Problem]:
     """As validateCommon of the pod webhook: the managed label, and groups of pods."""
     if how.framework != "pod":
         return
-    own, notes = labels_of(subject.object), annotations_of(subject.object)
-    if own.get(MANAGED) not in (None, "true") and not how.queue:
+    metadata = subject.typed(Object).metadata
+    label = metadata.labels.get(MANAGED)
+    if label not in (None, "true") and not how.queue:
         message = "must be true, or not set, because Kueue sets this label itself"
-        yield problem("managed-label", ("metadata", "labels", MANAGED), message, "remove the label", own.get(MANAGED))
-    group, count = text(own.get(POD_GROUP)), notes.get(POD_GROUP_COUNT)
-    if not (how.queue or own.get(MANAGED)):
-        return
+        yield problem("managed-label", metadata.path("labels", MANAGED), message, "remove the label", label)
+    if how.queue or label:
+        yield from _validate_pod_group(metadata)
+
+
+def _validate_pod_group(metadata: Metadata) -> Iterator[Problem]:
+    group, count = metadata.labels.get(POD_GROUP, ""), metadata.annotations.get(POD_GROUP_COUNT)
+    path = metadata.path("annotations", POD_GROUP_COUNT)
     if group and count is None:
         message = f"must be set because the label {POD_GROUP} makes the pod a member of a group"
-        yield problem("pod-group", (*_NOTES, POD_GROUP_COUNT), message, "set the number of pods of the group")
+        yield _pod_group(path, message, "set the number of pods of the group")
     elif count is not None and not group:
         message = f"must be set because the annotation {POD_GROUP_COUNT} counts the pods of a group"
-        yield problem("pod-group", ("metadata", "labels", POD_GROUP), message, "set the label to the name of the group")
-    elif count is not None and not _is_count(text(count)):
-        message = "must be a whole number of pods, at least 1"
-        yield problem("pod-group", (*_NOTES, POD_GROUP_COUNT), message, "set the number of pods", text(count))
+        yield _pod_group(metadata.path("labels", POD_GROUP), message, "set the label to the name of the group")
+    elif count is not None and not _is_count(count):
+        yield _pod_group(path, "must be a whole number of pods, at least 1", "set the number of pods", count)
+
+
+def _pod_group(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
+    return problem("pod-group", path, message, fix, value)
 
 
 def _is_count(given: str) -> bool:
@@ -107,59 +127,69 @@ def _is_count(given: str) -> bool:
 
 def validate_ray(subject: Subject, how: Managed) -> Iterator[Problem]:
     """As the webhooks of RayCluster, RayJob and RayService, of what Kueue manages."""
-    if not how.framework.startswith("ray.io/") or not (how.queue or subject.once(configuration).manages_all):
+    if not (how.queue or subject.once(configuration).manages_all):
         return
-    spec, at = mapping(get(subject.object, ("spec",))), _SPEC
-    cluster: JSON = spec
-    if how.framework == "ray.io/rayjob":
-        yield from _validate_ray_job(spec)
-        cluster, at = mapping(spec.get("rayClusterSpec")), ("spec", "rayClusterSpec")
-    elif how.framework == "ray.io/rayservice":
-        cluster, at = mapping(spec.get("rayClusterConfig")), ("spec", "rayClusterConfig")
-    yield from _validate_ray_cluster(cluster, at, subject)
+    match how.framework:
+        case "ray.io/raycluster":
+            yield from _validate_ray_cluster(subject.typed(RayCluster).spec, subject)
+        case "ray.io/rayjob":
+            yield from _validate_ray_job(subject.typed(RayJob))
+            yield from _validate_ray_cluster(subject.typed(RayJob).spec.ray_cluster_spec, subject)
+        case "ray.io/rayservice":
+            yield from _validate_ray_cluster(subject.typed(RayService).spec.ray_cluster_config, subject)
 
 
-def _validate_ray_job(spec: JSON) -> Iterator[Problem]:
-    if spec.get("clusterSelector") and spec.get("rayClusterSpec"):
+def _validate_ray_job(job: RayJob) -> Iterator[Problem]:
+    spec = job.spec
+    if spec.cluster_selector and spec.has_cluster:
         message = "must not be set with rayClusterSpec because a job that Kueue manages has its own Ray cluster"
-        yield problem("ray-cluster", "spec.clusterSelector", message, "remove clusterSelector")
-    if not spec.get("clusterSelector") and not spec.get("rayClusterSpec"):
-        yield problem(
-            "ray-cluster",
-            "spec.rayClusterSpec",
-            "must be set because Kueue counts the pods of the Ray cluster",
-            "set rayClusterSpec",
-        )
-    if spec.get("shutdownAfterJobFinishes") is not True:
+        yield _ray_cluster(spec.path("clusterSelector"), message, "remove clusterSelector")
+    if not spec.cluster_selector and not spec.has_cluster:
+        message = "must be set because Kueue counts the pods of the Ray cluster"
+        yield _ray_cluster(spec.path("rayClusterSpec"), message, "set rayClusterSpec")
+    if not spec.shutdown_after_job_finishes:
+        path = spec.path("shutdownAfterJobFinishes")
         message = "must be true because the job keeps its quota as long as its Ray cluster runs"
-        yield problem("ray-shutdown", "spec.shutdownAfterJobFinishes", message, "set shutdownAfterJobFinishes to true")
+        yield problem("ray-shutdown", path, message, "set shutdownAfterJobFinishes to true")
 
 
-def _validate_ray_cluster(cluster: JSON, at: FieldPath, subject: Subject) -> Iterator[Problem]:
-    is_elastic = annotations_of(subject.object).get(ELASTIC) == "true"
-    if cluster.get("enableInTreeAutoscaling") is True and not is_elastic:
+def _ray_cluster(path: FieldPath, message: str, fix: str) -> Problem:
+    return problem("ray-cluster", path, message, fix)
+
+
+def _validate_ray_cluster(cluster: RayClusterSpec, subject: Subject) -> Iterator[Problem]:
+    is_elastic = subject.typed(Object).annotations.get(ELASTIC) == "true"
+    if cluster.enable_in_tree_autoscaling and not is_elastic:
         message = f"must not be true without the annotation {ELASTIC} because Kueue counts the pods only once"
         fix = f"remove the field, or set {ELASTIC} to true"
-        yield problem("ray-autoscaling", (*at, "enableInTreeAutoscaling"), message, fix)
-    groups, most = items(cluster.get("workerGroupSpecs")), most_pod_sets(subject.assumptions.kueue)
+        yield problem("ray-autoscaling", cluster.path("enableInTreeAutoscaling"), message, fix)
+    groups, most = cluster.worker_group_specs, most_pod_sets(subject.assumptions.kueue)
     if len(groups) + 1 > most:
         message = f"are more than the {most - 1} that are allowed because a Workload has at most {most} pod sets"
         fix = f"use at most {most - 1} groups, and more replicas of those that are alike"
-        yield problem("ray-groups", (*at, "workerGroupSpecs"), message, fix, shown=f"{len(groups)} groups")
-    for index, group in enumerate(subject.deadline.paced(groups)):
-        if mapping(group).get("groupName") == "head":
-            path = (*at, "workerGroupSpecs", index, "groupName")
-            yield problem("ray-groups", path, "is the name of the head group", "rename the worker group", "head")
+        yield _ray_groups(cluster.path("workerGroupSpecs"), message, fix, f"{len(groups)} groups")
+    for group in groups:
+        if group.group_name == "head":
+            message, fix = "is the name of the head group", "rename the worker group"
+            yield _ray_groups(group.path("groupName"), message, fix, "`head`")
+
+
+def _ray_groups(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
+    return problem("ray-groups", path, message, fix, shown=shown)
 
 
 def validate_spark(subject: Subject, how: Managed) -> Iterator[Problem]:
     """As the webhook of SparkApplication."""
     if how.framework != "sparkoperator.k8s.io/sparkapplication" or not how.queue:
         return
-    mode = get(subject.object, ("spec", "mode"))
-    if mode not in (None, "cluster"):
+    spec = subject.typed(SparkApplication).spec
+    if spec.has("mode") and spec.mode != "cluster":
         message = "must be cluster because Kueue manages only applications of this mode"
-        yield problem("spark-mode", "spec.mode", message, "set cluster", mode)
-    if get(subject.object, ("spec", "dynamicAllocation", "enabled")) is True:
+        yield _spark_mode(spec.path("mode"), message, "set cluster", spec.json.get("mode"))
+    if spec.dynamic_allocation.enabled:
         message = "must not be enabled because Kueue counts the executors only once"
-        yield problem("spark-mode", "spec.dynamicAllocation.enabled", message, "set it to false")
+        yield _spark_mode(spec.dynamic_allocation.path("enabled"), message, "set it to false")
+
+
+def _spark_mode(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
+    return problem("spark-mode", path, message, fix, value)

@@ -6,28 +6,31 @@ Kueue does not manage starts at once, without a queue and without quota.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from webhook.attributes import JSON, NAME_LABEL, NAMESPACE
+from webhook.attributes import JSON, NAME_LABEL
 from webhook.facts.kueue.configuration import KINDS, configuration
 from webhook.facts.kueue.feature_gates import SELECTOR_RESPECTED, is_on
-from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, LOCAL_QUEUE, QUEUE_NAME
-from webhook.facts.kueue.queues import name_of
+from webhook.facts.kueue.job_types import RayJob
+from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, QUEUE_NAME
+from webhook.facts.kueue.pod_templates import pod_templates
+from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.pods.node_selection import selects
-from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, text
 from webhook.facts.view import View
-from webhook.paths import get
 from webhook.placeholders import is_placeholder
+from webhook.typed.objects import Metadata, Namespace, Object
+from webhook.typed.pods import LabelSelector
+from webhook.typed.view import Reading
 
 Why: TypeAlias = Literal["", "owner", "kind", "framework", "namespace", "cluster-selector", "no-queue"]
 SYSTEM: Final = ("kube-system", "kueue-system")
 """Namespaces that are never managed."""
 SERVING: Final = ("deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset")
 """The integrations of kinds that serve: they have no field to suspend them, and webhooks of their own."""
-_RAY_JOB: Final = ("ray.io", "RayJob")
+_RAY_JOB: Final = "ray.io/rayjob"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,23 +58,22 @@ def concerns_kueue(subject: Subject) -> bool:
     Its metadata, or that of its pods, has a label or an annotation of Kueue, its namespace has queues, or
     Kueue manages every job.
     """
-    if _names_kueue(subject.object) or subject.cluster.has_any(LOCAL_QUEUE, subject.namespace):
+    if _names_kueue(subject.typed(Object).metadata) or subject.cluster.has_any(LocalQueue.gvk, subject.namespace):
         return True
     if subject.once(configuration).manages_all:
         return True
     if subject.group_kind == ("", "Pod"):
         return False
-    return any(_names_kueue(each.template) for each in subject.deadline.paced(subject.once(pod_sets).all))
+    return any(_names_kueue(template.metadata) for template in subject.once(pod_templates))
 
 
-def _names_kueue(obj: JSON) -> bool:
-    metadata = mapping(mapping(obj).get("metadata"))
-    return GROUP in "\n".join((*mapping(metadata.get("labels")), *mapping(metadata.get("annotations"))))
+def _names_kueue(metadata: Metadata) -> bool:
+    return GROUP in "\n".join((*metadata.labels, *metadata.annotations))
 
 
 def managed(subject: Subject) -> Managed:
     """How Kueue manages an object, to be asked for with `Subject.once`."""
-    queue, framework = queue_name(subject.object), KINDS.get(subject.group_kind, "")
+    queue, framework = queue_name(subject.typed(Object)), KINDS.get(subject.group_kind, "")
     if _has_managed_owner(subject):
         return Managed(why_not="owner", queue=queue, framework=framework)
     if not framework:
@@ -80,16 +82,16 @@ def managed(subject: Subject) -> Managed:
         return Managed(why_not="framework", queue=queue, framework=framework)
     if not is_managed_namespace(subject) and not _is_managed_by_name(queue, framework, subject):
         return Managed(why_not="namespace", queue=queue, framework=framework)
-    if subject.group_kind == _RAY_JOB and _uses_existing_cluster(subject.object):
+    if framework == _RAY_JOB and _uses_existing_cluster(subject.typed(RayJob)):
         return Managed(why_not="cluster-selector", queue=queue, framework=framework)
     if not queue and _has_default_queue(subject):
         return Managed(queue=DEFAULT_QUEUE, is_default=True, framework=framework)
     return Managed(why_not="" if queue else "no-queue", queue=queue, framework=framework)
 
 
-def queue_name(obj: JSON) -> str:
+def queue_name(obj: Object) -> str:
     """The queue that an object names by its label; one that is still to be filled in is none."""
-    name = text(get(obj, ("metadata", "labels", QUEUE_NAME)))
+    name = obj.labels.get(QUEUE_NAME, "")
     return "" if is_placeholder(name) else name
 
 
@@ -101,21 +103,18 @@ def _is_managed_by_name(queue: str, framework: str, subject: Subject) -> bool:
 def _has_managed_owner(subject: Subject) -> bool:
     """Whether the controller of an object is of an integrated kind, which is then what Kueue manages."""
     frameworks = subject.once(configuration).frameworks
-    for owner in map(mapping, items(get(subject.object, ("metadata", "ownerReferences")))):
-        group = text(owner.get("apiVersion")).rpartition("/")[0]
-        if owner.get("controller") is True and KINDS.get((group, text(owner.get("kind")))) in frameworks:
-            return True
-    return False
+    owners = subject.typed(Object).metadata.owner_references
+    return any(owner.controller and KINDS.get(owner.group_kind) in frameworks for owner in owners)
 
 
 def is_owned(subject: Subject) -> bool:
     """Whether another object made this one, which Kueue may then take for a part of it."""
-    return bool(get(subject.object, ("metadata", "ownerReferences")))
+    return len(subject.typed(Object).metadata.owner_references) > 0
 
 
 def says_namespace(subject: Subject) -> bool:
     """Whether the namespace of an object is known: an object of a file may say none, and be created in any."""
-    return get(subject.object, ("metadata", "namespace")) is not None or subject.view().is_whole()
+    return subject.typed(Object).metadata.has("namespace") or subject.view().is_whole()
 
 
 def is_managed_namespace(subject: Subject) -> bool:
@@ -124,35 +123,33 @@ def is_managed_namespace(subject: Subject) -> bool:
     return subject.namespace not in SYSTEM if is_taken is None else is_taken
 
 
-def takes_namespace(selector: JSON, name: str, view: View) -> bool | None:
+def takes_namespace(selector: Mapping[str, JSON] | None, name: str, view: View) -> bool | None:
     """Whether a label selector takes a namespace; None where nobody knows the labels that it asks for.
 
     Nobody knows more than the name of a namespace that cannot be listed: of one that files do not have
     (cluster/assumed_namespaces.py).
     """
-    held = view.get(NAMESPACE, name, namespaced=False)
-    if held is None:
+    namespace = view.find(Namespace, name, namespaced=False)
+    if not namespace:
         return None
-    labels = {NAME_LABEL: name, **mapping(get(held, ("metadata", "labels")))}
+    labels = {NAME_LABEL: name, **namespace.labels}
     if selects(selector, labels, view.deadline):
         return True
-    is_known = any(name_of(each) == name for each in view.deadline.paced(view.objects(NAMESPACE)))
-    return None if not is_known and selects(_of_name(selector, view), labels, view.deadline) else False
+    is_listed = any(listed.name == name for listed in view.every(Namespace))
+    return None if not is_listed and selects(_of_name(selector, view), labels, view.deadline) else False
 
 
-def _of_name(selector: JSON, view: View) -> JSON:
+def _of_name(selector: Mapping[str, JSON] | None, view: View) -> JSON:
     """What a selector asks of the name of a namespace."""
-    wanted = mapping(mapping(selector).get("matchLabels"))
-    listed = view.deadline.paced(items(mapping(selector).get("matchExpressions")))
+    asked = LabelSelector(selector or {}, (), Reading(view.deadline))
     return {
-        "matchLabels": {NAME_LABEL: wanted[NAME_LABEL]} if NAME_LABEL in wanted else {},
-        "matchExpressions": [each for each in listed if mapping(each).get("key") == NAME_LABEL],
+        "matchLabels": {key: value for key, value in asked.match_labels.items() if key == NAME_LABEL},
+        "matchExpressions": [each.json for each in asked.match_expressions if each.key == NAME_LABEL],
     }
 
 
-def _uses_existing_cluster(obj: JSON) -> bool:
-    spec = mapping(get(obj, ("spec",)))
-    return bool(spec.get("clusterSelector")) and not spec.get("rayClusterSpec")
+def _uses_existing_cluster(job: RayJob) -> bool:
+    return bool(job.spec.cluster_selector) and not job.spec.has_cluster
 
 
 def _has_default_queue(subject: Subject) -> bool:
@@ -161,5 +158,4 @@ def _has_default_queue(subject: Subject) -> bool:
 
 def local_queues(subject: Subject) -> list[str]:
     """The names of the LocalQueues of the namespace."""
-    listed = subject.view().all(LOCAL_QUEUE, subject.namespace)
-    return [text(get(each, ("metadata", "name"))) for each in subject.deadline.paced(listed)]
+    return [queue.name for queue in subject.view().list(LocalQueue, subject.namespace)]

@@ -5,20 +5,19 @@ A flat list in the order of the trees, parents before children: trees may be dee
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from webhook.attributes import JSON
-from webhook.facts.kueue.blocked import causes
+from webhook.facts.kueue.cluster_queues import Queue
+from webhook.facts.kueue.inactive import causes
 from webhook.facts.kueue.managed import takes_namespace
-from webhook.facts.kueue.objects import LOCAL_QUEUE, RESOURCE_FLAVOR
-from webhook.facts.kueue.queues import Declared, Queues, name_of, queues
+from webhook.facts.kueue.queues import Queues, queues
 from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, parents_first
+from webhook.facts.kueue.types import LocalQueue, ResourceFlavor
 from webhook.facts.resource_units import amount_text
-from webhook.facts.values import text
 from webhook.facts.view import View
-from webhook.paths import get
+from webhook.typed.collections import Items
 
 Kind: TypeAlias = Literal["Cohort", "ClusterQueue", "LocalQueue"]
 _STOPPED: Final = "is stopped by its stopPolicy"
@@ -85,36 +84,35 @@ class Overview:
 
 def overview(view: View) -> Overview:
     """Every queue of a cluster; what cannot be looked up is missing in the view."""
-    known = queues(view)
-    local: dict[str, list[JSON]] = {}
-    for each in view.all(LOCAL_QUEUE):
-        local.setdefault(text(get(each, ("spec", "clusterQueue"))), []).append(each)
-    rows = (*_Trees(known, view, local).rows(), *_lost(known, local))
-    everybody = (*known.cluster_queues.values(), *known.cohorts.values())
-    used = {name for each in everybody for group in each.groups for name in group.flavors}
-    flavors = (name_of(each) for each in view.all(RESOURCE_FLAVOR))
-    unused = tuple(name for name in flavors if name not in used)
-    return Overview(rows, unused, known.reserved.holding if known.reserved else None)
+    everything = queues(view)
+    local: dict[str, list[LocalQueue]] = {}
+    for queue in view.list(LocalQueue):
+        local.setdefault(queue.spec.cluster_queue, []).append(queue)
+    rows = (*_Trees(everything, view, local).rows(), *_lost(everything, local))
+    used = {name for queue in everything.everyone() for name in queue.flavors()}
+    unused = tuple(flavor.name for flavor in view.list(ResourceFlavor) if flavor.name not in used)
+    return Overview(rows, unused, everything.reserved.holding if everything.reserved else None)
 
 
 @dataclass(slots=True)
 class _Trees:
     """The rows of all trees; `local` are the LocalQueues by their ClusterQueue."""
 
-    known: Queues
+    queues: Queues
     view: View
-    local: dict[str, list[JSON]]
+    local: dict[str, list[LocalQueue]]
 
     def rows(self) -> Iterator[Row]:
         """Trees by the name of their roots, then ClusterQueues without a cohort, then cycles."""
-        cohorts = {*self.known.cohorts, *(each.above for each in self.known.cluster_queues.values() if each.above)}
-        roots = {name: self.known.root_of(name) for name in sorted(cohorts)}
-        for root in sorted({each for each in roots.values() if each is not None}):
-            tree = self.known.tree_of(root)
+        named = (queue.cohort for queue in self.queues.cluster_queues.values())
+        cohorts = {*self.queues.cohorts, *filter(None, named)}
+        roots = {name: self.queues.root_of(name) for name in sorted(cohorts)}
+        for root in sorted({name for name in roots.values() if name is not None}):
+            tree = self.queues.tree_of(root)
             if tree is not None:
                 yield from self._tree(tree)
-        for queue in self.known.members.get("", ()):
-            placed = self.known.placed(queue.name)
+        for queue in self.queues.members.get("", ()):
+            placed = self.queues.placed(queue.name)
             if placed is not None:
                 yield from self._cluster_queue(queue, placed[0], placed[1], 0)
         for name, top in roots.items():
@@ -128,10 +126,10 @@ class _Trees:
             if node.is_cohort:
                 yield self._cohort(node, tree, depth)
             else:
-                yield from self._cluster_queue(self.known.cluster_queues[node.name], tree, node, depth)
+                yield from self._cluster_queue(self.queues.cluster_queues[node.name], tree, node, depth)
 
     def _cohort(self, node: Node, tree: Tree, depth: int) -> Row:
-        pairs = dict.fromkeys(pair for each in parents_first(node) for pair in each.quotas)
+        pairs = dict.fromkeys(pair for member in parents_first(node) for pair in member.quotas)
         amounts = [
             Amount(
                 flavor=pair[0],
@@ -140,39 +138,38 @@ class _Trees:
                 most=tree.subtree(node, pair),
                 used=tree.usage(node, pair),
             )
-            for pair in self.view.deadline.paced(pairs)
+            for pair in Items([*pairs], self.view.deadline)
         ]
         parent = node.parent.name if node.parent else ""
         return Row(kind="Cohort", name=node.name, parent=parent, depth=depth, amounts=tuple(amounts))
 
-    def _cluster_queue(self, queue: Declared, tree: Tree, node: Node, depth: int) -> Iterator[Row]:
-        amounts = tuple(_amount(pair, tree, node) for pair in self.view.deadline.paced(queue.quotas))
+    def _cluster_queue(self, queue: Queue, tree: Tree, node: Node, depth: int) -> Iterator[Row]:
+        amounts = tuple(_amount(pair, tree, node) for pair in Items([*queue.quotas], self.view.deadline))
         obstacles = tuple(_obstacles(queue, self.view))
         yield Row(
-            kind="ClusterQueue", name=queue.name, parent=queue.above, depth=depth, amounts=amounts, obstacles=obstacles
+            kind="ClusterQueue", name=queue.name, parent=queue.cohort, depth=depth, amounts=amounts, obstacles=obstacles
         )
         yield from self._local_queues(queue, amounts, obstacles, depth + 1)
 
     def _local_queues(
-        self, queue: Declared, amounts: Sequence[Amount], obstacles: Sequence[str], depth: int
+        self, queue: Queue, amounts: Sequence[Amount], obstacles: Sequence[str], depth: int
     ) -> Iterator[Row]:
-        for each in self.view.deadline.paced(self.local.get(queue.name, ())):
-            own = tuple(_of_local_queue(each, queue, self.view))
+        for local in Items(self.local.get(queue.name, ()), self.view.deadline):
+            in_the_way = tuple(_of_local_queue(local, queue, self.view))
             yield Row(
                 kind="LocalQueue",
-                name=name_of(each),
-                namespace=text(get(each, ("metadata", "namespace"))) or "default",
+                name=local.name,
+                namespace=_namespace(local),
                 parent=queue.name,
                 depth=depth,
-                amounts=() if own or obstacles else tuple(amounts),
-                obstacles=own,
+                amounts=() if in_the_way or obstacles else tuple(amounts),
+                obstacles=in_the_way,
             )
 
     def _cycle(self, name: str) -> Iterator[Row]:
-        known = self.known.cohorts.get(name)
         told = ("its parents lead back to a cohort below them, so that nothing is admitted",)
-        yield Row(kind="Cohort", name=name, parent=known.above if known else "", obstacles=told)
-        for queue in self.known.members.get(name, ()):
+        yield Row(kind="Cohort", name=name, parent=self.queues.parent_of(name), obstacles=told)
+        for queue in self.queues.members.get(name, ()):
             yield Row(kind="ClusterQueue", name=queue.name, parent=name, depth=1, obstacles=told)
             yield from self._local_queues(queue, (), told, 2)
 
@@ -182,31 +179,31 @@ def _amount(pair: FlavorResource, tree: Tree, node: Node) -> Amount:
     return Amount(flavor=pair[0], resource=pair[1], quota=node.quota(pair), most=most, used=used)
 
 
-def _obstacles(queue: Declared, view: View) -> Iterator[str]:
-    policy = text(queue.spec.get("stopPolicy"))
-    if policy not in ("", "None"):
-        yield f"{_STOPPED} {policy}"
-    yield from (f"is inactive because {each}" for each in causes(queue, view))
-    if queue.spec.get("namespaceSelector") is None:
+def _obstacles(queue: Queue, view: View) -> Iterator[str]:
+    if queue.is_stopped():
+        yield f"{_STOPPED} {queue.stop_policy}"
+    yield from (f"is inactive because {cause}" for cause in causes(queue, view))
+    if queue.namespace_selector is None:
         yield "takes jobs of no namespace because it has no namespaceSelector"
     if not queue.groups:
         yield "has no resource group"
 
 
-def _of_local_queue(obj: JSON, queue: Declared, view: View) -> Iterator[str]:
-    policy = text(get(obj, ("spec", "stopPolicy")))
+def _of_local_queue(local: LocalQueue, queue: Queue, view: View) -> Iterator[str]:
+    policy, selector = local.spec.stop_policy, queue.namespace_selector
     if policy not in ("", "None"):
         yield f"{_STOPPED} {policy}"
-    namespace = text(get(obj, ("metadata", "namespace"))) or "default"
-    selector = queue.spec.get("namespaceSelector")
-    if selector is not None and takes_namespace(selector, namespace, view) is False:
-        yield f"its ClusterQueue does not take jobs of namespace {namespace}"
+    if selector is not None and takes_namespace(selector, _namespace(local), view) is False:
+        yield f"its ClusterQueue does not take jobs of namespace {_namespace(local)}"
 
 
-def _lost(known: Queues, local: dict[str, list[JSON]]) -> Iterator[Row]:
+def _namespace(local: LocalQueue) -> str:
+    return local.namespace or "default"
+
+
+def _lost(queues: Queues, local: Mapping[str, Sequence[LocalQueue]]) -> Iterator[Row]:
     """LocalQueues whose ClusterQueue is not there."""
-    for name, listed in sorted(local.items()):
-        for each in listed if name not in known.cluster_queues else ():
-            namespace = text(get(each, ("metadata", "namespace"))) or "default"
-            told = (f"its ClusterQueue {name} does not exist",)
-            yield Row(kind="LocalQueue", name=name_of(each), namespace=namespace, parent=name, obstacles=told)
+    for parent, lost in sorted(local.items()):
+        for queue in lost if parent not in queues.cluster_queues else ():
+            told = (f"its ClusterQueue {parent} does not exist",)
+            yield Row(kind="LocalQueue", name=queue.name, namespace=_namespace(queue), parent=parent, obstacles=told)

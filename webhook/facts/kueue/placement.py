@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
+from webhook.facts.check import Group
 from webhook.facts.kueue.assignment import Wanted, together
-from webhook.facts.kueue.blocked import NEVER, Place
-from webhook.facts.kueue.fitting import Fitting
+from webhook.facts.kueue.fitting import Fitting, no_matching_flavor
 from webhook.facts.kueue.managed import Managed, takes_namespace
 from webhook.facts.kueue.node_room import unplaced, unplaced_together
+from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.waiting import waiting
 from webhook.facts.kueue.workload import PodSetRequests, workload
@@ -24,6 +25,7 @@ from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
 from webhook.releases import shown
 
+problem: Final = Group("kueue-never").problem
 _REPEATED: Final = {
     ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
     ("workload.codeflare.dev", "AppWrapper"): "components",
@@ -31,25 +33,25 @@ _REPEATED: Final = {
 """What kinds have several of, each with a pod template."""
 
 
-def pod_set_count(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+def validate_pod_set_count(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """The CustomResourceDefinition of Workloads bounds their pod sets; no event tells a job of it."""
-    count, release = len(subject.once(workload).pod_sets), subject.assumptions.kueue
-    if count > most_pod_sets(release):
-        most = most_pod_sets(release)
+    count, most = len(subject.once(workload).pod_sets), most_pod_sets(subject.assumptions.kueue)
+    if count > most:
+        release = f"a Workload of Kueue {shown(subject.assumptions.kueue)}"
         message = (
-            f"has {count} pod templates, but a Workload of Kueue {shown(release)} has at most {most} pod sets, one"
+            f"has {count} pod templates, but {release} has at most {most} pod sets, one for each template, so Kueue "
+            "creates no Workload and the job waits"
         )
-        message = f"{message} for each template, so Kueue creates no Workload and the job waits"
         what = _REPEATED.get(subject.group_kind, "pod templates")
         fix = f"use at most {most} {what}, and more replicas of those that are alike"
-        yield NEVER("pod-set-count", "spec", message, fix)
+        yield problem("pod-set-count", "spec", message, fix)
 
 
-def namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """The ClusterQueue takes jobs of the namespaces that it selects; without a selector, of none."""
     if place.queue is None:
         return
-    selector = place.queue.spec.get("namespaceSelector")
+    selector = place.queue.namespace_selector
     is_taken = takes_namespace(selector, subject.namespace, place.view)
     if selector is None:
         message = "has no namespaceSelector, so it takes jobs of no namespace"
@@ -66,26 +68,26 @@ def namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]
     else:
         return
     reason = "Kueue: workload namespace doesn't match ClusterQueue selector"
-    yield NEVER("namespace", place.at, f"leads to ClusterQueue `{place.queue.name}`, which {message} ({reason})", fix)
+    yield problem("namespace", place.at, f"leads to ClusterQueue `{place.queue.name}`, which {message} ({reason})", fix)
 
 
-def limit_ranges(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+def validate_limit_ranges(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """Kueue refuses what a LimitRange would refuse of the pods later."""
     for pod_set in subject.once(workload).pod_sets:
-        for each in subject.deadline.paced(pod_set.outside):
-            yield _outside(pod_set, each)
+        for outside in pod_set.outside:
+            yield _limit_range(pod_set, outside)
 
 
-def _outside(pod_set: PodSetRequests, each: OutOfRange) -> Problem:
-    value, bound = (of_resource(each.resource, units(each.resource, milli)) for milli in (each.value, each.bound))
-    side = f"more than the {bound} that" if each.is_above else f"less than the {bound} that"
-    message = f"asks for {value}, {side} a LimitRange of the namespace allows, so Kueue never admits the job"
-    return NEVER(
-        "limit-range", pod_set.at(each.path), message, f"request at {'most' if each.is_above else 'least'} {bound}"
-    )
+def _limit_range(pod_set: PodSetRequests, outside: OutOfRange) -> Problem:
+    name = outside.resource
+    value, bound = (of_resource(name, units(name, milli)) for milli in (outside.value, outside.bound))
+    side, allowed = ("more", "most") if outside.is_above else ("less", "least")
+    message = f"asks for {value}, {side} than the {bound} that a LimitRange of the namespace allows"
+    path = pod_set.at(outside.path)
+    return problem("limit-range", path, f"{message}, so Kueue never admits the job", f"request at {allowed} {bound}")
 
 
-def flavors_and_quota(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+def validate_flavors_and_quota(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """Every pod set gets flavors with enough quota: ever, and now."""
     if place.queue is None or place.tree is None or place.node is None or subject.once(workload).missing:
         return
@@ -94,36 +96,36 @@ def flavors_and_quota(subject: Subject, how: Managed, place: Place) -> Iterator[
 
 def _problems(fitting: Fitting) -> Iterator[Problem]:
     """What is in the way, the first kind of it alone."""
-    pod_sets = [each for each in fitting.subject.once(workload).pod_sets if each.least > 0]
+    pod_sets = [pod_set for pod_set in fitting.subject.once(workload).pod_sets if pod_set.least > 0]
     if not fitting.queue.groups and pod_sets:
         message = f"leads to ClusterQueue `{fitting.queue.name}`, which has no resource group and admits nothing"
-        yield NEVER("no-matching-flavor", fitting.place.at, message, "add a resource group to the ClusterQueue")
+        yield no_matching_flavor(fitting.place.at, message, "add a resource group to the ClusterQueue")
         return
     wanted: list[Wanted] = []
-    for each in fitting.subject.deadline.paced(pod_sets):
-        problem = fitting.uncovered(each)
-        if problem is not None:
-            yield problem
+    for pod_set in pod_sets:
+        uncovered = fitting.uncovered(pod_set)
+        if uncovered is not None:
+            yield uncovered
             return
-        wanted.extend(fitting.wanted(each))
+        wanted.extend(fitting.wanted(pod_set))
     if not fitting.place.view.missing():
         yield from _judged(fitting, wanted)
 
 
 def _judged(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
     ever = partial(fitting.tree.potential, fitting.node)
-    hopeless = [each for each in wanted if not each.fitting(ever)]
+    hopeless = [pods for pods in wanted if not pods.fitting(ever)]
     if hopeless:
-        yield from (fitting.hopeless(each, ever) for each in hopeless)
+        yield from (fitting.hopeless(pods, ever) for pods in hopeless)
         return
-    short = together(wanted, ever, fitting.subject.deadline)
+    short = together(wanted, ever)
     if short:
         yield fitting.too_much_together(short, ever)
         return
-    told = [problem for each in wanted if (problem := unplaced(fitting, each, ever))]
-    if not told:
-        told = [*unplaced_together(fitting, wanted, ever)]
-    if told or fitting.place.view.missing():
-        yield from told
+    lacking = [lack for pods in wanted if (lack := unplaced(fitting, pods, ever))]
+    if not lacking:
+        lacking = [*unplaced_together(fitting, wanted, ever)]
+    if lacking or fitting.place.view.missing():
+        yield from lacking
         return
     yield from waiting(fitting, wanted)

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from webhook.facts.kueue import blocked, counted_claims, placement, pod_group
-from webhook.facts.kueue.blocked import NEVER, Place
+from webhook.facts.kueue import counted_claims, job_queues, placement, pod_group, priority_class
+from webhook.facts.kueue.fitting import exceeds_max_quota
 from webhook.facts.kueue.managed import Managed, managed
+from webhook.facts.kueue.place import Place, place_of
 from webhook.facts.kueue.reservations import is_admitted
 from webhook.facts.kueue.workload import Workload, workload
 from webhook.facts.subject import Subject
@@ -46,7 +47,7 @@ def preflight(subject: Subject) -> Preflight:
     how = subject.once(managed)
     if how.why_not:
         return Preflight()
-    place = blocked.placed(subject, how)
+    place = place_of(subject, how)
     if is_admitted(subject, place.view):
         return Preflight(verdict="possible", place=place, workload=subject.once(workload))
     problems = tuple(_first(subject, how, place))
@@ -69,18 +70,18 @@ def _first(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
             return
     noted = (*subject.once(workload).missing, *place.view.all_missing())
     if noted:
-        yield NEVER("exceeds-max-quota", place.at, missing=noted)
+        yield exceeds_max_quota(place.at, missing=noted)
 
 
 _STEPS = (
-    blocked.priority_classes,
-    blocked.local_queue,
-    blocked.cluster_queue,
-    pod_group.same_group,
-    counted_claims.claims,
-    placement.pod_set_count,
-    placement.namespace,
-    placement.limit_ranges,
-    placement.flavors_and_quota,
-    pod_group.whole_group,
+    priority_class.validate_priority_classes,
+    job_queues.validate_local_queue,
+    job_queues.validate_cluster_queue,
+    pod_group.validate_same_group,
+    counted_claims.validate_claims,
+    placement.validate_pod_set_count,
+    placement.validate_namespace,
+    placement.validate_limit_ranges,
+    placement.validate_flavors_and_quota,
+    pod_group.validate_whole_group,
 )

@@ -1,134 +1,27 @@
-"""The ClusterQueues and cohorts of a cluster as trees of quota, made once for each state of the cluster.
+"""The ClusterQueues and cohorts of a cluster as trees of quota, built once for each state of the cluster.
 
-A view gives the same sequence of objects until one of them changes: what is made of it is kept under that sequence, and
-what is made of one object under that object. A cohort that is named exists, whether there is a Cohort or not
-(kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy). Stopped and inactive ClusterQueues still lend.
+A view gives the same sequence of objects until one of them changes: what is made of it is kept under that sequence. A
+cohort that is named exists, whether there is a Cohort or not (kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy).
+Stopped and inactive ClusterQueues still lend.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
-from webhook.facts.kueue.objects import CLUSTER_QUEUE, COHORT
-from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, adopt
+from webhook.facts.kueue.cluster_queues import Queue, stored_cluster_queue, stored_cohort
+from webhook.facts.kueue.quota import Node, Tree, adopt
 from webhook.facts.kueue.reservations import Reservations, reservations
-from webhook.facts.resource_units import amount
-from webhook.facts.values import items, mapping, text
+from webhook.facts.kueue.types import ClusterQueue, Cohort
 from webhook.facts.view import View
-from webhook.paths import get
 from webhook.same import Same
+from webhook.typed.collections import Items
 
 _KEPT_STATES: Final = 4
 """States of the cluster: an audit has one, a server the one before while it changes."""
-_KEPT_OBJECTS: Final = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A resource group: the resources that it covers and the flavors in which they are tried."""
-
-    resources: tuple[str, ...]
-    flavors: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Declared:
-    """What a ClusterQueue or a Cohort says, read.
-
-    Args:
-        name: its name.
-        spec: its spec, decoded.
-        above: the cohort that it belongs to, "" for none.
-        groups: its resource groups.
-        quotas: what it says of each flavor's resource.
-        usage: what its status says is reserved.
-        status: its status as it is.
-    """
-
-    name: str
-    spec: Mapping[str, JSON]
-    above: str
-    groups: tuple[Group, ...]
-    quotas: Mapping[FlavorResource, Quota]
-    usage: Mapping[FlavorResource, int]
-    status: Mapping[str, JSON]
-
-    def group_of(self, resource: str) -> Group | None:
-        """The group that covers a resource."""
-        return next((each for each in self.groups if resource in each.resources), None)
-
-
-@lru_cache(maxsize=_KEPT_OBJECTS)
-def _declared(key: Same, kind: GroupVersionKind) -> Declared:
-    return declared(key.held, kind)
-
-
-def declared(obj: JSON, kind: GroupVersionKind) -> Declared:
-    """What a ClusterQueue or a Cohort says; what is not of its type says nothing."""
-    spec, status = mapping(obj.get("spec")), mapping(obj.get("status"))
-    above = spec.get("parentName") if kind is COHORT else spec.get("cohortName") or spec.get("cohort")
-    groups = [mapping(each) for each in items(spec.get("resourceGroups"))]
-    return Declared(
-        name=name_of(obj),
-        spec=spec,
-        above=text(above),
-        groups=tuple(_group(each) for each in groups),
-        quotas=dict(_quotas(groups)),
-        usage=dict(_usage(status)),
-        status=status,
-    )
-
-
-def _group(group: Mapping[str, JSON]) -> Group:
-    flavors = (text(mapping(each).get("name")) for each in items(group.get("flavors")))
-    return Group(tuple(map(text, items(group.get("coveredResources")))), tuple(flavors))
-
-
-def name_of(obj: JSON) -> str:
-    """The name of an object."""
-    return text(get(obj, ("metadata", "name")))
-
-
-def _quotas(groups: Sequence[Mapping[str, JSON]]) -> Iterator[tuple[FlavorResource, Quota]]:
-    for group in groups:
-        for flavor in map(mapping, items(group.get("flavors"))):
-            of = text(flavor.get("name"))
-            for each in map(mapping, items(flavor.get("resources"))):
-                name = text(each.get("name"))
-                yield (of, name), _quota(name, each)
-
-
-def _quota(resource: str, given: Mapping[str, JSON]) -> Quota:
-    nominal, borrowing, lending = map(given.get, ("nominalQuota", "borrowingLimit", "lendingLimit"))
-    return _made_quota(resource == "cpu", *map(_scalar, (nominal, borrowing, lending)))
-
-
-def _scalar(value: JSON) -> str | float | None:
-    return value if isinstance(value, str | int | float) else None
-
-
-@lru_cache(maxsize=4096, typed=True)
-def _made_quota(
-    is_cpu: bool, nominal: str | float | None, borrowing: str | float | None, lending: str | float | None
-) -> Quota:
-    """Queues have few different quotas, and thousands of them are read at once."""
-    resource = "cpu" if is_cpu else ""
-    return Quota(
-        nominal=amount(resource, nominal) or 0,
-        borrowing_limit=amount(resource, borrowing),
-        lending_limit=amount(resource, lending),
-    )
-
-
-def _usage(status: Mapping[str, JSON]) -> Iterator[tuple[FlavorResource, int]]:
-    for flavor in map(mapping, items(status.get("flavorsReservation"))):
-        for each in map(mapping, items(flavor.get("resources"))):
-            name = text(each.get("name"))
-            yield (text(flavor.get("name")), name), amount(name, each.get("total")) or 0
 
 
 @dataclass(slots=True, eq=False)
@@ -144,10 +37,10 @@ class Queues:
             or where a status counts more of them.
     """
 
-    cluster_queues: Mapping[str, Declared]
-    cohorts: Mapping[str, Declared]
-    members: dict[str, list[Declared]] = field(default_factory=dict)
-    below: dict[str, list[Declared]] = field(default_factory=dict)
+    cluster_queues: Mapping[str, Queue]
+    cohorts: Mapping[str, Queue]
+    members: dict[str, list[Queue]] = field(default_factory=dict)
+    below: dict[str, list[Queue]] = field(default_factory=dict)
     reserved: Reservations | None = None
     _trees: dict[str, Tree | None] = field(default_factory=dict)
     _nodes: dict[str, Node] = field(default_factory=dict)
@@ -160,10 +53,10 @@ class Queues:
 
         """
         queue = self.cluster_queues[name]
-        tree = self.tree_of(queue.above) if queue.above else self._alone(queue)
+        tree = self.tree_of(queue.cohort) if queue.cohort else self._alone(queue)
         return None if tree is None else (tree, self._nodes[name])
 
-    def _alone(self, queue: Declared) -> Tree:
+    def _alone(self, queue: Queue) -> Tree:
         node = self._nodes.get(queue.name)
         if node is None:
             node = self._nodes[queue.name] = self._node(queue)
@@ -182,22 +75,30 @@ class Queues:
 
     def root_of(self, cohort: str) -> str | None:
         """The name of the cohort at the root above one; None where the parents lead back."""
-        seen = set()
-        while cohort not in seen:
-            seen.add(cohort)
-            above = self.cohorts[cohort].above if cohort in self.cohorts else ""
-            if not above:
+        passed = set()
+        while cohort not in passed:
+            passed.add(cohort)
+            parent = self.parent_of(cohort)
+            if not parent:
                 return cohort
-            cohort = above
+            cohort = parent
         return None
+
+    def parent_of(self, cohort: str) -> str:
+        """The name of the cohort above one, "" where there is none."""
+        return self.cohorts[cohort].cohort if cohort in self.cohorts else ""
 
     def cycle_above(self, cohort: str) -> tuple[str, ...]:
         """The cohorts, each before its parent, whose parents lead back to the first; () where none do."""
-        seen: dict[str, int] = {}
-        while cohort and cohort not in seen:
-            seen[cohort] = len(seen)
-            cohort = self.cohorts[cohort].above if cohort in self.cohorts else ""
-        return tuple(seen)[seen[cohort] :] if cohort else ()
+        passed: dict[str, int] = {}
+        while cohort and cohort not in passed:
+            passed[cohort] = len(passed)
+            cohort = self.parent_of(cohort)
+        return tuple(passed)[passed[cohort] :] if cohort else ()
+
+    def everyone(self) -> tuple[Queue, ...]:
+        """The ClusterQueues and the Cohorts."""
+        return (*self.cluster_queues.values(), *self.cohorts.values())
 
     def _grown(self, root: str) -> Node:
         top = self._cohort(root)
@@ -214,36 +115,42 @@ class Queues:
         return top
 
     def _cohort(self, name: str) -> Node:
-        known = self.cohorts.get(name)
-        return Node(name=name, is_cohort=True, quotas=known.quotas if known else {})
+        cohort = self.cohorts.get(name)
+        return Node(name=name, is_cohort=True, quotas=cohort.quotas if cohort else {})
 
-    def _node(self, queue: Declared) -> Node:
+    def _node(self, queue: Queue) -> Node:
         usage = queue.usage if self.reserved is None else self.reserved.usage.get(queue.name, {})
         return Node(name=queue.name, quotas=queue.quotas, usage=usage)
 
 
 def queues(view: View) -> Queues:
     """The queues of a view's cluster; what cannot be looked up is missing in the view."""
-    return _made(Same(view.all(CLUSTER_QUEUE)), Same(view.all(COHORT)), Same(reservations(view)))
+    return _queues(Same(view.all(ClusterQueue.gvk)), Same(view.all(Cohort.gvk)), Same(reservations(view)))
+
+
+def others_of(name: str, cohort: str, view: View) -> Items[Node]:
+    """All but one of the ClusterQueues and Cohorts that are in one tree with a cohort; none where it has a cycle."""
+    tree = queues(view).tree_of(cohort)
+    nodes = tree.nodes() if tree else ()
+    return Items([node for node in nodes if node.name != name], view.deadline)
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def _made(cluster_queues: Same, cohorts: Same, reserved: Same) -> Queues:
-    listed = [_declared(Same(each), CLUSTER_QUEUE) for each in cluster_queues.held if isinstance(each, dict)]
-    above = [_declared(Same(each), COHORT) for each in cohorts.held if isinstance(each, dict)]
-    known = reserved.held if _are_all(reserved.held, listed) else None
-    made = Queues({each.name: each for each in listed}, {each.name: each for each in above}, reserved=known)
+def _queues(cluster_queues: Same, cohorts: Same, reserved: Same) -> Queues:
+    listed = [stored_cluster_queue(Same(queue)) for queue in cluster_queues.held]
+    parents = [stored_cohort(Same(cohort)) for cohort in cohorts.held]
+    usage = reserved.held if _are_all(reserved.held, listed) else None
+    tables = Queues(
+        {queue.name: queue for queue in listed}, {cohort.name: cohort for cohort in parents}, reserved=usage
+    )
     for queue in listed:
-        made.members.setdefault(queue.above, []).append(queue)
-    for cohort in above:
-        if cohort.above:
-            made.below.setdefault(cohort.above, []).append(cohort)
-    return made
+        tables.members.setdefault(queue.cohort, []).append(queue)
+    for cohort in parents:
+        if cohort.cohort:
+            tables.below.setdefault(cohort.cohort, []).append(cohort)
+    return tables
 
 
-def _are_all(reserved: Reservations | None, listed: Sequence[Declared]) -> bool:
-    """Whether there are as many Workloads with quota as each ClusterQueue counts."""
-    if reserved is None:
-        return False
-    counts = ((each.name, each.status.get("reservingWorkloads")) for each in listed)
-    return all(reserved.holders[name] >= count for name, count in counts if isinstance(count, int))
+def _are_all(reserved: Reservations | None, listed: Sequence[Queue]) -> bool:
+    """Whether there are as many Workloads with quota as the status of every ClusterQueue counts."""
+    return reserved is not None and all(reserved.holders[queue.name] >= (queue.reserving or 0) for queue in listed)

@@ -73,7 +73,7 @@ class _Sums:
 
 
 class Tree:
-    """The nodes below one root. Sums of a flavor's resource are made when it is first asked for."""
+    """The nodes below one root. Sums of a flavor's resource are added up when they are first needed."""
 
     def __init__(self, root: Node) -> None:
         self.root = root
@@ -113,40 +113,40 @@ class Tree:
 
     def _potential(self, node: Node, pair: FlavorResource) -> int:
         sums, amount = self._of(pair), 0
-        for each in reversed(node.path()):
-            if each.parent is None:
-                amount = sums.subtree[each]
+        for ancestor in reversed(node.path()):
+            if ancestor.parent is None:
+                amount = sums.subtree[ancestor]
                 continue
-            amount += sums.local(each, pair)
-            limit = each.quota(pair).borrowing_limit
+            amount += sums.local(ancestor, pair)
+            limit = ancestor.quota(pair).borrowing_limit
             if limit is not None:
-                amount = min(amount, sums.subtree[each] + limit)
+                amount = min(amount, sums.subtree[ancestor] + limit)
         return amount
 
     def _available(self, node: Node, pair: FlavorResource, less_usage: int) -> int:
         sums, amount, less = self._of(pair), 0, {}
-        for each in node.path():
-            used, local = sums.usage[each], sums.local(each, pair)
-            less[each] = used - less_usage
-            less_usage = max(0, used - local) - max(0, less[each] - local)
-        for each in reversed(node.path()):
-            if each.parent is None:
-                amount = sums.subtree[each] - less[each]
+        for ancestor in node.path():
+            used, local = sums.usage[ancestor], sums.local(ancestor, pair)
+            less[ancestor] = used - less_usage
+            less_usage = max(0, used - local) - max(0, less[ancestor] - local)
+        for ancestor in reversed(node.path()):
+            if ancestor.parent is None:
+                amount = sums.subtree[ancestor] - less[ancestor]
                 continue
-            local, limit = sums.local(each, pair), each.quota(pair).borrowing_limit
+            local, limit = sums.local(ancestor, pair), ancestor.quota(pair).borrowing_limit
             if limit is not None:
-                lent = sums.subtree[each] - local - max(0, less[each] - local)
+                lent = sums.subtree[ancestor] - local - max(0, less[ancestor] - local)
                 amount = min(amount, lent + limit)
-            amount += max(0, local - less[each])
+            amount += max(0, local - less[ancestor])
         return amount
 
     def _of(self, pair: FlavorResource) -> _Sums:
         sums = self._sums.get(pair)
         if sums is None:
-            sums = self._sums[pair] = self._made(pair)
+            sums = self._sums[pair] = self._add_up(pair)
         return sums
 
-    def _made(self, pair: FlavorResource) -> _Sums:
+    def _add_up(self, pair: FlavorResource) -> _Sums:
         sums = _Sums()
         for node in reversed(self._order):
             subtree, usage = node.quota(pair).nominal, node.usage.get(pair, 0)
@@ -159,7 +159,7 @@ class Tree:
 
 
 def parents_first(root: Node) -> Iterator[Node]:
-    """A node and all below it, each before its children."""
+    """A node and all below it, parents before their children."""
     waiting = [root]
     while waiting:
         node = waiting.pop()

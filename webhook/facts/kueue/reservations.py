@@ -8,20 +8,19 @@ not all of them: a live one holds none, for they are many and change with every 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON
-from webhook.facts.kueue.objects import LOCAL_QUEUE, WORKLOAD
 from webhook.facts.kueue.quota import FlavorResource
+from webhook.facts.kueue.types import LocalQueue
+from webhook.facts.kueue.workload_types import PodSetAssignment, Workload
 from webhook.facts.resource_units import amount
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, text
 from webhook.facts.view import View
-from webhook.paths import get
 from webhook.same import Same
+from webhook.typed.objects import Object
 
 Owner: TypeAlias = tuple[str, str, str, str]
 """Namespace, group, kind and name of the object that a Workload is made of."""
@@ -54,101 +53,93 @@ class Reservations:
 
 def reservations(view: View) -> Reservations | None:
     """What the Workloads of a view say, None where it has none."""
-    listed = view.unnoted().all(WORKLOAD)
+    listed = view.unnoted().all(Workload.gvk)
     return _read(Same(listed)) if listed else None
 
 
 @lru_cache(maxsize=_KEPT_STATES)
 def _read(workloads: Same) -> Reservations:
-    made = Reservations()
-    for each in map(mapping, workloads.held):
-        spec, status = mapping(each.get("spec")), mapping(each.get("status"))
-        if condition(status, "Finished").get("status") == "True":
-            continue
-        namespace = _namespace(each)
-        if has_quota(status):
-            queue = text(get(status, ("admission", "clusterQueue")))
-            made.holders[queue] += 1
-            made.admitted.update(_owners(each, namespace))
-            made.usage.setdefault(queue, Counter()).update(_usage(spec, status))
-        elif spec.get("active") is not False:
-            made.waiting[namespace, text(spec.get("queueName"))] += 1
-            made.queued.update(_owners(each, namespace))
-    return made
+    total = Reservations()
+    for obj in workloads.held:
+        _count(Workload.of(obj), total)
+    return total
 
 
-def has_quota(status: JSON) -> bool:
+def _count(workload: Workload, total: Reservations) -> None:
+    if workload.status.is_true("Finished"):
+        return
+    if has_quota(workload):
+        queue = workload.status.admission.cluster_queue
+        total.holders[queue] += 1
+        total.admitted.update(_owners(workload))
+        total.usage.setdefault(queue, Counter()).update(_usage(workload))
+    elif workload.spec.active:
+        total.waiting[_namespace(workload), workload.spec.queue_name] += 1
+        total.queued.update(_owners(workload))
+
+
+def has_quota(workload: Workload) -> bool:
     """Whether the status of a Workload says that quota is reserved for it."""
-    return condition(status, "QuotaReserved").get("status") == "True"
+    return workload.status.is_true("QuotaReserved")
 
 
-def condition(status: JSON, kind: str) -> Mapping[str, JSON]:
-    """The condition of a type, {} where there is none."""
-    listed = map(mapping, items(mapping(status).get("conditions")))
-    return next((each for each in listed if each.get("type") == kind), {})
+def _namespace(obj: Object) -> str:
+    return obj.namespace or "default"
 
 
-def _namespace(obj: JSON) -> str:
-    return text(get(obj, ("metadata", "namespace"))) or "default"
+def _owners(workload: Workload) -> Iterator[Owner]:
+    for reference in workload.metadata.owner_references:
+        yield _namespace(workload), *reference.group_kind, reference.name
 
 
-def _owners(workload: Mapping[str, JSON], namespace: str) -> Iterator[Owner]:
-    for each in map(mapping, items(get(workload, ("metadata", "ownerReferences")))):
-        group = text(each.get("apiVersion")).rpartition("/")[0]
-        yield namespace, group, text(each.get("kind")), text(each.get("name"))
-
-
-def _usage(spec: Mapping[str, JSON], status: Mapping[str, JSON]) -> Counter[FlavorResource]:
+def _usage(workload: Workload) -> Counter[FlavorResource]:
     """What was admitted, without pods that have ended and give their part back."""
-    counts = {text(each.get("name")): each.get("count", 1) for each in map(mapping, items(spec.get("podSets")))}
-    left = {**counts}
-    for each in map(mapping, items(status.get("reclaimablePods"))):
-        name = text(each.get("name"))
-        left[name] = max(0, _whole(left.get(name)) - _whole(each.get("count")))
+    counts = {pod_set.name: pod_set.count for pod_set in workload.spec.pod_sets}
+    running = {**counts}
+    for ended in workload.status.reclaimable_pods:
+        running[ended.name] = max(0, running.get(ended.name, 0) - ended.count)
     used: Counter[FlavorResource] = Counter()
-    for each in map(mapping, items(get(status, ("admission", "podSetAssignments")))):
-        name, flavors = text(each.get("name")), mapping(each.get("flavors"))
-        count = _whole(each.get("count", counts.get(name)))
-        kept = min(count, _whole(left.get(name, count)))
-        for resource, value in mapping(each.get("resourceUsage")).items():
-            total = amount(resource, value) or 0
-            used[text(flavors.get(resource)), resource] += total if kept == count else total // count * kept
+    for assigned in workload.status.admission.pod_set_assignments:
+        count = counts.get(assigned.name, 0) if assigned.count is None else assigned.count
+        for pair, total in _assigned(assigned):
+            using = min(count, running.get(assigned.name, count))
+            used[pair] += total if using == count else total // count * using
     return used
 
 
-def _whole(value: JSON) -> int:
-    return value if isinstance(value, int) else 0
+def _assigned(assigned: PodSetAssignment) -> Iterator[tuple[FlavorResource, int]]:
+    for resource, value in assigned.resource_usage.items():
+        yield (assigned.flavors.get(resource, ""), resource), amount(resource, value) or 0
 
 
 def owner(subject: Subject) -> Owner:
     """How the Workload of an object names it."""
-    return subject.namespace or "default", *subject.group_kind, text(get(subject.object, ("metadata", "name")))
+    return subject.namespace or "default", *subject.group_kind, subject.typed(Object).name
 
 
 def is_admitted(subject: Subject, view: View) -> bool:
     """Whether the Workload of an object has quota already: Kueue has answered then."""
-    known = reservations(view)
-    return known is not None and owner(subject) in known.admitted
+    total = reservations(view)
+    return total is not None and owner(subject) in total.admitted
 
 
 def waiting_before(subject: Subject, queue: str, view: View) -> int:
     """How many Workloads of a view other than the object's own wait for a ClusterQueue."""
-    count = _waiting(Same(view.all(WORKLOAD)), Same(view.all(LOCAL_QUEUE)))[queue]
+    count = _waiting(Same(view.all(Workload.gvk)), Same(view.all(LocalQueue.gvk)))[queue]
     return count - is_queued(subject, view)
 
 
 def is_queued(subject: Subject, view: View) -> bool:
     """Whether the Workload of an object waits."""
-    known = reservations(view)
-    return known is not None and owner(subject) in known.queued
+    total = reservations(view)
+    return total is not None and owner(subject) in total.queued
 
 
 @lru_cache(maxsize=_KEPT_STATES)
 def _waiting(workloads: Same, local_queues: Same) -> Counter[str]:
     """How many Workloads wait, by ClusterQueue."""
-    waiting, made = _read(workloads).waiting, Counter[str]()
-    for each in local_queues.held:
-        made[text(get(each, ("spec", "clusterQueue")))] += waiting[
-            _namespace(each), text(get(each, ("metadata", "name")))
-        ]
-    return made
+    waiting, total = _read(workloads).waiting, Counter[str]()
+    for obj in local_queues.held:
+        queue = LocalQueue.of(obj)
+        total[queue.spec.cluster_queue] += waiting[_namespace(queue), queue.name]
+    return total

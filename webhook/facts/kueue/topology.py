@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.kueue.flavors import Flavor
-from webhook.facts.kueue.objects import BOOLEANS, GROUP, TOPOLOGY
-from webhook.facts.values import items, mapping, text
+from webhook.facts.kueue.objects import BOOLEANS, GROUP
+from webhook.facts.kueue.types import Topology
 from webhook.facts.view import View
-from webhook.paths import get
+from webhook.typed.pods import PodTemplate
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 REQUIRED: Final = f"{GROUP}/podset-required-topology"
@@ -48,16 +47,16 @@ class Wish:
         return tuple(filter(None, (self.required, self.preferred, self.slice_level)))
 
 
-def wish(template: JSON) -> Wish:
+def wish(template: PodTemplate) -> Wish:
     """What the annotations of a pod template ask for."""
-    notes = mapping(get(template, ("metadata", "annotations")))
-    size = text(notes.get(SLICE_SIZE))
+    notes = template.metadata.annotations
+    size = notes.get(SLICE_SIZE, "")
     return Wish(
-        required=text(notes.get(REQUIRED)),
-        preferred=text(notes.get(PREFERRED)),
-        is_unconstrained=BOOLEANS.get(text(notes.get(UNCONSTRAINED)), False),
-        slice_level=text(notes.get(SLICE_REQUIRED)),
-        group=text(notes.get(POD_SET_GROUP)),
+        required=notes.get(REQUIRED, ""),
+        preferred=notes.get(PREFERRED, ""),
+        is_unconstrained=BOOLEANS.get(notes.get(UNCONSTRAINED, ""), False),
+        slice_level=notes.get(SLICE_REQUIRED, ""),
+        group=notes.get(POD_SET_GROUP, ""),
         slice_size=int(size) if size.isascii() and size.isdecimal() and len(size) < 10 else 0,
     )
 
@@ -77,11 +76,10 @@ def mismatch(wanted: Wish, flavor: Flavor, view: View, *, is_implied: bool, is_o
     if not wanted.is_explicit and not is_implied:
         return "it is for pods that ask for a topology, and these do not"
     levels = levels_of(flavor, view)
-    missing = next((each for each in wanted.levels if levels and each not in levels), "")
+    missing = next((level for level in wanted.levels if levels and level not in levels), "")
     return f"its topology `{flavor.topology}` has no level `{missing}`" if missing else ""
 
 
 def levels_of(flavor: Flavor, view: View) -> tuple[str, ...]:
     """The node labels of a flavor's topology, from the top."""
-    obj = view.get(TOPOLOGY, flavor.topology, namespaced=False)
-    return tuple(text(mapping(each).get("nodeLabel")) for each in items(get(obj, ("spec", "levels"))))
+    return tuple(view.find(Topology, flavor.topology, namespaced=False).spec.labels())

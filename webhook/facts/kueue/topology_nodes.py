@@ -16,17 +16,15 @@ from functools import reduce
 from operator import or_
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON
-from webhook.deadline import Deadline
-from webhook.facts.kinds import NODE
-from webhook.facts.kueue.flavors import Flavor
+from webhook.facts.kueue.flavors import Flavor, untolerated_taint
+from webhook.facts.kueue.nodes import NodeCapacity, nodes
 from webhook.facts.kueue.topology import HOSTNAME, Wish, levels_of
-from webhook.facts.pods.node_selection import untolerated
-from webhook.facts.pods.pod_requests import Amounts, amounts
-from webhook.facts.values import items, mapping, text
+from webhook.facts.pods.pod_requests import Amounts
 from webhook.facts.view import View
-from webhook.paths import get
 from webhook.problem import MissingObject
+from webhook.typed.collections import Items
+from webhook.typed.nodes import Node
+from webhook.typed.pods import PodTemplate
 
 Domain: TypeAlias = tuple[str, ...]
 """The values of the levels of a topology, from the top; () is all of it."""
@@ -41,7 +39,7 @@ class Placement:
 
     wish: Wish
     flavor: Flavor
-    template: JSON
+    template: PodTemplate
     count: int
     requests: Amounts
 
@@ -49,13 +47,13 @@ class Placement:
 def fits(placed: Placement, view: View) -> int | None:
     """How many of the pods the topology could hold where they may be placed; None where nobody knows its nodes."""
     levels = levels_of(placed.flavor, view)
-    if not view.all(NODE) and not view.is_whole():
-        view.note(MissingObject(kind=NODE.kind, name=""))
+    if not view.all(Node.gvk) and not view.is_whole():
+        view.note(MissingObject(kind=Node.gvk.kind, name=""))
         return None
     if not levels:
         return None
     domains: Mapping[Domain, int] = {
-        domain: _held(leaf, placed.requests) for domain, leaf in _leaves(placed, levels, view).items()
+        domain: _pods_that_fit(leaf, placed.requests) for domain, leaf in _leaves(placed, levels, view).items()
     }
     wanted = placed.wish
     if wanted.slice_level in levels and wanted.slice_size > 0:
@@ -68,33 +66,24 @@ def fits(placed: Placement, view: View) -> int | None:
 def _leaves(placed: Placement, levels: Sequence[str], view: View) -> dict[Domain, Counter[str]]:
     """What the nodes of each lowest domain have that may get any of the pods."""
     leaves: dict[Domain, Counter[str]] = {}
-    for node in view.deadline.paced(view.all(NODE)):
-        labels = mapping(get(node, ("metadata", "labels")))
-        domain = tuple(text(labels.get(each)) for each in levels)
-        if all(domain) and _is_open(node, labels, placed, levels[-1] == HOSTNAME, view.deadline):
-            leaves.setdefault(domain, Counter()).update(amounts(get(node, ("status", "allocatable"))))
+    for node in nodes(view):
+        domain = tuple(node.labels.get(level, "") for level in levels)
+        if all(domain) and _is_open(node, placed, levels[-1] == HOSTNAME):
+            leaves.setdefault(domain, Counter()).update(node.allocatable)
     return leaves
 
 
-def _is_open(node: JSON, labels: Mapping[str, JSON], placed: Placement, is_by_host: bool, deadline: Deadline) -> bool:
+def _is_open(node: NodeCapacity, placed: Placement, is_by_host: bool) -> bool:
     """Whether a node may get any of the pods; taints and selectors count only where hosts are the lowest level."""
-    if any(labels.get(key) != value for key, value in placed.flavor.labels.items()):
+    if not node.is_open or any(node.labels.get(key) != value for key, value in placed.flavor.labels.items()):
         return False
-    if get(node, ("spec", "unschedulable")) is True or not _is_ready(node):
-        return False
-    tolerations = (*items(get(placed.template, ("spec", "tolerations"))), *placed.flavor.tolerations)
-    if untolerated(items(get(node, ("spec", "taints"))), tolerations, deadline) is not None:
+    if node.taints and untolerated_taint(node.taints, placed.flavor, placed.template):
         return not is_by_host
-    selector = mapping(get(placed.template, ("spec", "nodeSelector")))
-    return not is_by_host or all(labels.get(key) == value for key, value in deadline.paced(selector.items()))
+    selector = placed.template.spec.node_selector
+    return not is_by_host or all(node.labels.get(key) == value for key, value in selector.items())
 
 
-def _is_ready(node: JSON) -> bool:
-    conditions = map(mapping, items(get(node, ("status", "conditions"))))
-    return all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")
-
-
-def _held(allocatable: Mapping[str, int], requests: Amounts) -> int:
+def _pods_that_fit(allocatable: Mapping[str, int], requests: Amounts) -> int:
     """How many pods there is room for."""
     asked = {**requests, PODS: _ONE}
     return min((allocatable.get(name, 0) // value for name, value in asked.items() if value > 0), default=0)
@@ -139,33 +128,33 @@ def shortage(placed: Sequence[Placement], level: str, view: View) -> Shortage | 
         view: the cluster, with its nodes.
     """
     asked: Counter[str] = Counter()
-    for each in placed:
-        asked.update({name: value * each.count for name, value in each.requests.items()})
+    for pods in placed:
+        asked.update({name: value * pods.count for name, value in pods.requests.items()})
     shortages: list[Shortage] = []
     for total in _totals(placed, level, view):
         short = _short(placed, asked, total)
         if short is None:
             return None
         shortages.append(short)
-    return min(shortages, key=lambda each: (each.asked / max(1, each.most), each.resource), default=None)
+    return min(shortages, key=lambda short: (short.asked / max(1, short.most), short.resource), default=None)
 
 
 def _totals(placed: Sequence[Placement], level: str, view: View) -> Iterator[_Total]:
     """The domains of a level in which any of the pods may be."""
     levels = levels_of(placed[0].flavor, view)
     depth = levels.index(level) + 1 if level in levels else 0
-    names = {name for each in placed for name in each.requests}
-    smallest = {name: min(each.requests.get(name, 0) for each in placed) for name in names}
-    of_sets = [_leaves(each, levels, view) for each in placed]
+    names = {name for pods in placed for name in pods.requests}
+    smallest = {name: min(pods.requests.get(name, 0) for pods in placed) for name in names}
+    of_sets = [_leaves(pods, levels, view) for pods in placed]
     totals: dict[Domain, _Total] = {}
-    for domain in dict.fromkeys(domain for leaves in of_sets for domain in leaves):
-        view.deadline.spend(len(placed))
+    domains = [*dict.fromkeys(domain for leaves in of_sets for domain in leaves)]
+    for domain in Items(domains, view.deadline):
         leaf = reduce(or_, (leaves[domain] for leaves in of_sets if domain in leaves))
         total = totals.setdefault(domain[:depth], _Total())
         total.amounts.update(leaf)
-        total.pods += _held(leaf, smallest)
-        for at, each in enumerate(placed):
-            total.alone[at] += _held(leaf, each.requests) if domain in of_sets[at] else 0
+        total.pods += _pods_that_fit(leaf, smallest)
+        for at, pods in enumerate(placed):
+            total.alone[at] += _pods_that_fit(leaf, pods.requests) if domain in of_sets[at] else 0
     yield from totals.values()
 
 
@@ -174,6 +163,6 @@ def _short(placed: Sequence[Placement], asked: Mapping[str, int], total: _Total)
     for name in sorted(asked):
         if asked[name] > total.amounts[name]:
             return Shortage(name, asked[name], total.amounts[name])
-    count = sum(each.count for each in placed)
-    most = min(total.pods, sum(min(each.count, total.alone[at]) for at, each in enumerate(placed)))
+    count = sum(pods.count for pods in placed)
+    most = min(total.pods, sum(min(pods.count, total.alone[at]) for at, pods in enumerate(placed)))
     return Shortage(PODS, count, most) if count > most else None

@@ -13,12 +13,13 @@ from webhook.facts.check import Group
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.managed import SERVING, Managed, is_owned, local_queues, managed, says_namespace
 from webhook.facts.kueue.objects import QUEUE_NAME
+from webhook.facts.kueue.pod_templates import pod_templates
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.facts.values import text
-from webhook.paths import FieldPath, get, render
+from webhook.paths import FieldPath, render
 from webhook.problem import Problem
 from webhook.releases import shown
+from webhook.typed.objects import Object
 from webhook.wording import named
 
 problem: Final = Group("kueue-unmanaged").problem
@@ -34,81 +35,84 @@ _INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
 def unmanaged(subject: Subject) -> Iterator[Problem]:
     """What Kueue leaves alone, and why."""
     how = subject.once(managed)
-    if how.why_not == "owner":
-        return
-    if how.queue and how.why_not:
-        yield from _labelled(subject, how)
+    if how.queue and how.why_not and how.why_not != "owner":
+        yield _labelled(subject, how)
     elif how.why_not in ("no-queue", "kind"):
         yield from _elsewhere(subject, how)
 
 
-def _labelled(subject: Subject, how: Managed) -> Iterator[Problem]:
-    kind = subject.group_kind[1]
-    if how.why_not == "kind":
-        inside = _INSIDE.get(subject.group_kind)
-        fix = "remove the label, or label what the object creates"
-        if inside is not None:
-            fix = f"set the label in {render(inside[:-1])} instead"
-        message = f"has no effect because Kueue does not manage objects of kind {kind}"
-        yield problem("kind-not-integrated", _AT, message, fix, how.queue)
-    elif how.why_not == "framework":
-        fix = "ask the administrator of Kueue for the integration, or use a kind that Kueue manages"
-        yield problem(
-            "integration-off", _AT, f"{_off(subject, how)}, so the pods start at once, without quota", fix, how.queue
-        )
-    elif how.why_not == "namespace":
-        message = f"has no effect because Kueue does not manage namespace `{subject.namespace}`"
-        yield problem("namespace-excluded", _AT, message, "use a namespace that Kueue manages", how.queue)
-    elif how.why_not == "cluster-selector":
-        message = "has no effect because Kueue does not manage a RayJob on an existing cluster (spec.clusterSelector)"
-        fix = "set the label on the RayCluster, or replace spec.clusterSelector with spec.rayClusterSpec"
-        yield problem("existing-cluster", _AT, message, fix, how.queue)
+def _labelled(subject: Subject, how: Managed) -> Problem:
+    match how.why_not:
+        case "kind":
+            return _kind_not_integrated(subject, how)
+        case "framework":
+            return _integration_off(subject, how)
+        case "namespace":
+            message = f"has no effect because Kueue does not manage namespace `{subject.namespace}`"
+            return problem("namespace-excluded", _AT, message, "use a namespace that Kueue manages", how.queue)
+    message = "has no effect because Kueue does not manage a RayJob on an existing cluster (spec.clusterSelector)"
+    fix = "set the label on the RayCluster, or replace spec.clusterSelector with spec.rayClusterSpec"
+    return problem("existing-cluster", _AT, message, fix, how.queue)
 
 
-def _off(subject: Subject, how: Managed) -> str:
+def _kind_not_integrated(subject: Subject, how: Managed) -> Problem:
+    inside = _INSIDE.get(subject.group_kind)
+    fix = "remove the label, or label what the object creates"
+    if inside is not None:
+        fix = f"set the label in {render(inside[:-1])} instead"
+    message = f"has no effect because Kueue does not manage objects of kind {subject.group_kind[1]}"
+    return problem("kind-not-integrated", _AT, message, fix, how.queue)
+
+
+def _integration_off(subject: Subject, how: Managed) -> Problem:
     """Who does not integrate a kind: the Configuration, or the release where nobody has seen a Configuration."""
     where = "integrations.frameworks of Kueue's Configuration"
-    if subject.once(configuration).is_known:
-        return f"has no effect because {where} does not list {how.framework}"
     release = f"which is not the default in Kueue {shown(subject.assumptions.kueue)}"
-    return f"has no effect unless {where} lists {how.framework}, {release}"
+    message = f"has no effect unless {where} lists {how.framework}, {release}"
+    if subject.once(configuration).is_known:
+        message = f"has no effect because {where} does not list {how.framework}"
+    fix = "ask the administrator of Kueue for the integration, or use a kind that Kueue manages"
+    return problem("integration-off", _AT, f"{message}, so the pods start at once, without quota", fix, how.queue)
 
 
 def _elsewhere(subject: Subject, how: Managed) -> Iterator[Problem]:
     """A name of a queue where Kueue does not look for it, or none at all in a namespace with queues."""
-    annotated = text(get(subject.object, ("metadata", "annotations", QUEUE_NAME)))
+    annotated = subject.typed(Object).annotations.get(QUEUE_NAME, "")
     if annotated:
-        path = ("metadata", "annotations", QUEUE_NAME)
         message = "has no effect because Kueue reads the name of the queue from a label"
-        yield problem("label-place", path, message, "set a label instead", annotated)
+        path: FieldPath = ("metadata", "annotations", QUEUE_NAME)
+        yield _label_place(path, message, "set a label instead", annotated)
     elif how.why_not == "no-queue":
         templates = [*_on_templates(subject)] if how.framework != "pod" else []
         yield from templates
         if not templates:
-            yield from _unqueued(subject, how)
+            yield from _no_queue_name(subject, how)
+
+
+def _label_place(path: FieldPath, message: str, fix: str, queue: str) -> Problem:
+    return problem("label-place", path, message, fix, queue)
 
 
 def _on_templates(subject: Subject) -> Iterator[Problem]:
-    """A queue that only the pods name: with the integration of pods, each of them is queued by itself.
+    """A queue that only the pods name: with the integration of pods, every one of them is queued by itself.
 
     Of a Deployment that is what Kueue does anyway, for its own webhook only copies the label to the pods.
     """
     has_pods = "pod" in subject.once(configuration).frameworks
     if has_pods and subject.group_kind == _DEPLOYMENT:
         return
-    for pod_set in subject.deadline.paced(subject.once(pod_sets).all):
-        name = text(get(pod_set.template, _AT))
-        if name and pod_set.path:
-            message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
-            if has_pods:
-                message = "queues each pod by itself and not the object, whose pods then do not start together"
-            yield problem(
-                "label-place", pod_set.locate(_AT), message, "move the label to metadata.labels of the object", name
-            )
+    message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
+    if has_pods:
+        message = "queues each pod by itself and not the object, whose pods then do not start together"
+    for pod_set, template in zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True):
+        queue = template.metadata.labels.get(QUEUE_NAME)
+        if queue and pod_set.path:
+            fix = "move the label to metadata.labels of the object"
+            yield _label_place(pod_set.locate(_AT), message, fix, queue)
             return
 
 
-def _unqueued(subject: Subject, how: Managed) -> Iterator[Problem]:
+def _no_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:
     if how.framework in SERVING or is_owned(subject) or not says_namespace(subject):
         return
     queues = local_queues(subject)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Final
 
-from webhook.facts.kueue.assignment import Rejected, Wanted, together
-from webhook.facts.kueue.blocked import NOT_NOW
+from webhook.facts.check import Group
+from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted, together
 from webhook.facts.kueue.fitting import MOST_TOLD, Fitting
 from webhook.facts.kueue.quota import FlavorResource
 from webhook.facts.kueue.reservations import is_queued, waiting_before
@@ -18,28 +19,39 @@ from webhook.facts.resource_units import amount_text, of_resource
 from webhook.problem import Problem
 from webhook.wording import counted
 
+problem: Final = Group("kueue-not-now").problem
+
 
 def waiting(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
     """What is free now, and whether preemption could free the rest."""
-    before = _before(fitting) if fitting.queue.spec.get("queueingStrategy") == "StrictFIFO" else 0
-    if before > 0:
-        waiting = counted(before, "workload")
-        message = f"leads to ClusterQueue `{fitting.queue.name}`, whose StrictFIFO order puts the job behind {waiting}"
-        fix = "wait, use a higher priority, or use a queue with BestEffortFIFO"
-        yield NOT_NOW("queue-order", fitting.place.at, f"{message}, unless the job has a higher priority", fix)
-        return
+    before = _before(fitting) if fitting.queue.is_strict else 0
     now = partial(fitting.tree.available, fitting.node)
-    if all(each.fitting(now) for each in wanted) and not together(wanted, now, fitting.subject.deadline):
-        return
-    if _may_preempt(fitting, wanted):
-        return
-    short = [each for each in wanted if not each.fitting(now)] or [*wanted]
-    reasons = [each for one in short for each in one.reasons(now) if each.resource]
-    told = "; ".join(_left(fitting, each) for each in reasons[:MOST_TOLD])
-    message = f"{fitting.asks(short[0], reasons)}, but {told}" if told else "fits only one pod set at a time"
+    if before > 0:
+        yield _queue_order(fitting, before)
+    elif not _fit(wanted, now) and not _may_preempt(fitting, wanted):
+        yield _waiting_for_quota(fitting, wanted)
+
+
+def _fit(wanted: Sequence[Wanted], capacity: Capacity) -> bool:
+    return all(pods.fitting(capacity) for pods in wanted) and not together(wanted, capacity)
+
+
+def _queue_order(fitting: Fitting, before: int) -> Problem:
+    others = counted(before, "workload")
+    message = f"leads to ClusterQueue `{fitting.queue.name}`, whose StrictFIFO order puts the job behind {others}"
+    fix = "wait, use a higher priority, or use a queue with BestEffortFIFO"
+    return problem("queue-order", fitting.place.at, f"{message}, unless the job has a higher priority", fix)
+
+
+def _waiting_for_quota(fitting: Fitting, wanted: Sequence[Wanted]) -> Problem:
+    now = partial(fitting.tree.available, fitting.node)
+    short = [pods for pods in wanted if not pods.fitting(now)] or [*wanted]
+    reasons = [reason for pods in short for reason in pods.reasons(now) if reason.resource]
+    left = "; ".join(_left(fitting, reason) for reason in reasons[:MOST_TOLD])
+    message = f"{fitting.asks(short[0], reasons)}, but {left}" if left else "fits only one pod set at a time"
     message = f"{message} {_source(fitting)}, and preemption cannot free enough, so the job waits"
-    at = short[0].pod_set.at(("spec",))
-    yield NOT_NOW("waiting-for-quota", at, f"{message} (Kueue: WaitingForQuota)", "wait, or use another queue")
+    path, fix = short[0].pod_set.at(("spec",)), "wait, or use another queue"
+    return problem("waiting-for-quota", path, f"{message} (Kueue: WaitingForQuota)", fix)
 
 
 def _source(fitting: Fitting) -> str:
@@ -55,8 +67,8 @@ def _before(fitting: Fitting) -> int:
     view = fitting.place.view
     if fitting.place.queues.reserved is not None:
         return waiting_before(fitting.subject, fitting.queue.name, view)
-    count = fitting.queue.status.get("pendingWorkloads")
-    return count - is_queued(fitting.subject, view) if isinstance(count, int) else 0
+    pending = fitting.queue.pending
+    return 0 if pending is None else pending - is_queued(fitting.subject, view)
 
 
 def _left(fitting: Fitting, rejected: Rejected) -> str:
@@ -68,16 +80,14 @@ def _left(fitting: Fitting, rejected: Rejected) -> str:
 
 def _may_preempt(fitting: Fitting, wanted: Sequence[Wanted]) -> bool:
     """Whether preempting others could free enough, if they are of lower priority, or borrow."""
-    settings = fitting.queue.spec.get("preemption", {})
-    own = settings.get("withinClusterQueue", "Never") != "Never"
-    reclaims = settings.get("reclaimWithinCohort", "Never") != "Never"
-    if reclaims and settings.get("borrowWithinCohort", {}).get("policy", "Never") != "Never":
+    queue = fitting.queue
+    if queue.preempts_to_borrow:
         return True
 
     def freed(pair: FlavorResource) -> int:
         used = fitting.tree.usage(fitting.node, pair)
-        left = fitting.tree.available(fitting.node, pair, less_usage=used if own else 0)
-        nominal = fitting.node.quota(pair).nominal - (0 if own else used)
-        return max(left, nominal) if reclaims else left
+        left = fitting.tree.available(fitting.node, pair, less_usage=used if queue.preempts_own else 0)
+        nominal = fitting.node.quota(pair).nominal - (0 if queue.preempts_own else used)
+        return max(left, nominal) if queue.reclaims else left
 
-    return (own or reclaims) and not together(wanted, freed, fitting.subject.deadline)
+    return (queue.preempts_own or queue.reclaims) and not together(wanted, freed)

@@ -17,8 +17,10 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.pods.amounts import HUGE
 from webhook.facts.pods.containers import Container, containers
-from webhook.facts.values import items, mapping, text
 from webhook.paths import FieldPath, get
+from webhook.typed.limit_ranges import LimitRange, LimitRangeItem
+from webhook.typed.pods import Resources
+from webhook.typed.view import Reading
 
 Amounts: TypeAlias = dict[str, int]
 """Thousandths of resources."""
@@ -35,30 +37,37 @@ class Limits:
     least: Mapping[str, Amounts] = field(default_factory=lambda: {"Container": {}, "Pod": {}})
 
 
-def limits(ranges: Iterable[JSON], deadline: Deadline) -> Limits:
-    """LimitRanges taken together; of each a missing default is the maximum, as the API server sets it."""
-    made = Limits()
-    for each in deadline.paced(ranges):
-        for limit in map(mapping, items(get(each, ("spec", "limits")))):
-            of = text(limit.get("type"))
-            most, least = amounts(limit.get("max")), amounts(limit.get("min"))
-            if of not in made.most:
-                continue
-            for name, value in most.items():
-                made.most[of][name] = min(value, made.most[of].get(name, value))
-            for name, value in least.items():
-                made.least[of][name] = max(value, made.least[of].get(name, value))
-            if of == "Container":
-                default = {**most, **amounts(limit.get("default"))}
-                request = {**least, **default, **amounts(limit.get("defaultRequest"))}
-                made.default.update({**default, **made.default})
-                made.default_request.update({**request, **made.default_request})
-    return made
+def limits(ranges: Iterable[LimitRange]) -> Limits:
+    """LimitRanges taken together."""
+    together = Limits()
+    for limit_range in ranges:
+        for limit in limit_range.spec.limits:
+            if limit.type in together.most:
+                _bound(limit, together)
+            if limit.type == "Container":
+                _default(limit, together)
+    return together
 
 
-def amounts(given: JSON) -> Amounts:
+def _bound(limit: LimitRangeItem, together: Limits) -> None:
+    highest, lowest = together.most[limit.type], together.least[limit.type]
+    for name, value in amounts(limit.max).items():
+        highest[name] = min(value, highest.get(name, value))
+    for name, value in amounts(limit.min).items():
+        lowest[name] = max(value, lowest.get(name, value))
+
+
+def _default(limit: LimitRangeItem, together: Limits) -> None:
+    """A missing default is the maximum, as the API server sets it."""
+    default = {**amounts(limit.max), **amounts(limit.default)}
+    request = {**amounts(limit.min), **default, **amounts(limit.default_request)}
+    together.default.update({**default, **together.default})
+    together.default_request.update({**request, **together.default_request})
+
+
+def amounts(given: Mapping[str, JSON]) -> Amounts:
     """Resources as thousandths; what is no quantity is left out."""
-    read = {name: quantity.read(value) for name, value in mapping(given).items()}
+    read = {name: quantity.read(value) for name, value in given.items()}
     return {name: value.milli_value() for name, value in read.items() if value is not None}
 
 
@@ -99,17 +108,16 @@ def pod_requests(template: JSON, listed: Iterable[Asked], overhead: Amounts, dea
         if each.container.restarts:
             sidecars.update(each.requests)
     running.update(sidecars)
-    total = {name: max(running[name], peak.get(name, 0)) for name in running.keys() | peak.keys()}
-    total.update(_of_pod(template))
+    total = {name: max(running[name], peak.get(name, 0)) for name in dict.fromkeys((*running, *peak))}
+    total.update(_of_pod(Resources.of(get(template, ("spec", "resources")), (), Reading(deadline))))
     for name, value in overhead.items():
         total[name] = total.get(name, 0) + value
     return total
 
 
-def _of_pod(template: JSON) -> Amounts:
+def _of_pod(resources: Resources) -> Amounts:
     """What stands for the pod as a whole, in place of what its containers come to."""
-    resources = mapping(get(template, ("spec", "resources")))
-    both = {**amounts(resources.get("limits")), **amounts(resources.get("requests"))}
+    both = {**amounts(resources.limits), **amounts(resources.requests)} if resources else {}
     return {name: value for name, value in both.items() if name in ("cpu", "memory") or name.startswith(HUGE)}
 
 

@@ -1,0 +1,31 @@
+"""What one pod counts for: its resources in the order of its containers, whatever the process."""
+
+from __future__ import annotations
+
+from webhook.deadline import Deadline
+from webhook.facts.pods.pod_requests import Limits, asked, limits, pod_requests
+from webhook.typed.limit_ranges import LimitRange
+
+NAMES = [f"example.com/device-{index}" for index in range(20)]
+
+
+def test_resources_are_listed_in_the_order_of_the_containers() -> None:
+    """A message names the first resource that a queue does not cover."""
+    containers = [{"name": name, "resources": {"requests": {name: 1}}} for name in NAMES]
+    template = {"spec": {"containers": containers}}
+    total = pod_requests(template, asked(template, Limits(), Deadline()), {}, Deadline())
+    assert [*total] == NAMES
+
+
+def test_limit_ranges_are_taken_together() -> None:
+    """The lowest maximum and the highest minimum; a missing default is the maximum."""
+    ranges = [
+        LimitRange.of({"spec": {"limits": [{"type": "Container", "max": {"cpu": 4}, "min": {"cpu": 1}}]}}),
+        LimitRange.of(
+            {"spec": {"limits": [{"type": "Container", "max": {"cpu": 2}}, {"type": "Pod", "max": {"cpu": 8}}]}}
+        ),
+    ]
+    together = limits(ranges)
+    assert together.most == {"Container": {"cpu": 2000}, "Pod": {"cpu": 8000}}
+    assert together.least == {"Container": {"cpu": 1000}, "Pod": {}}
+    assert (together.default, together.default_request) == ({"cpu": 4000}, {"cpu": 4000})

@@ -1,0 +1,44 @@
+"""The cluster with typed objects: of one namespace or of all, and what could not be listed."""
+
+import pytest
+
+from webhook.attributes import GroupVersionKind
+from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded, LookupFailed
+from webhook.facts.view import View
+from webhook.typed.limit_ranges import LimitRange
+
+
+class Unreadable(FilesCluster):
+    """Nobody may list anything."""
+
+    def list(self, gvk: GroupVersionKind, namespace: str | None) -> list:
+        raise LookupFailed(f"{gvk.kind} {namespace}: forbidden")
+
+
+def limit_range(name, namespace):
+    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": name, "namespace": namespace}, "spec": {}}
+
+
+OBJECTS = [limit_range("a", "team"), limit_range("b", "other"), limit_range("c", "team")]
+
+
+@pytest.mark.parametrize(("namespace", "expected"), [("team", ["a", "c"]), (None, ["a", "b", "c"]), ("none", [])])
+def test_objects_of_a_namespace_are_listed(namespace, expected):
+    view = View(FilesCluster(OBJECTS), "team")
+    assert sorted(found.name for found in view.list(LimitRange, namespace)) == expected
+    assert view.missing() == {}
+
+
+def test_what_cannot_be_listed_is_noted():
+    view = View(Unreadable(OBJECTS), "team")
+    assert len(view.list(LimitRange, "team")) == 0
+    assert [missing.kind for missing in view.all_missing()] == ["LimitRange"]
+
+
+def test_many_objects_are_charged():
+    many = [limit_range(f"l{index}", "team") for index in range(500)]
+    view = View(FilesCluster(many), "team", Deadline(at=0))
+    with pytest.raises(BudgetExceeded):
+        view.list(LimitRange, "team")

@@ -1,0 +1,36 @@
+"""What every object has: metadata, owners, and conditions that a controller writes."""
+
+from webhook.typed.nodes import Node
+from webhook.typed.objects import OwnerReference
+from webhook.typed.view import Reading
+
+
+def node(**status):
+    return Node({"metadata": {"name": "a", "labels": {"pool": "gpu"}}, "status": status}, (), Reading())
+
+
+def test_a_condition_is_the_first_of_its_type():
+    conditions = [{"type": "Ready", "status": "False", "reason": "Lost"}, {"type": "Ready", "status": "True"}]
+    status = node(conditions=conditions).status
+    assert status.condition("Ready").reason == "Lost"
+    assert not status.is_true("Ready")
+
+
+def test_a_condition_that_is_not_there_is_false():
+    status = node(conditions=[None]).status
+    assert not status.condition("Ready")
+    assert status.condition("Ready").status == ""
+    assert not node().status.is_true("Ready")
+
+
+def test_an_object_has_the_labels_of_its_metadata():
+    assert node().labels == {"pool": "gpu"}
+    assert node().annotations == {}
+
+
+def test_an_owner_has_the_group_of_its_version():
+    def owner(version):
+        return OwnerReference({"apiVersion": version, "kind": "Job"}, (), Reading())
+
+    assert owner("batch/v1").group_kind == ("batch", "Job")
+    assert owner("v1").group_kind == ("", "Job")

@@ -1,0 +1,171 @@
+"""What ClusterQueues and Cohorts say, as plain values that outlive a request: groups, quotas, when jobs are admitted.
+
+A view gives the same object until it changes, and what is read of an object is kept under that object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.kueue.quota import FlavorResource, Quota
+from webhook.facts.kueue.types import (
+    ClusterQueue,
+    ClusterQueueSpec,
+    ClusterQueueStatus,
+    Cohort,
+    Preemption,
+    ResourceGroup,
+)
+from webhook.facts.resource_units import amount
+from webhook.same import Same
+from webhook.typed.fields import Amount
+
+_KEPT_OBJECTS: Final = 8192
+_AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaGroup:
+    """A resource group: the resources that it covers and the flavors in which they are tried."""
+
+    resources: tuple[str, ...]
+    flavors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Queue:
+    """What a ClusterQueue or a Cohort says. All but the first four fields are of ClusterQueues.
+
+    Args:
+        name: its name.
+        cohort: the cohort that it belongs to, "" for none.
+        groups: its resource groups.
+        quotas: what it says of each flavor's resource.
+        usage: what its status says is reserved.
+        stop_policy: why it is stopped; "" and `None` where it is not.
+        is_strict: whether its Workloads are admitted in the order in which they were created.
+        namespace_selector: the label selector of the namespaces that may use it; null where none may.
+        admission_checks: its AdmissionChecks, with the flavors that they are for; none means all of them.
+        preempts_own, reclaims, preempts_to_borrow: which Workloads may be preempted: its own, those that borrow from
+            it, and those of others when it borrows.
+        inactive: the reason why its status says that it is inactive, "" where it does not.
+        pending, reserving: how many Workloads its status counts; None where it says nothing.
+    """
+
+    name: str
+    cohort: str
+    groups: tuple[QuotaGroup, ...]
+    quotas: Mapping[FlavorResource, Quota]
+    usage: Mapping[FlavorResource, int] = field(default_factory=dict)
+    stop_policy: str = ""
+    is_strict: bool = False
+    namespace_selector: Mapping[str, JSON] | None = None
+    admission_checks: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    preempts_own: bool = False
+    reclaims: bool = False
+    preempts_to_borrow: bool = False
+    inactive: str = ""
+    pending: int | None = None
+    reserving: int | None = None
+
+    def group_of(self, resource: str) -> QuotaGroup | None:
+        """The group that covers a resource."""
+        return next((group for group in self.groups if resource in group.resources), None)
+
+    def flavors(self) -> set[str]:
+        """The flavors of all its groups."""
+        return {name for group in self.groups for name in group.flavors}
+
+    def is_stopped(self) -> bool:
+        """Whether somebody has stopped it."""
+        return self.stop_policy not in ("", "None")
+
+
+@lru_cache(maxsize=_KEPT_OBJECTS)
+def stored_cluster_queue(key: Same) -> Queue:
+    """What a ClusterQueue of a view says, read once for each state of it."""
+    return read_cluster_queue(ClusterQueue.of(key.held))
+
+
+@lru_cache(maxsize=_KEPT_OBJECTS)
+def stored_cohort(key: Same) -> Queue:
+    """What a Cohort of a view says, read once for each state of it."""
+    written = Cohort.of(key.held)
+    return Queue(
+        name=written.name,
+        cohort=written.spec.parent_name,
+        groups=tuple(map(_group, written.spec.resource_groups)),
+        quotas=dict(_quotas(written.spec.resource_groups)),
+    )
+
+
+def read_cluster_queue(queue: ClusterQueue) -> Queue:
+    """What a ClusterQueue says."""
+    spec, status = queue.spec, queue.status
+    active, preemption = status.condition("Active"), spec.preemption
+    return Queue(
+        name=queue.name,
+        cohort=spec.cohort_name or spec.cohort,
+        groups=tuple(map(_group, spec.resource_groups)),
+        quotas=dict(_quotas(spec.resource_groups)),
+        usage=dict(_usage(status)),
+        stop_policy=spec.stop_policy,
+        is_strict=spec.queueing_strategy == "StrictFIFO",
+        namespace_selector=spec.namespace_selector.json if spec.has("namespaceSelector") else None,
+        admission_checks=_admission_checks(spec),
+        preempts_own=preemption.within_cluster_queue != "Never",
+        reclaims=preemption.reclaim_within_cohort != "Never",
+        preempts_to_borrow=_preempts_to_borrow(preemption),
+        inactive=f"{active.reason}: {active.message}" if active.status == "False" else "",
+        pending=status.pending_workloads,
+        reserving=status.reserving_workloads,
+    )
+
+
+def _preempts_to_borrow(preemption: Preemption) -> bool:
+    return "Never" not in (preemption.reclaim_within_cohort, preemption.borrow_within_cohort.policy)
+
+
+def _admission_checks(spec: ClusterQueueSpec) -> dict[str, frozenset[str]]:
+    """The AdmissionChecks in either of their two forms."""
+    every: dict[str, frozenset[str]] = dict.fromkeys(spec.admission_checks, frozenset())
+    return every | {
+        check.name: frozenset(check.on_flavors) for check in spec.admission_checks_strategy.admission_checks
+    }
+
+
+def _group(group: ResourceGroup) -> QuotaGroup:
+    return QuotaGroup(tuple(group.covered_resources), tuple(flavor.name for flavor in group.flavors))
+
+
+def _quotas(groups: Iterable[ResourceGroup]) -> Iterator[tuple[FlavorResource, Quota]]:
+    for group in groups:
+        for flavor in group.flavors:
+            for resource in flavor.resources:
+                amounts = map(_scalar, map(resource.json.get, _AMOUNTS))  # faster than fields, of thousands
+                yield (flavor.name, resource.name), _quota(resource.name == "cpu", *amounts)
+
+
+def _scalar(value: JSON) -> Amount | None:
+    return value if isinstance(value, str | int | float) else None
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _quota(is_cpu: bool, nominal: Amount | None, borrowing: Amount | None, lending: Amount | None) -> Quota:
+    """Queues have few different quotas, and thousands of them are read at once."""
+    resource = "cpu" if is_cpu else ""
+    return Quota(
+        nominal=amount(resource, nominal) or 0,
+        borrowing_limit=amount(resource, borrowing),
+        lending_limit=amount(resource, lending),
+    )
+
+
+def _usage(status: ClusterQueueStatus) -> Iterator[tuple[FlavorResource, int]]:
+    for flavor in status.flavors_reservation:
+        for resource in flavor.resources:
+            yield (flavor.name, resource.name), amount(resource.name, resource.total) or 0

@@ -1,0 +1,78 @@
+"""What Kueue reads when it starts, with the fields that facts and checks need.
+
+Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2.
+"""
+
+from __future__ import annotations
+
+from webhook.typed.fields import Amounts, Part, Parts, Raw, Text, Texts, Truth, Truths
+from webhook.typed.view import Typed
+
+
+class Integrations(Typed):
+    """The kinds that are managed."""
+
+    frameworks = Texts()
+
+
+class CelSelector(Typed):
+    """An expression about devices."""
+
+    expression = Text()
+
+
+class DeviceSelector(Typed):
+    """Which devices count."""
+
+    cel = Part(CelSelector)
+
+
+class DevicePart(Typed):
+    """A counter or a capacity of the devices of a driver."""
+
+    name = Text()
+    driver = Text()
+    device_selector = Part(DeviceSelector)
+
+
+class DeviceSource(Typed):
+    """What is counted of devices in place of their number."""
+
+    counter = Part(DevicePart)
+    capacity = Part(DevicePart)
+
+
+class DeviceClassMapping(Typed):
+    """The name under which quota counts the devices of some classes."""
+
+    name = Text()
+    device_class_names = Texts()
+    sources = Parts(DeviceSource)
+
+
+class ResourceTransformation(Typed):
+    """What a resource is counted as."""
+
+    input = Text()
+    strategy = Text()
+    outputs = Amounts()
+    multiply_by = Text()
+
+
+class ResourceSettings(Typed):
+    """How resources are counted."""
+
+    exclude_resource_prefixes = Texts()
+    transformations = Parts(ResourceTransformation)
+    quota_check_strategy = Text()
+    device_class_mappings = Parts(DeviceClassMapping)
+
+
+class WrittenConfiguration(Typed):
+    """config.kueue.x-k8s.io Configuration."""
+
+    manage_jobs_without_queue_name = Truth()
+    managed_jobs_namespace_selector = Raw()
+    integrations = Part(Integrations)
+    resources = Part(ResourceSettings)
+    feature_gates = Truths()

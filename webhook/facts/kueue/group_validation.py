@@ -1,0 +1,123 @@
+"""What Kueue refuses of the resource groups of a ClusterQueue or a Cohort: resources, flavors, and their order.
+
+Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateResourceGroups, cohort_webhook.go
+and the bounds of config/components/crd/bases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.kueue.types import ClusterQueue, Cohort, FlavorQuotas, ResourceGroup
+from webhook.facts.subject import Subject
+from webhook.name_faults import key_fault, subdomain_fault
+from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain, qualified_name
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import counted
+
+problem: Final = Group("kueue-queue").problem
+_MOST: Final = 256
+"""Flavors, and covered resources, of all resource groups."""
+_MOST_PAIRS: Final = 512
+_MOST_GROUPS: Final = 16
+_MOST_IN_GROUP: Final = 64
+
+
+def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
+    """As validateResourceGroups: covered resources, flavors and their order."""
+    spec = cluster_queue_or_cohort(subject).spec
+    covered: set[str] = set()
+    flavors: set[str] = set()
+    count, path = len(spec.resource_groups), spec.path("resourceGroups")
+    if count > _MOST_GROUPS:
+        message = f"are more than the {_MOST_GROUPS} that are allowed"
+        yield too_many(path, message, "join some groups", counted(count, "group"))
+    for group in spec.resource_groups:
+        yield from _validate_covered(group, covered)
+        for flavor in group.flavors:
+            yield from _validate_name(flavor, flavors)
+            yield from _validate_order(flavor, group)
+        yield from _validate_size(group)
+    for count, what in ((len(flavors), "flavors"), (len(covered), "resources")):
+        if count > _MOST:
+            message = f"in all groups are more than the {_MOST} that are allowed"
+            yield too_many(path, message, f"use fewer {what}", f"{count} {what}")
+
+
+def cluster_queue_or_cohort(subject: Subject) -> ClusterQueue | Cohort:
+    """The object, which is one of the two kinds that have quota."""
+    return subject.typed(Cohort) if subject.group_kind[1] == Cohort.gvk.kind else subject.typed(ClusterQueue)
+
+
+def too_many(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
+    """A list that has more than the definition allows, or nothing where it needs something."""
+    return problem("too-many", path, message, fix, shown=shown)
+
+
+def _validate_size(group: ResourceGroup) -> Iterator[Problem]:
+    resources, flavors = len(group.covered_resources), len(group.flavors)
+    for name, count, noun in (("coveredResources", resources, "resource"), ("flavors", flavors, "flavor")):
+        if message := count_fault(count, _MOST_IN_GROUP):
+            fix = count_fix(count, _MOST_IN_GROUP, noun)
+            yield too_many(group.path(name), message, fix, counted(count, noun))
+    if resources * flavors > _MOST_PAIRS:
+        message = f"of flavors and resources are more than the {_MOST_PAIRS} that are allowed"
+        yield too_many(group.at, message, "split the group", f"{resources * flavors} combinations")
+
+
+def count_fault(count: int, most: int) -> str:
+    """What is wrong with the length of a list that must not be empty; "" for nothing."""
+    return "" if 1 <= count <= most else f"are given, but 1 to {most} are allowed"
+
+
+def count_fix(count: int, most: int, noun: str) -> str:
+    """What to do about it."""
+    return f"remove {counted(count - most, noun)}" if count else f"add a {noun}"
+
+
+def _validate_covered(group: ResourceGroup, before: set[str]) -> Iterator[Problem]:
+    for index, name in enumerate(group.covered_resources):
+        path = group.path("coveredResources", index)
+        if qualified_name(name) and not is_placeholder(name):
+            message = f"cannot be the name of a resource because {key_fault(name)}"
+            yield problem("resource-name", path, message, USE_KEY, name)
+        if name in before:
+            message = "is covered twice, but a resource can have quota in only one place"
+            yield problem("covered-twice", path, message, f"remove one `{name}`", name)
+        before.add(name)
+
+
+def _validate_name(flavor: FlavorQuotas, before: set[str]) -> Iterator[Problem]:
+    name, path = flavor.name, flavor.path("name")
+    if dns1123_subdomain(name) and not is_placeholder(name):
+        message = f"cannot be the name of a ResourceFlavor because {subdomain_fault(name)}"
+        yield problem("flavor-name", path, message, USE_SUBDOMAIN, name)
+    if name in before:
+        message = "is listed twice, but a flavor can be in only one place of one group"
+        yield problem("flavor-twice", path, message, f"remove one `{name}`", name)
+    before.add(name)
+
+
+def _validate_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iterator[Problem]:
+    """Resources of a flavor stand as in coveredResources, one for one."""
+    covered, quotas = group.covered_resources, flavor.resources
+    left = len(covered) - len(quotas)
+    if left:
+        given = counted(len(quotas), "entry", "entries")
+        message = f"has {given}, but needs {len(covered)}, one for each of coveredResources"
+        fix = f"{'add' if left > 0 else 'remove'} {counted(abs(left), 'entry', 'entries')}"
+        yield _flavor_resources(flavor.path("resources"), message, fix)
+        return
+    for quota, name in zip(quotas, covered, strict=True):
+        if quota.name != name:
+            message = f"must be {name} because coveredResources has {name} at this place"
+            fix = "list the resources in the order of coveredResources"
+            yield _flavor_resources(quota.path("name"), message, fix, quota.name)
+
+
+def _flavor_resources(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
+    return problem("flavor-resources", path, message, fix, value)

@@ -1,0 +1,41 @@
+"""Why a ClusterQueue is inactive: what it names does not exist, or does not go together.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateQueueStatus and inactiveReason. The
+Workload says only that its queue is inactive; the cause is a condition of the ClusterQueue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.facts.kueue.absence import lacks
+from webhook.facts.kueue.admission_checks import inactive_checks, is_remote
+from webhook.facts.kueue.cluster_queues import Queue, QuotaGroup
+from webhook.facts.kueue.types import ResourceFlavor, Topology
+from webhook.facts.view import View
+from webhook.typed.collections import Items
+
+
+def causes(queue: Queue, view: View) -> Iterator[str]:
+    """Why a ClusterQueue is inactive, as `its ResourceFlavor a100 does not exist (FlavorNotFound)`."""
+    for group in queue.groups:
+        yield from _absent_flavors(group, view)
+    yield from inactive_checks(queue, view)
+    for group in queue.groups:
+        yield from _absent_topologies(group, queue, view)
+    if queue.inactive:
+        yield f"its status says {queue.inactive}"
+
+
+def _absent_flavors(group: QuotaGroup, view: View) -> Iterator[str]:
+    for name in Items(group.flavors, view.deadline):
+        if lacks(view, ResourceFlavor.gvk, name):
+            yield f"its ResourceFlavor `{name}` does not exist (FlavorNotFound)"
+
+
+def _absent_topologies(group: QuotaGroup, queue: Queue, view: View) -> Iterator[str]:
+    flavors = view.unnoted()
+    for name in Items(group.flavors, view.deadline):
+        topology = flavors.find(ResourceFlavor, name, namespaced=False).spec.topology_name
+        if topology and not is_remote(queue, view) and lacks(view, Topology.gvk, topology):
+            yield f"Topology `{topology}` of its flavor `{name}` does not exist (TopologyNotFound)"

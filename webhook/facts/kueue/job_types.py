@@ -1,0 +1,183 @@
+"""The kinds of jobs that Kueue has rules for, with the fields that they are about.
+
+What every kind has stands in webhook/typed/objects.py. No schema here declares the kinds of Ray and Spark and the
+LeaderWorkerSet: their fields are those that Kueue's webhooks read, kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.attributes import GroupVersionKind
+from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Raw, Text, Truth
+from webhook.typed.objects import Object
+from webhook.typed.pods import PodTemplate
+from webhook.typed.view import Typed
+
+_RAY: Final = "ray.io"
+
+
+class RunPolicy(Typed):
+    """How a job of the Training Operator runs."""
+
+    suspend = Truth()
+
+
+class SuspendedSpec(Typed):
+    """The two fields that kinds have to suspend a job."""
+
+    suspend = Truth()
+    run_policy = Part(RunPolicy)
+
+
+class SuspendedJob(Object):
+    """A job of any kind, suspended or not."""
+
+    spec = Part(SuspendedSpec)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether it is suspended, by either field."""
+        return self.spec.suspend or self.spec.run_policy.suspend
+
+
+class BatchJobSpec(Typed):
+    """batch/v1 JobSpec."""
+
+    parallelism = Number(1)
+    completions = OptionalNumber()
+    completion_mode = Text()
+
+
+class BatchJob(Object):
+    """batch/v1 Job."""
+
+    gvk = GroupVersionKind("batch", "v1", "Job")
+    spec = Part(BatchJobSpec)
+
+    @property
+    def pods(self) -> int:
+        """How many pods it runs at a time."""
+        parallelism, completions = self.spec.parallelism, self.spec.completions
+        return parallelism if completions is None else min(parallelism, completions)
+
+
+class WorkerGroup(Typed):
+    """Workers of a Ray cluster."""
+
+    group_name = Text()
+
+
+class RayClusterSpec(Typed):
+    """What a Ray cluster is made of."""
+
+    enable_in_tree_autoscaling = Truth()
+    worker_group_specs = Parts(WorkerGroup)
+
+
+class RayCluster(Object):
+    """ray.io RayCluster."""
+
+    gvk = GroupVersionKind(_RAY, "v1", "RayCluster")
+    spec = Part(RayClusterSpec)
+
+
+class RayJobSpec(Typed):
+    """A RayJob has a cluster, or selects one."""
+
+    cluster_selector = Raw()
+    ray_cluster_spec = Part(RayClusterSpec)
+    shutdown_after_job_finishes = Truth()
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether it says anything of a cluster."""
+        return bool(self.ray_cluster_spec.json)
+
+
+class RayJob(Object):
+    """ray.io RayJob."""
+
+    gvk = GroupVersionKind(_RAY, "v1", "RayJob")
+    spec = Part(RayJobSpec)
+
+
+class RayServiceSpec(Typed):
+    """A RayService has a cluster."""
+
+    ray_cluster_config = Part(RayClusterSpec)
+
+
+class RayService(Object):
+    """ray.io RayService."""
+
+    gvk = GroupVersionKind(_RAY, "v1", "RayService")
+    spec = Part(RayServiceSpec)
+
+
+class DynamicAllocation(Typed):
+    """Whether an application gets executors as it needs them."""
+
+    enabled = Truth()
+
+
+class SparkApplicationSpec(Typed):
+    """How an application runs."""
+
+    mode = Text()
+    dynamic_allocation = Part(DynamicAllocation)
+
+
+class SparkApplication(Object):
+    """sparkoperator.k8s.io SparkApplication."""
+
+    gvk = GroupVersionKind("sparkoperator.k8s.io", "v1beta2", "SparkApplication")
+    spec = Part(SparkApplicationSpec)
+
+
+class ReplicaStatus(Typed):
+    """How many pods there are, and how many of them are ready."""
+
+    replicas = Number()
+    ready_replicas = Number()
+
+
+class ServingSpec(Typed):
+    """What is common to a Deployment, a StatefulSet and a LeaderWorkerSet."""
+
+    replicas = Number(1)
+    template = Part(PodTemplate)
+
+
+class Serving(Object):
+    """A kind that serves."""
+
+    spec = Part(ServingSpec)
+    status = Part(ReplicaStatus)
+
+
+class StatefulSet(Serving):
+    """apps/v1 StatefulSet."""
+
+    gvk = GroupVersionKind("apps", "v1", "StatefulSet")
+
+
+class LeaderWorkerTemplate(Typed):
+    """The pods of one group."""
+
+    size = Number(1)
+    leader_template = Part(PodTemplate)
+    worker_template = Part(PodTemplate)
+
+
+class LeaderWorkerSetSpec(ServingSpec):
+    """Groups of pods."""
+
+    leader_worker_template = Part(LeaderWorkerTemplate)
+
+
+class LeaderWorkerSet(Serving):
+    """leaderworkerset.x-k8s.io LeaderWorkerSet."""
+
+    gvk = GroupVersionKind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
+    spec = Part(LeaderWorkerSetSpec)

@@ -1,0 +1,65 @@
+"""The nodes of a cluster, as far as Kueue looks at them: labels, taints, and what pods may use of them.
+
+Read once for each state of a node: a view gives the same object until it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.pods.pod_requests import Amounts, amounts
+from webhook.facts.view import View
+from webhook.same import Same
+from webhook.typed.collections import Items
+from webhook.typed.nodes import Node
+
+_KEPT_OBJECTS: Final = 8192
+_KEPT_STATES: Final = 4
+"""States of the cluster: an audit has one, a server the one before while it changes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class NodeCapacity:
+    """A node.
+
+    Args:
+        labels: its labels.
+        taints: its taints.
+        is_open: whether it is ready, and pods may be scheduled on it.
+        allocatable: what pods may use of it, in thousandths.
+    """
+
+    labels: Mapping[str, str]
+    taints: tuple[JSON, ...]
+    is_open: bool
+    allocatable: Amounts
+
+
+def nodes(view: View) -> Items[NodeCapacity]:
+    """The nodes of a view's cluster; what cannot be looked up is missing in the view."""
+    return Items(read_nodes(Same(view.all(Node.gvk))), view.deadline)
+
+
+@lru_cache(maxsize=_KEPT_STATES)
+def read_nodes(listed: Same) -> Sequence[NodeCapacity]:
+    """The nodes of a list."""
+    return tuple(_node(Same(node)) for node in listed.held)
+
+
+@lru_cache(maxsize=_KEPT_OBJECTS)
+def _node(key: Same) -> NodeCapacity:
+    node = Node.of(key.held)
+    return NodeCapacity(
+        labels=dict(node.labels),
+        taints=tuple(taint.json for taint in node.spec.taints),
+        is_open=not node.spec.unschedulable and _is_ready(node),
+        allocatable=amounts(node.status.allocatable),
+    )
+
+
+def _is_ready(node: Node) -> bool:
+    return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")

@@ -1,0 +1,54 @@
+"""Where a job queues: its LocalQueue, the ClusterQueue of that, and the cohorts that it is in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.facts.kueue.cluster_queues import Queue
+from webhook.facts.kueue.managed import Managed
+from webhook.facts.kueue.objects import QUEUE_NAME
+from webhook.facts.kueue.queues import Queues, queues
+from webhook.facts.kueue.quota import Node, Tree
+from webhook.facts.kueue.types import ClusterQueue, LocalQueue
+from webhook.facts.subject import Subject
+from webhook.facts.view import View
+from webhook.paths import FieldPath, render
+
+_AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a job queues, as far as it is known.
+
+    Args:
+        view: notes what could not be looked up.
+        at: where the object names its queue, rendered; "" where it does not.
+        local_queue: the LocalQueue; false where it is not known.
+        queues: every ClusterQueue and cohort.
+        queue: its ClusterQueue.
+        tree, node: the cohorts that this is in; None where they have a cycle.
+    """
+
+    view: View
+    at: str
+    local_queue: LocalQueue
+    queues: Queues
+    queue: Queue | None = None
+    tree: Tree | None = None
+    node: Node | None = None
+
+
+def place_of(subject: Subject, how: Managed) -> Place:
+    """Where a managed job queues."""
+    view = subject.view()
+    local, everything = view.find(LocalQueue, how.queue), queues(view)
+    at, target = "" if how.is_default else render(_AT), local.spec.cluster_queue
+    queue = everything.cluster_queues.get(target) if target else None  # files may have one without a name
+    if queue is None:
+        if local:
+            view.find(ClusterQueue, target, namespaced=False)  # says why it is missing
+        return Place(view=view, at=at, local_queue=local, queues=everything)
+    tree, node = everything.placed(target) or (None, None)
+    return Place(view=view, at=at, local_queue=local, queues=everything, queue=queue, tree=tree, node=node)

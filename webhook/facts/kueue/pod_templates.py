@@ -1,0 +1,23 @@
+"""The pod templates of an object with typed fields; where they stand in the object, their pod sets say."""
+
+from __future__ import annotations
+
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.facts.pods.pod_sets import pod_sets
+from webhook.facts.subject import Subject
+from webhook.typed.collections import Items
+from webhook.typed.pods import PodTemplate
+from webhook.typed.view import Reading
+
+
+def typed_template(template: JSON, deadline: Deadline) -> PodTemplate:
+    """A pod template with typed fields."""
+    return PodTemplate.of(template, (), Reading(deadline))
+
+
+def pod_templates(subject: Subject) -> Items[PodTemplate]:
+    """The templates of the pod sets of an object, in their order, to be asked for with `Subject.once`."""
+    reading = Reading(subject.deadline)
+    listed = subject.once(pod_sets).all
+    return Items([PodTemplate.of(pod_set.template, (), reading) for pod_set in listed], subject.deadline)

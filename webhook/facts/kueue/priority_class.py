@@ -1,0 +1,43 @@
+"""Priority classes without which Kueue creates no Workload for a job.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/reconciler.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.kueue.absence import lacks
+from webhook.facts.kueue.managed import Managed
+from webhook.facts.kueue.objects import PRIORITY
+from webhook.facts.kueue.place import Place
+from webhook.facts.kueue.workload_types import WorkloadPriorityClass
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.typed.objects import Object
+from webhook.wording import did_you_mean
+
+problem: Final = Group("kueue-not-now").problem
+_CREATE: Final = "create the class, or correct the name"
+
+
+def validate_priority_classes(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+    """The WorkloadPriorityClass of the job, and the PriorityClass of its pods, of which Kueue looks at the first."""
+    metadata = subject.typed(Object).metadata
+    name = metadata.labels.get(PRIORITY, "")
+    if name and not is_placeholder(name) and lacks(subject.view(), WorkloadPriorityClass.gvk, name):
+        yield _priority_class(metadata.path("labels", PRIORITY), "WorkloadPriorityClass", name, _CREATE)
+    for pods in subject.fact("priorities")["classes"]:
+        if pods["absent"] and not name:
+            fix = did_you_mean(pods["nearest"], _CREATE)
+            yield _priority_class(pods["path"], "PriorityClass", pods["name"], fix)
+            return
+
+
+def _priority_class(path: FieldPath | str, kind: str, name: str, fix: str) -> Problem:
+    message = f"names a {kind} that does not exist, so the job waits because Kueue creates no Workload for it"
+    return problem("priority-class", path, message, fix, name)

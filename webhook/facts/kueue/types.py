@@ -1,0 +1,280 @@
+"""The kinds of Kueue, with the fields that checks read, and those of Kubernetes that it looks at.
+
+v1beta1 and v1beta2 differ in few fields: a ClusterQueue names its cohort in `cohort` or in `cohortName`. Source:
+kubernetes-sigs/kueue@ff69552e apis/kueue and config/components/crd/bases.
+"""
+
+from __future__ import annotations
+
+from webhook.facts.kinds import RUNTIME_CLASS
+from webhook.facts.kueue import objects
+from webhook.facts.view import CONFIG_MAP
+from webhook.typed.fields import (
+    Amounts,
+    Labels,
+    OptionalNumber,
+    Part,
+    Parts,
+    Raw,
+    Text,
+    Texts,
+)
+from webhook.typed.objects import Object, Status
+from webhook.typed.pods import LabelSelector, Pod, Taint, Toleration
+from webhook.typed.view import Typed
+
+
+class ResourceQuota(Typed):
+    """What a queue has of one resource of a flavor."""
+
+    name = Text()
+    nominal_quota = Raw()
+    borrowing_limit = Raw()
+    lending_limit = Raw()
+
+
+class FlavorQuotas(Typed):
+    """What a queue has of the resources of a flavor."""
+
+    name = Text()
+    resources = Parts(ResourceQuota)
+
+
+class ResourceGroup(Typed):
+    """Resources, and the flavors in which they are tried."""
+
+    covered_resources = Texts()
+    flavors = Parts(FlavorQuotas)
+
+
+class FairSharing(Typed):
+    """How much of what others leave a queue gets."""
+
+    weight = Raw()
+
+
+class QuotaSpec(Typed):
+    """What a ClusterQueue and a Cohort have in common."""
+
+    resource_groups = Parts(ResourceGroup)
+    fair_sharing = Part(FairSharing)
+
+    def flavor_names(self) -> set[str]:
+        """The flavors of all its groups."""
+        return {flavor.name for group in self.resource_groups for flavor in group.flavors}
+
+
+class ChoiceOfCheck(Typed):
+    """An AdmissionCheck of a ClusterQueue, and the flavors that it is for; none means all of them."""
+
+    name = Text()
+    on_flavors = Texts()
+
+
+class AdmissionChecksStrategy(Typed):
+    """The AdmissionChecks of a ClusterQueue."""
+
+    admission_checks = Parts(ChoiceOfCheck)
+
+
+class FlavorFungibility(Typed):
+    """When a Workload tries the next flavor."""
+
+    when_can_borrow = Text()
+    when_can_preempt = Text(default="TryNextFlavor")
+    preference = Text()
+
+
+class BorrowWithinCohort(Typed):
+    """Whether a Workload that borrows may preempt others."""
+
+    policy = Text(default="Never")
+
+
+class Preemption(Typed):
+    """Which Workloads may be preempted."""
+
+    reclaim_within_cohort = Text(default="Never")
+    within_cluster_queue = Text(default="Never")
+    borrow_within_cohort = Part(BorrowWithinCohort)
+
+
+class Constraints(Typed):
+    """How far a Workload may move."""
+
+    last_acceptable_flavor_name = Text()
+
+
+class Migration(Typed):
+    """How a Workload moves to a better flavor."""
+
+    mode = Text()
+    constraints = Part(Constraints)
+
+
+class ConcurrentAdmissionPolicy(Typed):
+    """How a Workload tries several flavors at a time."""
+
+    migration = Part(Migration)
+
+
+class ClusterQueueSpec(QuotaSpec):
+    """Of both versions: v1beta1 has `cohort` and `admissionChecks`."""
+
+    cohort_name = Text()
+    cohort = Text()
+    namespace_selector = Part(LabelSelector)
+    queueing_strategy = Text()
+    stop_policy = Text()
+    admission_checks = Texts()
+    admission_checks_strategy = Part(AdmissionChecksStrategy)
+    flavor_fungibility = Part(FlavorFungibility)
+    preemption = Part(Preemption)
+    concurrent_admission_policy = Part(ConcurrentAdmissionPolicy)
+
+
+class Reservation(Typed):
+    """What is reserved of one resource of a flavor."""
+
+    name = Text()
+    total = Raw()
+
+
+class FlavorUsage(Typed):
+    """What is reserved of a flavor."""
+
+    name = Text()
+    resources = Parts(Reservation)
+
+
+class ClusterQueueStatus(Status):
+    """What Kueue says of a ClusterQueue."""
+
+    flavors_reservation = Parts(FlavorUsage)
+    pending_workloads = OptionalNumber()
+    reserving_workloads = OptionalNumber()
+
+
+class ClusterQueue(Object):
+    """kueue.x-k8s.io ClusterQueue."""
+
+    gvk = objects.CLUSTER_QUEUE
+    spec = Part(ClusterQueueSpec)
+    status = Part(ClusterQueueStatus)
+
+
+class CohortSpec(QuotaSpec):
+    """What a Cohort says."""
+
+    parent_name = Text()
+
+
+class Cohort(Object):
+    """kueue.x-k8s.io Cohort."""
+
+    gvk = objects.COHORT
+    spec = Part(CohortSpec)
+
+
+class LocalQueueSpec(Typed):
+    """What a LocalQueue says."""
+
+    cluster_queue = Text()
+    stop_policy = Text()
+
+
+class LocalQueue(Object):
+    """kueue.x-k8s.io LocalQueue."""
+
+    gvk = objects.LOCAL_QUEUE
+    spec = Part(LocalQueueSpec)
+
+
+class ResourceFlavorSpec(Typed):
+    """What a ResourceFlavor says."""
+
+    node_labels = Labels()
+    node_taints = Parts(Taint)
+    tolerations = Parts(Toleration)
+    topology_name = Text()
+
+
+class ResourceFlavor(Object):
+    """kueue.x-k8s.io ResourceFlavor."""
+
+    gvk = objects.RESOURCE_FLAVOR
+    spec = Part(ResourceFlavorSpec)
+
+
+class Level(Typed):
+    """A level of a Topology."""
+
+    node_label = Text()
+
+
+class TopologySpec(Typed):
+    """What a Topology says."""
+
+    levels = Parts(Level)
+
+    def labels(self) -> list[str]:
+        """The node labels of its levels, from the top."""
+        return [level.node_label for level in self.levels]
+
+
+class Topology(Object):
+    """kueue.x-k8s.io Topology."""
+
+    gvk = objects.TOPOLOGY
+    spec = Part(TopologySpec)
+
+
+class AdmissionCheckSpec(Typed):
+    """What an AdmissionCheck says."""
+
+    controller_name = Text()
+
+
+class AdmissionCheck(Object):
+    """kueue.x-k8s.io AdmissionCheck."""
+
+    gvk = objects.ADMISSION_CHECK
+    spec = Part(AdmissionCheckSpec)
+    status = Part(Status)
+
+
+class Overhead(Typed):
+    """node.k8s.io/v1 Overhead."""
+
+    pod_fixed = Amounts()
+
+
+class RuntimeClass(Object):
+    """node.k8s.io/v1 RuntimeClass."""
+
+    gvk = RUNTIME_CLASS
+    overhead = Part(Overhead)
+
+
+class PodStatus(Typed):
+    """core/v1 PodStatus."""
+
+    phase = Text()
+
+
+class PodWithStatus(Pod):
+    """core/v1 Pod, as it runs in a cluster."""
+
+    status = Part(PodStatus)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has failed, or is being deleted."""
+        return self.status.phase == "Failed" or self.metadata.has("deletionTimestamp")
+
+
+class ConfigMap(Object):
+    """core/v1 ConfigMap."""
+
+    gvk = CONFIG_MAP
+    data = Labels()
