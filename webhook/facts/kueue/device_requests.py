@@ -14,13 +14,13 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
-from webhook.facts.check import Group
 from webhook.facts.dra.claim_use import USE_TEMPLATE
 from webhook.facts.dra.device_pools import DeviceID
 from webhook.facts.dra.requests import Request, requests
 from webhook.facts.dra.types import DeviceClass, ResourceClaimTemplate
 from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, Configuration, Source
 from webhook.facts.kueue.device_sources import Asked, charge, selected
+from webhook.facts.kueue.groups import KUEUE_NEVER, KUEUE_NOT_NOW
 from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
@@ -28,8 +28,58 @@ from webhook.same import Same
 from webhook.typed.pods import PodTemplate
 from webhook.wording import counted
 
-NEVER: Final = Group("kueue-never").problem
-NOT_NOW: Final = Group("kueue-not-now").problem
+DIRECT_CLAIM: Final = KUEUE_NEVER.rule(
+    "kueue-never/direct-claim",
+    title="Pods of a queue get their devices by ResourceClaimTemplates.",
+    why="Kueue cannot count the devices of a claim that pods share.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
+    function="countDevicesPerClass",
+)
+CLAIM_CHOICE: Final = KUEUE_NEVER.rule(
+    "kueue-never/claim-choice",
+    title="A claim of a pod of a queue asks for a count of devices of one class.",
+    why="Kueue does not know how many devices alternatives, or all devices, come to.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
+    function="countDevicesPerClass",
+)
+CLAIM_CAPACITY: Final = KUEUE_NEVER.rule(
+    "kueue-never/claim-capacity",
+    title="A claim asks for no more of a capacity than a device gives to one request.",
+    why="Quota counts the capacity by the policy of the devices for requests, and no device takes so large a one.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/capacity.go",
+    function="computeCapacityCharge",
+)
+EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
+    "kueue-never/extended-sources",
+    title="An extended resource is of a device class whose devices quota counts one by one.",
+    why="A request for an extended resource says nothing of counters and capacities, which a claim does.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
+)
+CLAIMS_OFF: Final = KUEUE_NEVER.rule(
+    "kueue-never/claims-off",
+    title="Kueue counts device claims where pods of a queue have any.",
+    why="With its feature gate KueueDRAIntegration off, it admits no job with claims.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
+)
+UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
+    "kueue-never/unmapped-class",
+    title="Device classes that pods of a queue ask for are mapped in Kueue's Configuration.",
+    why="Quota counts devices by the names in deviceClassMappings.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
+    function="countDevicesPerClass",
+    issues=("https://github.com/kubernetes-sigs/kueue/pull/13727",),
+)
+DEVICES_MISSING: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/devices-missing",
+    title="The devices that the claims of a job select are there.",
+    why=(
+        "Kueue looks for devices where a claim has selectors, and where quota counts counters or capacities, and "
+        "tries again until drivers have published enough of them."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, pkg/dra/counters.go, pkg/dra/capacity.go",
+    function="validateCELSelectorsAgainstDevices",
+)
+
 Locate: TypeAlias = Callable[[FieldPath], FieldPath]
 
 
@@ -67,7 +117,7 @@ def claimed(template: PodTemplate, locate: Locate, configuration: Configuration,
 
 
 def _direct_claim(path: FieldPath) -> Problem:
-    return NEVER("direct-claim", path, "names a ResourceClaim, whose devices Kueue cannot count", USE_TEMPLATE)
+    return DIRECT_CLAIM.problem(path, "names a ResourceClaim, whose devices Kueue cannot count", USE_TEMPLATE)
 
 
 def without_claims(template: PodTemplate, locate: Locate) -> Devices:
@@ -77,7 +127,7 @@ def without_claims(template: PodTemplate, locate: Locate) -> Devices:
 
 def _claims_off(path: FieldPath) -> Problem:
     message = "claims devices, which Kueue refuses because its feature gate KueueDRAIntegration is off"
-    return NEVER("claims-off", path, message, "ask the administrator of Kueue to turn the gate on, or remove the claim")
+    return CLAIMS_OFF.problem(path, message, "ask the administrator of Kueue to turn the gate on, or remove the claim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +179,7 @@ class _Counting:
         return None
 
     def _claim_choice(self, message: str, fix: str) -> Problem:
-        return NEVER("claim-choice", self.path, message, fix)
+        return CLAIM_CHOICE.problem(self.path, message, fix)
 
     def _unmapped_class(self, device_class: str, of: str) -> Problem:
         message = (
@@ -138,7 +188,7 @@ class _Counting:
         )
         fix = "use another class, or ask the administrator to add the class to the Configuration and to restart Kueue"
         missing = () if self.configuration.is_known else (MISSING_CONFIGURATION,)
-        return NEVER("unmapped-class", self.path, message, fix, missing=missing)
+        return UNMAPPED_CLASS.problem(self.path, message, fix, missing=missing)
 
     def _take(self, asked: Asked, of: str, taken: set[DeviceID]) -> None:
         """As validateCELSelectorsAgainstDevices: each device is there for one request of the claim."""
@@ -154,7 +204,7 @@ class _Counting:
 
     def _devices_missing(self, message: str) -> Problem:
         fix = "in the template, ask for fewer or other devices, or wait until the driver publishes more devices"
-        return NOT_NOW("devices-missing", self.path, message, fix)
+        return DEVICES_MISSING.problem(self.path, message, fix)
 
     def _charge(self, asked: Asked, source: Source, of: str) -> None:
         """Count what the devices consist of; where nobody knows that, the view says so."""
@@ -169,7 +219,7 @@ class _Counting:
             self.devices.add(source.resource, outcome.amount)
 
     def _claim_capacity(self, message: str) -> Problem:
-        return NEVER("claim-capacity", self.path, message, "in the template, ask for less of this capacity")
+        return CLAIM_CAPACITY.problem(self.path, message, "in the template, ask for less of this capacity")
 
 
 def _asked(request: Request) -> Asked:
@@ -211,7 +261,7 @@ def _extended_sources(path: FieldPath, name: str, device_class: str) -> Problem:
     counted_by = "but Kueue counts this class by a capacity or a counter and not by devices"
     message = f"requests {name} of DeviceClass `{device_class}`, {counted_by}"
     fix = "remove the request, and ask for these devices in a ResourceClaimTemplate"
-    return NEVER("extended-sources", path, message, fix)
+    return EXTENDED_SOURCES.problem(path, message, fix)
 
 
 @lru_cache(maxsize=4)

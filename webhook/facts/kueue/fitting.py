@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology
 from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted
 from webhook.facts.kueue.cluster_queues import Queue, QuotaGroup
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.flavors import Flavor
+from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.quota import FlavorResource, Node, Tree
 from webhook.facts.kueue.releases import OWN_KEYS
@@ -29,7 +29,30 @@ from webhook.problem import MissingObject, Problem
 from webhook.typed.collections import Items
 from webhook.wording import counted
 
-problem: Final = Group("kueue-never").problem
+EXCEEDS_MAX_QUOTA: Final = KUEUE_NEVER.rule(
+    "kueue-never/exceeds-max-quota",
+    title="A job asks for no more than its queue could have if nothing else ran.",
+    why=(
+        "Nominal quota, what the cohort lends and the borrowing limit bound what a ClusterQueue can ever give. In a "
+        "queue with StrictFIFO, such a job blocks all that come after it."
+    ),
+    function="fitsResourceQuota",
+    issues=("https://github.com/opendatahub-io/odh-dashboard/pull/9053",),
+)
+NO_MATCHING_FLAVOR: Final = KUEUE_NEVER.rule(
+    "kueue-never/no-matching-flavor",
+    title="A pod set fits a flavor of its queue.",
+    why="Node selectors, node affinity and tolerations leave no flavor, so that no quota can be used.",
+    function="findFlavorForPodSets",
+)
+RESOURCE_UNCOVERED: Final = KUEUE_NEVER.rule(
+    "kueue-never/resource-uncovered",
+    title="The ClusterQueue covers every resource that a job asks for.",
+    why="Kueue has no quota for a resource that no group covers; often the Workload does not even say so.",
+    function="findFlavorForPodSets",
+    issues=("https://github.com/AI-Hypercomputer/xpk/issues/603",),
+)
+
 PODS: Final = "pods"
 MOST_TOLD: Final = 6
 """Flavors whose reasons are told; a resource group has up to 64."""
@@ -77,7 +100,7 @@ class Fitting:
             f"remove the request, use a queue with {name}, or ask the administrator to add {name} to "
             "coveredResources of the ClusterQueue"
         )
-        return problem("resource-uncovered", pod_set.at(("spec",)), f"{message} ({reason})", fix)
+        return RESOURCE_UNCOVERED.problem(pod_set.at(("spec",)), f"{message} ({reason})", fix)
 
     def wanted(self, pod_set: PodSetRequests) -> Iterator[Wanted]:
         """What it needs of each resource group."""
@@ -185,12 +208,12 @@ def exceeds_max_quota(
 ) -> Problem:
     """More than a ClusterQueue can ever have; with missing objects, nobody knows."""
     reason = f"{message} (Kueue: ExceedsMaxQuota)" if message else ""
-    return problem("exceeds-max-quota", path, reason, fix, missing=missing)
+    return EXCEEDS_MAX_QUOTA.problem(path, reason, fix, missing=missing)
 
 
 def no_matching_flavor(path: FieldPath | str, message: str, fix: str) -> Problem:
     """No flavor of a ClusterQueue is one for the pods."""
-    return problem("no-matching-flavor", path, message, fix)
+    return NO_MATCHING_FLAVOR.problem(path, message, fix)
 
 
 def _fix_of_flavors(wanted: Wanted, reasons: Sequence[Rejected]) -> str:

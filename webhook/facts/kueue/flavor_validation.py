@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.kueue.group_validation import count_fault, count_fix, too_many
+from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.queue_validation import immutable
 from webhook.facts.kueue.topology import HOSTNAME
 from webhook.facts.kueue.types import AdmissionCheck, ResourceFlavor, ResourceFlavorSpec, Topology, TopologySpec
@@ -24,7 +24,40 @@ from webhook.problem import Problem
 from webhook.typed.pods import Taint, Toleration
 from webhook.wording import change, counted
 
-problem: Final = Group("kueue-queue").problem
+NODE_LABEL: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/node-label",
+    title="Labels of a flavor are labels that nodes can have.",
+    why="Pods that get the flavor select nodes by them.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
+    function="ValidateResourceFlavor",
+)
+NODE_TAINT: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/node-taint",
+    title="Taints of a flavor are taints that nodes can have, each key and effect once.",
+    why="Pods that get the flavor have to tolerate them.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
+    function="validateNodeTaints",
+)
+TOLERATION: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/toleration",
+    title="Tolerations of a flavor are tolerations that pods can have.",
+    why="Pods that get the flavor get them.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
+    function="ValidateResourceFlavor",
+)
+TOPOLOGY_LABEL: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/topology-label",
+    title="A flavor with a topology has a node label.",
+    why="Kueue finds the nodes of the topology by the labels of the flavor.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
+)
+TOPOLOGY_LEVELS: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/topology-levels",
+    title="The levels of a topology are 1 to 16 different node labels, the host as the lowest.",
+    why="Each level divides the one above.",
+    source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+)
+
 _MOST_OF_FLAVOR: Final = 8
 """Node labels, taints and tolerations, each."""
 _MOST_LEVELS: Final = 16
@@ -43,7 +76,7 @@ def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
     if spec.topology_name and not spec.node_labels:
         message = "must have a label because topologyName is set, and Kueue finds the nodes of the topology by a label"
         fix = "add a label that the nodes of the topology have"
-        yield problem("topology-label", spec.path("nodeLabels"), message, fix)
+        yield TOPOLOGY_LABEL.problem(spec.path("nodeLabels"), message, fix)
     if before and spec.topology_name != before:
         message = f"{change(before, spec.topology_name)} because a flavor keeps its topology"
         yield immutable(spec.path("topologyName"), message, f"restore `{before}`, or create another flavor")
@@ -66,7 +99,7 @@ def _node_label(path: FieldPath, key: str, value: str) -> Iterator[Problem]:
         part, fault = ("key", key_fault(key)) if is_key else ("value", value_fault(value))
         message = f"is not a valid label because {fault.replace('it ', f'its {part} ', 1)}"
         fix = f"in the {part}, {USE_KEY if is_key else USE_VALUE}"
-        yield problem("node-label", path, message, fix, shown=f"`{key}: {value}`")
+        yield NODE_LABEL.problem(path, message, fix, shown=f"`{key}: {value}`")
 
 
 def _fault_of_key(key: str) -> str:
@@ -94,7 +127,7 @@ def _validate_taint(taint: Taint) -> Iterator[Problem]:
 
 
 def _node_taint(path: FieldPath, message: str, fix: str, value: str | None = None, shown: str = "") -> Problem:
-    return problem("node-taint", path, message, fix, value, shown=shown)
+    return NODE_TAINT.problem(path, message, fix, value, shown=shown)
 
 
 def _validate_toleration(toleration: Toleration) -> Iterator[Problem]:
@@ -115,7 +148,7 @@ def _validate_toleration(toleration: Toleration) -> Iterator[Problem]:
 
 
 def _toleration(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
-    return problem("toleration", path, message, fix, value)
+    return TOLERATION.problem(path, message, fix, value)
 
 
 def validate_topology(subject: Subject) -> Iterator[Problem]:
@@ -147,7 +180,7 @@ def _validate_levels(spec: TopologySpec) -> Iterator[Problem]:
 
 
 def _topology_levels(path: FieldPath, message: str, fix: str, value: str | None = None, shown: str = "") -> Problem:
-    return problem("topology-levels", path, message, fix, value, shown=shown)
+    return TOPOLOGY_LEVELS.problem(path, message, fix, value, shown=shown)
 
 
 def _keeps_hosts(before: list[str], after: list[str]) -> bool:

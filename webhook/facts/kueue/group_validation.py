@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.types import ClusterQueue, Cohort, FlavorQuotas, ResourceGroup
 from webhook.facts.subject import Subject
 from webhook.name_faults import key_fault, subdomain_fault
@@ -19,7 +19,43 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted
 
-problem: Final = Group("kueue-queue").problem
+RESOURCE_NAME: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/resource-name",
+    title="A covered resource is the name of a resource.",
+    why="Pods cannot ask for another one.",
+    function="validateResourceGroups",
+)
+COVERED_TWICE: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/covered-twice",
+    title="A resource is covered by one group.",
+    why="A resource of a pod is taken from one flavor.",
+    function="validateResourceGroups",
+)
+FLAVOR_NAME: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/flavor-name",
+    title="A flavor is named as a ResourceFlavor can be.",
+    why="No flavor has another name.",
+    function="validateResourceGroups",
+)
+FLAVOR_TWICE: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/flavor-twice",
+    title="A flavor stands in one resource group, once.",
+    why="Its quota would be ambiguous.",
+    function="validateResourceGroups",
+)
+FLAVOR_RESOURCES: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/flavor-resources",
+    title="A flavor has quotas for the covered resources, in their order.",
+    why="Kueue compares them one by one.",
+    function="validateFlavorQuotas",
+)
+TOO_MANY: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/too-many",
+    title="Groups, flavors and resources are not more than Kueue takes.",
+    why="The CustomResourceDefinition and the webhook bound them.",
+    function="validateResourceGroups",
+)
+
 _MOST: Final = 256
 """Flavors, and covered resources, of all resource groups."""
 _MOST_PAIRS: Final = 512
@@ -55,7 +91,7 @@ def cluster_queue_or_cohort(subject: Subject) -> ClusterQueue | Cohort:
 
 def too_many(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
     """A list that has more than the definition allows, or nothing where it needs something."""
-    return problem("too-many", path, message, fix, shown=shown)
+    return TOO_MANY.problem(path, message, fix, shown=shown)
 
 
 def _validate_size(group: ResourceGroup) -> Iterator[Problem]:
@@ -84,10 +120,10 @@ def _validate_covered(group: ResourceGroup, before: set[str]) -> Iterator[Proble
         path = group.path("coveredResources", index)
         if qualified_name(name) and not is_placeholder(name):
             message = f"cannot be the name of a resource because {key_fault(name)}"
-            yield problem("resource-name", path, message, USE_KEY, name)
+            yield RESOURCE_NAME.problem(path, message, USE_KEY, name)
         if name in before:
             message = "is covered twice, but a resource can have quota in only one place"
-            yield problem("covered-twice", path, message, f"remove one `{name}`", name)
+            yield COVERED_TWICE.problem(path, message, f"remove one `{name}`", name)
         before.add(name)
 
 
@@ -95,10 +131,10 @@ def _validate_name(flavor: FlavorQuotas, before: set[str]) -> Iterator[Problem]:
     name, path = flavor.name, flavor.path("name")
     if dns1123_subdomain(name) and not is_placeholder(name):
         message = f"cannot be the name of a ResourceFlavor because {subdomain_fault(name)}"
-        yield problem("flavor-name", path, message, USE_SUBDOMAIN, name)
+        yield FLAVOR_NAME.problem(path, message, USE_SUBDOMAIN, name)
     if name in before:
         message = "is listed twice, but a flavor can be in only one place of one group"
-        yield problem("flavor-twice", path, message, f"remove one `{name}`", name)
+        yield FLAVOR_TWICE.problem(path, message, f"remove one `{name}`", name)
     before.add(name)
 
 
@@ -120,4 +156,4 @@ def _validate_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iterator[Prob
 
 
 def _flavor_resources(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
-    return problem("flavor-resources", path, message, fix, value)
+    return FLAVOR_RESOURCES.problem(path, message, fix, value)

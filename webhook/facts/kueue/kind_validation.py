@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.check import Group
 from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.job_types import (
     BatchJob,
     BatchJobSpec,
@@ -38,7 +38,69 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.objects import Metadata, Object
 
-problem: Final = Group("kueue-job").problem
+KUEUE_JOB_MIN_PARALLELISM: Final = KUEUE_JOB.rule(
+    "kueue-job/min-parallelism",
+    title="The least parallelism of a Job is above 0 and below its pods.",
+    why="Kueue admits the Job with fewer pods, and at least with so many.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
+    function="validatePartialAdmissionCreate",
+)
+KUEUE_JOB_EQUAL_COMPLETIONS: Final = KUEUE_JOB.rule(
+    "kueue-job/equal-completions",
+    title="A Job whose completions follow its parallelism is Indexed and has as many of both.",
+    why="Kueue changes both together when it admits the Job with fewer pods.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
+    function="validateSyncCompletionCreate",
+)
+MANAGED_LABEL: Final = KUEUE_JOB.rule(
+    "kueue-job/managed-label",
+    title="The label kueue.x-k8s.io/managed is true or not set.",
+    why="Kueue sets it itself on the pods that it manages.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
+    function="validateCommon",
+)
+KUEUE_JOB_POD_GROUP: Final = KUEUE_JOB.rule(
+    "kueue-job/pod-group",
+    title="A pod of a group has the name of the group and the number of its pods.",
+    why="Kueue admits a group when all of its pods are there.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
+    function="validatePodGroupMetadata",
+)
+RAY_CLUSTER: Final = KUEUE_JOB.rule(
+    "kueue-job/ray-cluster",
+    title="A RayJob that Kueue manages has a cluster of its own.",
+    why="Kueue counts the pods of this cluster.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob/rayjob_webhook.go",
+    function="validateCreate",
+)
+RAY_SHUTDOWN: Final = KUEUE_JOB.rule(
+    "kueue-job/ray-shutdown",
+    title="A RayJob that Kueue manages shuts its cluster down when it ends.",
+    why="A cluster that stays keeps its quota.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob/rayjob_webhook.go",
+    function="validateCreate",
+)
+RAY_AUTOSCALING: Final = KUEUE_JOB.rule(
+    "kueue-job/ray-autoscaling",
+    title="A Ray cluster that Kueue manages scales by itself only as an elastic job.",
+    why="Kueue counts the pods of other jobs once.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/raycluster/raycluster_webhook.go",
+    function="validateCreate",
+)
+RAY_GROUPS: Final = KUEUE_JOB.rule(
+    "kueue-job/ray-groups",
+    title="A Ray cluster has no more groups than a Workload has pod sets, and none is called head.",
+    why="Each group becomes a pod set, and so does the head.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/raycluster/raycluster_webhook.go",
+    function="validateCreate",
+)
+SPARK_MODE: Final = KUEUE_JOB.rule(
+    "kueue-job/spark-mode",
+    title="A SparkApplication that Kueue manages runs in cluster mode with a fixed number of executors.",
+    why="Kueue counts the pods of the application once.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/sparkapplication",
+)
+
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
@@ -66,7 +128,7 @@ def _validate_min_parallelism(job: BatchJob, metadata: Metadata) -> Iterator[Pro
 
 
 def _min_parallelism(metadata: Metadata, message: str, fix: str, value: str) -> Problem:
-    return problem("min-parallelism", metadata.path("annotations", MIN_PARALLELISM), message, fix, value)
+    return KUEUE_JOB_MIN_PARALLELISM.problem(metadata.path("annotations", MIN_PARALLELISM), message, fix, value)
 
 
 def _validate_equal_completions(spec: BatchJobSpec, metadata: Metadata) -> Iterator[Problem]:
@@ -88,7 +150,7 @@ def _validate_equal_completions(spec: BatchJobSpec, metadata: Metadata) -> Itera
 
 
 def _equal_completions(path: FieldPath, message: str, fix: str, value: str | int | None) -> Problem:
-    return problem("equal-completions", path, message, fix, value)
+    return KUEUE_JOB_EQUAL_COMPLETIONS.problem(path, message, fix, value)
 
 
 def validate_pod(subject: Subject, how: Managed) -> Iterator[Problem]:
@@ -99,7 +161,7 @@ def validate_pod(subject: Subject, how: Managed) -> Iterator[Problem]:
     label = metadata.labels.get(MANAGED)
     if label not in (None, "true") and not how.queue:
         message = "must be true, or not set, because Kueue sets this label itself"
-        yield problem("managed-label", metadata.path("labels", MANAGED), message, "remove the label", label)
+        yield MANAGED_LABEL.problem(metadata.path("labels", MANAGED), message, "remove the label", label)
     if how.queue or label:
         yield from _validate_pod_group(metadata)
 
@@ -118,7 +180,7 @@ def _validate_pod_group(metadata: Metadata) -> Iterator[Problem]:
 
 
 def _pod_group(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
-    return problem("pod-group", path, message, fix, value)
+    return KUEUE_JOB_POD_GROUP.problem(path, message, fix, value)
 
 
 def _is_count(given: str) -> bool:
@@ -150,11 +212,11 @@ def _validate_ray_job(job: RayJob) -> Iterator[Problem]:
     if not spec.shutdown_after_job_finishes:
         path = spec.path("shutdownAfterJobFinishes")
         message = "must be true because the job keeps its quota as long as its Ray cluster runs"
-        yield problem("ray-shutdown", path, message, "set shutdownAfterJobFinishes to true")
+        yield RAY_SHUTDOWN.problem(path, message, "set shutdownAfterJobFinishes to true")
 
 
 def _ray_cluster(path: FieldPath, message: str, fix: str) -> Problem:
-    return problem("ray-cluster", path, message, fix)
+    return RAY_CLUSTER.problem(path, message, fix)
 
 
 def _validate_ray_cluster(cluster: RayClusterSpec, subject: Subject) -> Iterator[Problem]:
@@ -162,7 +224,7 @@ def _validate_ray_cluster(cluster: RayClusterSpec, subject: Subject) -> Iterator
     if cluster.enable_in_tree_autoscaling and not is_elastic:
         message = f"must not be true without the annotation {ELASTIC} because Kueue counts the pods only once"
         fix = f"remove the field, or set {ELASTIC} to true"
-        yield problem("ray-autoscaling", cluster.path("enableInTreeAutoscaling"), message, fix)
+        yield RAY_AUTOSCALING.problem(cluster.path("enableInTreeAutoscaling"), message, fix)
     groups, most = cluster.worker_group_specs, most_pod_sets(subject.assumptions.kueue)
     if len(groups) + 1 > most:
         message = f"are more than the {most - 1} that are allowed because a Workload has at most {most} pod sets"
@@ -175,7 +237,7 @@ def _validate_ray_cluster(cluster: RayClusterSpec, subject: Subject) -> Iterator
 
 
 def _ray_groups(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
-    return problem("ray-groups", path, message, fix, shown=shown)
+    return RAY_GROUPS.problem(path, message, fix, shown=shown)
 
 
 def validate_spark(subject: Subject, how: Managed) -> Iterator[Problem]:
@@ -192,4 +254,4 @@ def validate_spark(subject: Subject, how: Managed) -> Iterator[Problem]:
 
 
 def _spark_mode(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
-    return problem("spark-mode", path, message, fix, value)
+    return SPARK_MODE.problem(path, message, fix, value)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.kueue.assignment import Wanted, together
 from webhook.facts.kueue.fitting import Fitting, no_matching_flavor
+from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.managed import Managed, takes_namespace
 from webhook.facts.kueue.node_room import unplaced, unplaced_together
 from webhook.facts.kueue.place import Place
@@ -25,7 +25,34 @@ from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
 from webhook.releases import shown
 
-problem: Final = Group("kueue-never").problem
+POD_SET_COUNT: Final = KUEUE_NEVER.rule(
+    "kueue-never/pod-set-count",
+    title="A job has no more pod sets than a Workload can have.",
+    why="The API server refuses the Workload, and only the log of Kueue tells.",
+    source="kubernetes-sigs/kueue#12818, config/components/crd/bases/kueue.x-k8s.io_workloads.yaml",
+    issues=(
+        "https://github.com/kubernetes-sigs/jobset/issues/597",
+        "https://github.com/kubernetes-sigs/kueue/issues/12818",
+        "https://github.com/kubernetes-sigs/kueue/pull/12819",
+        "https://github.com/kubernetes-sigs/kueue/issues/11379",
+    ),
+)
+NAMESPACE: Final = KUEUE_NEVER.rule(
+    "kueue-never/namespace",
+    title="The ClusterQueue takes jobs of the namespace.",
+    why="Its namespaceSelector selects namespaces by their labels; without one it takes none.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go",
+    function="nominate",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/301",),
+)
+LIMIT_RANGE: Final = KUEUE_NEVER.rule(
+    "kueue-never/limit-range",
+    title="Requests are within the LimitRanges of the namespace.",
+    why="Kueue admits no job whose pods could not be created.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go",
+    function="ValidateLimitRange",
+)
+
 _REPEATED: Final = {
     ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
     ("workload.codeflare.dev", "AppWrapper"): "components",
@@ -44,7 +71,7 @@ def validate_pod_set_count(subject: Subject, how: Managed, place: Place) -> Iter
         )
         what = _REPEATED.get(subject.group_kind, "pod templates")
         fix = f"use at most {most} {what}, and more replicas of those that are alike"
-        yield problem("pod-set-count", "spec", message, fix)
+        yield POD_SET_COUNT.problem("spec", message, fix)
 
 
 def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
@@ -68,7 +95,7 @@ def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator
     else:
         return
     reason = "Kueue: workload namespace doesn't match ClusterQueue selector"
-    yield problem("namespace", place.at, f"leads to ClusterQueue `{place.queue.name}`, which {message} ({reason})", fix)
+    yield NAMESPACE.problem(place.at, f"leads to ClusterQueue `{place.queue.name}`, which {message} ({reason})", fix)
 
 
 def validate_limit_ranges(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
@@ -84,7 +111,7 @@ def _limit_range(pod_set: PodSetRequests, outside: OutOfRange) -> Problem:
     side, allowed = ("more", "most") if outside.is_above else ("less", "least")
     message = f"asks for {value}, {side} than the {bound} that a LimitRange of the namespace allows"
     path = pod_set.at(outside.path)
-    return problem("limit-range", path, f"{message}, so Kueue never admits the job", f"request at {allowed} {bound}")
+    return LIMIT_RANGE.problem(path, f"{message}, so Kueue never admits the job", f"request at {allowed} {bound}")
 
 
 def validate_flavors_and_quota(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001

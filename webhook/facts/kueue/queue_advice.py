@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
-from webhook.facts.check import Group
 from webhook.facts.kueue.absence import is_absent, lacks
 from webhook.facts.kueue.cluster_queues import Queue, read_cluster_queue
 from webhook.facts.kueue.group_validation import cluster_queue_or_cohort
+from webhook.facts.kueue.groups import KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.managed import takes_namespace
 from webhook.facts.kueue.queues import others_of, queues
 from webhook.facts.kueue.quota_validation import cohort_of
@@ -25,7 +25,77 @@ from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.wording import did_you_mean
 
-problem: Final = Group("kueue-queue").problem
+FLAVOR_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/flavor-missing",
+    title="The flavors of a ClusterQueue exist.",
+    why="One that is missing makes the whole ClusterQueue inactive.",
+    refused_by="nobody; the queue is inactive",
+    issues=("https://github.com/headlamp-k8s/plugins/issues/1191",),
+)
+CLUSTER_QUEUE_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/cluster-queue-missing",
+    title="The ClusterQueue that a LocalQueue names exists.",
+    why="Jobs wait until it is created.",
+    refused_by="nobody; jobs wait",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/queue",
+)
+NAMESPACE_NOT_SELECTED: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/namespace-not-selected",
+    title="The ClusterQueue of a LocalQueue takes jobs of its namespace.",
+    why="Jobs of other namespaces are never admitted.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go",
+)
+NO_NAMESPACE: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/no-namespace",
+    title="A ClusterQueue selects namespaces.",
+    why="Without a selector it takes jobs of none; an empty selector means all.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go",
+)
+NO_RESOURCES: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/no-resources",
+    title="A ClusterQueue has a resource group.",
+    why="Without one it admits not even a job without requests.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner",
+)
+RAW_GPU: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/raw-gpu",
+    title="Quota for GPUs is for the resource of a vendor.",
+    why="Pods cannot ask for `gpu`, so the quota is never used.",
+    refused_by="nobody; the quota is never used",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="silent",
+)
+COHORT_CYCLE: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/cohort-cycle",
+    title="The parents of a Cohort do not lead back to it.",
+    why="The ClusterQueues below stay active and admit nothing; only a log tells.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy",
+)
+NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/nothing-to-borrow",
+    title="A borrowing limit is for what another member of the cohort has.",
+    why="Without a lender nothing can be borrowed, whatever the limit.",
+    refused_by="nobody; nothing can be borrowed",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
+    fails="silent",
+)
+FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/flavor-unused",
+    title="A flavor is used by a ClusterQueue or a Cohort.",
+    why="Nobody has quota for it.",
+    refused_by="nobody; no pods get the flavor",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler",
+    fails="silent",
+)
+FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/fair-sharing-zero",
+    title="A queue that borrows has a weight above 0.",
+    why="With fair sharing, a weight of 0 means that others borrow first.",
+    refused_by="nobody; others come first",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/fair_sharing.go",
+    fails="silent",
+)
+
 _RAW: Final = "gpu"
 
 
@@ -37,7 +107,7 @@ def advise_cohort(subject: Subject) -> Iterator[Problem]:
     if closes:
         message = f"makes a cycle through cohort `{closes}`, so Kueue admits no job in any cohort of the cycle"
         fix = "set a parent that is not below this Cohort"
-        yield problem("cohort-cycle", cohort.spec.path("parentName"), message, fix, parent)
+        yield COHORT_CYCLE.problem(cohort.spec.path("parentName"), message, fix, parent)
 
 
 def _cycle(name: str, parent: str, view: View) -> str:
@@ -55,10 +125,10 @@ def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
     if not queue.spec.has("namespaceSelector"):
         message = "is not set, so no namespace may use the ClusterQueue"
         path, fix = queue.spec.path("namespaceSelector"), "set {} for every namespace, or a selector"
-        yield problem("no-namespace", path, message, fix)
+        yield NO_NAMESPACE.problem(path, message, fix)
     if not queue.spec.resource_groups:
         fix = "add a group with coveredResources and flavors"
-        yield problem("no-resources", queue.spec.path("resourceGroups"), "is empty, so no job is admitted", fix)
+        yield NO_RESOURCES.problem(queue.spec.path("resourceGroups"), "is empty, so no job is admitted", fix)
     for group in queue.spec.resource_groups:
         yield from _raw_gpu(group)
     for group in queue.spec.resource_groups:
@@ -71,14 +141,14 @@ def _raw_gpu(group: ResourceGroup) -> Iterator[Problem]:
     if _RAW in group.covered_resources:
         message = "has quota for `gpu`, but pods ask for GPUs by the resource of a vendor"
         fix = "cover nvidia.com/gpu or the resource of another vendor"
-        yield problem("raw-gpu", group.path("coveredResources"), message, fix)
+        yield RAW_GPU.problem(group.path("coveredResources"), message, fix)
 
 
 def _flavor_missing(flavor: FlavorQuotas, view: View) -> Iterator[Problem]:
     if lacks(view, ResourceFlavor.gvk, flavor.name):
         near = view.nearest(flavor.name, (other.name for other in view.list(ResourceFlavor)))
         message, fix = "does not exist, so the whole ClusterQueue is inactive", "create the ResourceFlavor"
-        yield problem("flavor-missing", flavor.path("name"), message, did_you_mean(near, fix), flavor.name)
+        yield FLAVOR_MISSING.problem(flavor.path("name"), message, did_you_mean(near, fix), flavor.name)
 
 
 def _nothing_to_borrow(subject: Subject) -> Iterator[Problem]:
@@ -97,7 +167,7 @@ def _nothing_to_borrow(subject: Subject) -> Iterator[Problem]:
                 f"`{cohort}` has quota for {resource} of this flavor"
             )
             fix = f"remove the borrowingLimit of {resource} from flavor `{flavor}`"
-            yield problem("nothing-to-borrow", "spec.resourceGroups", message, fix)
+            yield NOTHING_TO_BORROW.problem("spec.resourceGroups", message, fix)
 
 
 def advise_fair_sharing(subject: Subject) -> Iterator[Problem]:
@@ -106,7 +176,7 @@ def advise_fair_sharing(subject: Subject) -> Iterator[Problem]:
     weight = quantity.read(sharing.weight)
     if weight is not None and weight.sign() == 0:
         message = "is 0, which means that with fair sharing all other queues borrow first"
-        yield problem("fair-sharing-zero", sharing.path("weight"), message, "set 1, which is the default")
+        yield FAIR_SHARING_ZERO.problem(sharing.path("weight"), message, "set 1, which is the default")
 
 
 def advise_local_queue(subject: Subject) -> Iterator[Problem]:
@@ -120,7 +190,7 @@ def advise_local_queue(subject: Subject) -> Iterator[Problem]:
         near = view.nearest(name, queues(view).cluster_queues)
         message = "is a ClusterQueue that does not exist, so the jobs of this LocalQueue wait"
         fix = did_you_mean(near, "create the ClusterQueue, or correct the name")
-        yield problem("cluster-queue-missing", path, message, fix, name)
+        yield CLUSTER_QUEUE_MISSING.problem(path, message, fix, name)
 
 
 def _namespace_not_selected(queue: Queue, path: FieldPath, subject: Subject) -> Iterator[Problem]:
@@ -131,7 +201,7 @@ def _namespace_not_selected(queue: Queue, path: FieldPath, subject: Subject) -> 
             f"{'is not set' if selector is None else 'does not match the namespace'}"
         )
         fix = "ask the administrator of the ClusterQueue to admit the namespace, or name another ClusterQueue"
-        yield problem("namespace-not-selected", path, message, fix, queue.name)
+        yield NAMESPACE_NOT_SELECTED.problem(path, message, fix, queue.name)
 
 
 def advise_flavor(subject: Subject) -> Iterator[Problem]:
@@ -143,4 +213,4 @@ def advise_flavor(subject: Subject) -> Iterator[Problem]:
     if everyone and not any(name in group.flavors for queue in everyone for group in queue.groups):
         message = "the flavor is used by no ClusterQueue and no Cohort, so no pods ever get it"
         fix = "add the flavor to spec.resourceGroups of a ClusterQueue, or delete the flavor"
-        yield problem("flavor-unused", "", message, fix)
+        yield FLAVOR_UNUSED.problem("", message, fix)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
-from webhook.facts.check import Group
 from webhook.facts.kueue.group_validation import cluster_queue_or_cohort
+from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.types import AdmissionChecksStrategy, ClusterQueue, FlavorFungibility, LocalQueue, Preemption
 from webhook.facts.subject import Subject
 from webhook.name_faults import key_fault, subdomain_fault
@@ -23,7 +23,58 @@ from webhook.typed.pods import SelectorRequirement
 from webhook.typed.view import Typed
 from webhook.wording import change, either
 
-problem: Final = Group("kueue-queue").problem
+CHOICE: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/choice",
+    title="Policies of a ClusterQueue are those that Kueue knows.",
+    why="The API server takes no others.",
+    source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+)
+PREEMPTION: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/preemption",
+    title="A queue that reclaims nothing does not preempt to borrow.",
+    why="Both settings contradict each other.",
+    function="validatePreemption",
+)
+PREFERENCE: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/preference",
+    title="A preference between borrowing and preemption goes with both searches.",
+    why="It chooses between what both find.",
+    source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+)
+FAIR_SHARING: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/fair-sharing",
+    title="A weight is 0 or more, and not tinier than Kueue can calculate with.",
+    why="Shares are divided by it.",
+    function="validateFairSharing",
+)
+SELECTOR: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/selector",
+    title="The namespaceSelector is a label selector.",
+    why="It selects the namespaces whose jobs are taken.",
+    function="validateClusterQueue",
+)
+CHECK_FLAVOR: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/check-flavor",
+    title="An admission check is for flavors of its ClusterQueue.",
+    why="It would never apply to another flavor.",
+    function="validateAdmissionChecks",
+)
+CLUSTER_QUEUE_NAME: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/cluster-queue-name",
+    title="A LocalQueue names a ClusterQueue by a name that one can have.",
+    why="No ClusterQueue has another name.",
+    source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+)
+IMMUTABLE: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/immutable",
+    title=(
+        "The ClusterQueue of a LocalQueue, the topology of a flavor, the controller of a check and the policy for "
+        "admission to several flavors at a time stay."
+    ),
+    why="Jobs have been admitted by them.",
+    source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+)
+
 _SEARCHES: Final = "TryNextFlavor"
 
 
@@ -45,7 +96,7 @@ def validate_choices(subject: Subject) -> Iterator[Problem]:
 def _choice(part: Typed, name: str, *choices: str) -> Iterator[Problem]:
     given = part.json.get(name)
     if given is not None and given not in choices and not is_placeholder(str(given)):
-        yield problem("choice", part.path(name), f"must be {either(choices)}", "set one of these", given)
+        yield CHOICE.problem(part.path(name), f"must be {either(choices)}", "set one of these", given)
 
 
 def validate_preemption(subject: Subject) -> Iterator[Problem]:
@@ -60,7 +111,7 @@ def _preemption(preemption: Preemption) -> Iterator[Problem]:
     if preemption.reclaim_within_cohort == "Never" and borrowing.policy != "Never":
         message = "must be Never, too, because reclaimWithinCohort is Never"
         fix = "set reclaimWithinCohort to LowerPriority or Any, or remove this policy"
-        yield problem("preemption", borrowing.path("policy"), message, fix, borrowing.policy)
+        yield PREEMPTION.problem(borrowing.path("policy"), message, fix, borrowing.policy)
 
 
 def _preference(fungibility: FlavorFungibility) -> Iterator[Problem]:
@@ -68,7 +119,7 @@ def _preference(fungibility: FlavorFungibility) -> Iterator[Problem]:
     if fungibility.has("preference") and not searches:
         message = f"must not be set unless whenCanBorrow and whenCanPreempt are both {_SEARCHES}"
         fix = f"set both to {_SEARCHES}, or remove the preference"
-        yield problem("preference", fungibility.path("preference"), message, fix, fungibility.preference)
+        yield PREFERENCE.problem(fungibility.path("preference"), message, fix, fungibility.preference)
 
 
 def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
@@ -80,7 +131,7 @@ def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
     is_tiny = weight is not None and weight.sign() > 0 and weight <= quantity.parse("1n")
     if weight is None or weight.sign() < 0 or is_tiny:
         message = "must be 0 or more, and above 1n unless it is 0" if is_tiny else "must be a quantity of 0 or more"
-        yield problem("fair-sharing", sharing.path("weight"), message, "set 1, which is the default", given)
+        yield FAIR_SHARING.problem(sharing.path("weight"), message, "set 1, which is the default", given)
 
 
 def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
@@ -109,7 +160,7 @@ def _validate_requirement(requirement: SelectorRequirement) -> Iterator[Problem]
 
 
 def _selector(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
-    return problem("selector", path, message, fix, value)
+    return SELECTOR.problem(path, message, fix, value)
 
 
 def validate_admission_checks(subject: Subject) -> Iterator[Problem]:
@@ -126,7 +177,7 @@ def _check_flavor(checks: AdmissionChecksStrategy, flavors: set[str]) -> Iterato
             if name not in flavors and not is_placeholder(name):
                 message = "is not a flavor of this ClusterQueue"
                 fix = "write the name of a flavor of this ClusterQueue, or remove the entry"
-                yield problem("check-flavor", check.path("onFlavors", index), message, fix, name)
+                yield CHECK_FLAVOR.problem(check.path("onFlavors", index), message, fix, name)
 
 
 def validate_local_queue(subject: Subject) -> Iterator[Problem]:
@@ -135,7 +186,7 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
     new, path = spec.cluster_queue, spec.path("clusterQueue")
     if new and dns1123_subdomain(new) and not is_placeholder(new):
         message = f"cannot be the name of a ClusterQueue because {subdomain_fault(new)}"
-        yield problem("cluster-queue-name", path, message, USE_SUBDOMAIN, new)
+        yield CLUSTER_QUEUE_NAME.problem(path, message, USE_SUBDOMAIN, new)
     if old and new != old:
         message = f"{change(old, new)} because a LocalQueue keeps its ClusterQueue"
         yield immutable(path, message, f"set `{old}` again, or create another LocalQueue")
@@ -143,4 +194,4 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
 
 def immutable(path: FieldPath, message: str, fix: str) -> Problem:
     """A field that an object of Kueue keeps."""
-    return problem("immutable", path, message, fix)
+    return IMMUTABLE.problem(path, message, fix)

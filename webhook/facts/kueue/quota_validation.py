@@ -11,15 +11,32 @@ from typing import Final
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.check import Group
 from webhook.facts.kueue.group_validation import cluster_queue_or_cohort
+from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceQuota
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
-problem: Final = Group("kueue-queue").problem
+QUOTA_AMOUNT: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/quota-amount",
+    title="Quotas are quantities that are not negative, and every resource has a nominal one.",
+    why="Kueue calculates with them.",
+    function="validateResourceQuota",
+)
+LIMIT_WITHOUT_COHORT: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/limit-without-cohort",
+    title="Borrowing and lending limits stand in a cohort.",
+    why="Without a cohort there is nobody to borrow from or lend to.",
+    function="validateLimit",
+)
+LENDING_ABOVE_NOMINAL: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/lending-above-nominal",
+    title="A ClusterQueue lends no more than its nominal quota.",
+    why="It has no more.",
+    function="validateLendingLimit",
+)
 
 
 def validate_quotas(subject: Subject) -> Iterator[Problem]:
@@ -64,7 +81,7 @@ def _validate_amounts(quota: ResourceQuota) -> Iterator[Problem]:
 
 
 def _quota_amount(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
-    return problem("quota-amount", path, message, fix, value)
+    return QUOTA_AMOUNT.problem(path, message, fix, value)
 
 
 def _limit_without_cohort(quota: ResourceQuota, field: str) -> Iterator[Problem]:
@@ -76,7 +93,7 @@ def _limit_without_cohort(quota: ResourceQuota, field: str) -> Iterator[Problem]
         if limit is not None:
             message = f"must not be set without {field} because there is no cohort to {verb}"
             fix = f"set spec.{field}, or remove the limit"
-            yield problem("limit-without-cohort", quota.path(name), message, fix, limit)
+            yield LIMIT_WITHOUT_COHORT.problem(quota.path(name), message, fix, limit)
 
 
 def _lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
@@ -84,4 +101,4 @@ def _lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
     if lending is not None and nominal is not None and lending > nominal:
         message = f"must not be above the nominalQuota of {nominal} because a queue lends what it has"
         path = quota.path("lendingLimit")
-        yield problem("lending-above-nominal", path, message, "lower the limit", quota.lending_limit)
+        yield LENDING_ABOVE_NOMINAL.problem(path, message, "lower the limit", quota.lending_limit)

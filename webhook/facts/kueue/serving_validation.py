@@ -12,9 +12,9 @@ from typing import Final
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.check import Group
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.feature_gates import GROUP_SIZE, is_on
+from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.job_types import LeaderWorkerSet, LeaderWorkerTemplate, Serving, StatefulSet
 from webhook.facts.kueue.job_validation import (
     immutable,
@@ -31,7 +31,34 @@ from webhook.typed.fields import Amount
 from webhook.typed.pods import Container, PodSpec, PodTemplate
 from webhook.wording import change
 
-problem: Final = Group("kueue-job").problem
+POD_SHAPE: Final = KUEUE_JOB.rule(
+    "kueue-job/pod-shape",
+    title="A StatefulSet or LeaderWorkerSet with a queue keeps what its pods ask for.",
+    why="Kueue counts the pods once and admits them so; other pods would run without quota.",
+    function="ValidateImmutablePodGroupPodSpec",
+)
+SCALE: Final = KUEUE_JOB.rule(
+    "kueue-job/scale",
+    title="A StatefulSet with a queue has all of its replicas or none.",
+    why="Kueue admits all of its pods together, and counts them again only after they are gone.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/statefulset/statefulset_webhook.go",
+    function="ValidateUpdate",
+)
+KUEUE_JOB_GROUP_SIZE: Final = KUEUE_JOB.rule(
+    "kueue-job/group-size",
+    title="The groups of a LeaderWorkerSet with a queue keep their size.",
+    why="Kueue counts the pods of a group once; further pods would run without quota. Since Kueue 0.19.2.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/leaderworkerset/leaderworkerset_webhook.go",
+    function="ValidateUpdate",
+)
+GROUP_REPLICAS: Final = KUEUE_JOB.rule(
+    "kueue-job/group-replicas",
+    title="A LeaderWorkerSet has 0 to 1,000,000 groups.",
+    why="Kueue makes a Workload for each group.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/leaderworkerset/leaderworkerset_webhook.go",
+    function="validateReplicasField",
+)
+
 _DEPLOYMENT, _STATEFUL_SET, _LEADER_WORKER_SET = SERVING
 _MOST_REPLICAS: Final = 1_000_000
 _STOP: Final = "scale the object to 0 first"
@@ -60,7 +87,7 @@ def _group_replicas(groups: LeaderWorkerSet) -> Iterator[Problem]:
     if not 0 <= replicas <= _MOST_REPLICAS:
         message = f"must be 0 to {_MOST_REPLICAS} because Kueue makes a Workload for each group"
         fix = f"set at most {_MOST_REPLICAS}" if replicas > 0 else "set 0 or more"
-        yield problem("group-replicas", groups.spec.path("replicas"), message, fix, replicas)
+        yield GROUP_REPLICAS.problem(groups.spec.path("replicas"), message, fix, replicas)
 
 
 def _validate_update(subject: Subject) -> Iterator[Problem]:
@@ -96,7 +123,7 @@ def _group_size(old: LeaderWorkerTemplate, new: LeaderWorkerTemplate) -> Iterato
     if old.size != new.size:
         message = f"{change(old.size, new.size)} because Kueue counted {old.size} pods for each group"
         fix = f"set {old.size} again, or create another LeaderWorkerSet"
-        yield problem("group-size", new.path("size"), message, fix)
+        yield KUEUE_JOB_GROUP_SIZE.problem(new.path("size"), message, fix)
 
 
 def _validate_scale(before: StatefulSet, after: StatefulSet) -> Iterator[Problem]:
@@ -111,7 +138,7 @@ def _validate_scale(before: StatefulSet, after: StatefulSet) -> Iterator[Problem
 
 
 def _scale(after: StatefulSet, message: str, fix: str) -> Problem:
-    return problem("scale", after.spec.path("replicas"), message, fix)
+    return SCALE.problem(after.spec.path("replicas"), message, fix)
 
 
 def _validate_leader(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
@@ -162,7 +189,7 @@ def _reshaped(path: FieldPath) -> Problem:
 
 
 def _pod_shape(path: FieldPath, message: str, fix: str) -> Problem:
-    return problem("pod-shape", path, message, fix)
+    return POD_SHAPE.problem(path, message, fix)
 
 
 def _comparable(given: Mapping[str, Amount]) -> Mapping[str, JSON]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.check import Group
 from webhook.facts.kueue import feature_gates
 from webhook.facts.kueue.feature_gates import is_on
+from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.objects import BOOLEANS
 from webhook.facts.kueue.pod_templates import pod_templates
 from webhook.facts.kueue.topology import (
@@ -36,7 +36,49 @@ from webhook.problem import Problem
 from webhook.wording import counted, either, shown
 from webhook.workloads.podsets import PodSet
 
-problem: Final = Group("kueue-job").problem
+TOPOLOGY_ONE: Final = KUEUE_JOB.rule(
+    "kueue-job/topology-one",
+    title="A pod set asks for one kind of topology.",
+    why="Required, preferred and unconstrained exclude each other.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
+    function="ValidateTASPodSetRequest",
+)
+TOPOLOGY_LEVEL: Final = KUEUE_JOB.rule(
+    "kueue-job/topology-level",
+    title="A topology annotation names a node label.",
+    why="The levels of a Topology are node labels.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
+    function="validateTopologyRequest",
+)
+TOPOLOGY_BOOLEAN: Final = KUEUE_JOB.rule(
+    "kueue-job/topology-boolean",
+    title="The annotation for no certain topology is true or false.",
+    why="Kueue reads it as a truth value.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
+    function="validateTASUnconstrained",
+)
+TOPOLOGY_SLICE: Final = KUEUE_JOB.rule(
+    "kueue-job/topology-slice",
+    title="A slice has a level and a size, at least 1 and at most the pods of the pod set.",
+    why="Kueue places the pods slice by slice.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
+    function="validateSliceSizeAnnotation",
+)
+TOPOLOGY_GROUP: Final = KUEUE_JOB.rule(
+    "kueue-job/topology-group",
+    title="A group of pod sets has a leader of one pod and its workers, with the same topology and without slices.",
+    why="Kueue places both together.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
+    function="validatePodSetGroupNameAnnotation",
+)
+TOPOLOGY_LAYERS: Final = KUEUE_JOB.rule(
+    "kueue-job/topology-layers",
+    title="Layers of slices are a JSON array of up to 3 sizes, each a divisor of the one before.",
+    why="A layer is cut into the next one.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
+    function="validateSliceRequiredTopologyConstraints",
+)
+
 _AT: Final[FieldPath] = ("metadata", "annotations")
 _TOPOLOGIES: Final = (REQUIRED, PREFERRED, UNCONSTRAINED)
 _LARGEST: Final = 2**31 - 1
@@ -70,15 +112,15 @@ def _validate_annotations(pods: _Annotated, subject: Subject) -> Iterator[Proble
     given = [key for key in _TOPOLOGIES if key in notes]
     if len(given) > 1:
         message = "must not have several annotations that choose a topology"
-        yield problem("topology-one", pods.pod_set.locate(_AT), message, f"keep {either(given)}")
+        yield TOPOLOGY_ONE.problem(pods.pod_set.locate(_AT), message, f"keep {either(given)}")
     for key in (REQUIRED, PREFERRED, SLICE_REQUIRED):
         if key in notes and qualified_name(notes[key]):
             message = f"must be the key of a node label, but {key_fault(notes[key])}"
             fix = "write a level of the Topology, such as kubernetes.io/hostname"
-            yield problem("topology-level", pods.path(key), message, fix, notes[key])
+            yield TOPOLOGY_LEVEL.problem(pods.path(key), message, fix, notes[key])
     if UNCONSTRAINED in notes and notes[UNCONSTRAINED] not in BOOLEANS:
         path = pods.path(UNCONSTRAINED)
-        yield problem("topology-boolean", path, "must be true or false", "set one of these", notes[UNCONSTRAINED])
+        yield TOPOLOGY_BOOLEAN.problem(path, "must be true or false", "set one of these", notes[UNCONSTRAINED])
     yield from _validate_slices(pods)
     yield from _validate_group(pods)
     if LAYERS in notes and is_on(feature_gates.LAYERS, subject):
@@ -109,7 +151,7 @@ def _validate_slice_size(given: str, pods: _Annotated) -> Iterator[Problem]:
 
 
 def _topology_slice(pods: _Annotated, message: str, fix: str, value: str | None = None) -> Problem:
-    return problem("topology-slice", pods.path(SLICE_SIZE), message, fix, value)
+    return TOPOLOGY_SLICE.problem(pods.path(SLICE_SIZE), message, fix, value)
 
 
 def _validate_group(pods: _Annotated) -> Iterator[Problem]:
@@ -128,7 +170,7 @@ def _validate_group(pods: _Annotated) -> Iterator[Problem]:
 
 
 def _topology_group(pods: _Annotated, message: str, fix: str, value: str | None = None) -> Problem:
-    return problem("topology-group", pods.path(POD_SET_GROUP), message, fix, value)
+    return TOPOLOGY_GROUP.problem(pods.path(POD_SET_GROUP), message, fix, value)
 
 
 def _validate_layers(pods: _Annotated) -> Iterator[Problem]:
@@ -167,7 +209,7 @@ def _layer_fault(size: JSON, above: int) -> str:
 
 
 def _topology_layers(pods: _Annotated, message: str, fix: str) -> Problem:
-    return problem("topology-layers", pods.path(LAYERS), message, fix)
+    return TOPOLOGY_LAYERS.problem(pods.path(LAYERS), message, fix)
 
 
 def _validate_groups(listed: Sequence[_Annotated]) -> Iterator[Problem]:
