@@ -133,22 +133,18 @@ def _node_taint(path: FieldPath, message: str, fix: str, value: str | None = Non
 def _validate_toleration(toleration: Toleration) -> Iterator[Problem]:
     key, operator = toleration.key, toleration.operator or "Equal"
     if key and qualified_name(key) and not is_placeholder(key):
-        yield _toleration(toleration.path("key"), _fault_of_key(key), USE_KEY, key)
+        yield TOLERATION.problem(toleration.path("key"), _fault_of_key(key), USE_KEY, key)
     if operator not in ("Equal", "Exists"):
-        yield _toleration(toleration.path("operator"), "must be Equal or Exists", _ONE_OF, operator)
+        yield TOLERATION.problem(toleration.path("operator"), "must be Equal or Exists", _ONE_OF, operator)
     if not key and operator != "Exists":
         message = "must be Exists because the toleration has no key and tolerates every taint"
-        yield _toleration(toleration.path("operator"), message, "set Exists, or a key", operator)
+        yield TOLERATION.problem(toleration.path("operator"), message, "set Exists, or a key", operator)
     if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
         message = "must be NoExecute because tolerationSeconds is set"
-        yield _toleration(toleration.path("effect"), message, "set NoExecute, or remove tolerationSeconds")
+        yield TOLERATION.problem(toleration.path("effect"), message, "set NoExecute, or remove tolerationSeconds")
     if operator == "Exists" and toleration.value:
         message = "must not be set because operator Exists tolerates every value"
-        yield _toleration(toleration.path("value"), message, "remove the value, or use Equal", toleration.value)
-
-
-def _toleration(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
-    return TOLERATION.problem(path, message, fix, value)
+        yield TOLERATION.problem(toleration.path("value"), message, "remove the value, or use Equal", toleration.value)
 
 
 def validate_topology(subject: Subject) -> Iterator[Problem]:

@@ -146,14 +146,10 @@ def _validate_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iterator[Prob
         given = counted(len(quotas), "entry", "entries")
         message = f"has {given}, but needs {len(covered)}, one for each of coveredResources"
         fix = f"{'add' if left > 0 else 'remove'} {counted(abs(left), 'entry', 'entries')}"
-        yield _flavor_resources(flavor.path("resources"), message, fix)
+        yield FLAVOR_RESOURCES.problem(flavor.path("resources"), message, fix)
         return
     for quota, name in zip(quotas, covered, strict=True):
         if quota.name != name:
             message = f"must be {name} because coveredResources has {name} at this place"
             fix = "list the resources in the order of coveredResources"
-            yield _flavor_resources(quota.path("name"), message, fix, quota.name)
-
-
-def _flavor_resources(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
-    return FLAVOR_RESOURCES.problem(path, message, fix, value)
+            yield FLAVOR_RESOURCES.problem(quota.path("name"), message, fix, quota.name)

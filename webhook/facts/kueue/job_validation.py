@@ -104,13 +104,9 @@ def validate_prebuilt_workload(subject: Subject, how: Managed) -> Iterator[Probl
         return
     if dns1123_subdomain(given):
         message = f"cannot be the name of a Workload because {subdomain_fault(given)}"
-        yield _prebuilt_workload(path, message, USE_SUBDOMAIN, given)
+        yield PREBUILT_WORKLOAD.problem(path, message, USE_SUBDOMAIN, given)
     if given and kind not in _PREBUILT_KINDS:
-        yield _prebuilt_workload(path, f"must not be set on objects of kind {kind}", "remove the name", given)
-
-
-def _prebuilt_workload(path: FieldPath, message: str, fix: str, value: str) -> Problem:
-    return PREBUILT_WORKLOAD.problem(path, message, fix, value)
+        yield PREBUILT_WORKLOAD.problem(path, f"must not be set on objects of kind {kind}", "remove the name", given)
 
 
 def validate_max_exec_time(subject: Subject, how: Managed) -> Iterator[Problem]:
@@ -145,13 +141,9 @@ def validate_admission_gates(subject: Subject, how: Managed) -> Iterator[Problem
     wrong = next((gate for gate in gates if _fault(gate)), None)
     if wrong is not None:
         message = f"cannot be the name of an admission gate because {_fault(wrong)}"
-        yield _admission_gate(message, "write a name such as example.com/ready", wrong)
+        yield ADMISSION_GATE.problem((*_NOTES, GATED_BY), message, "write a name such as example.com/ready", wrong)
     elif len(set(gates)) < len(gates):
-        yield _admission_gate("names a gate twice", "remove one of the two", given)
-
-
-def _admission_gate(message: str, fix: str, value: str) -> Problem:
-    return ADMISSION_GATE.problem((*_NOTES, GATED_BY), message, fix, value)
+        yield ADMISSION_GATE.problem((*_NOTES, GATED_BY), "names a gate twice", "remove one of the two", given)
 
 
 def _fault(gate: str) -> str:

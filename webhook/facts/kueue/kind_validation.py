@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.job_types import (
@@ -33,7 +32,6 @@ from webhook.facts.kueue.objects import (
 )
 from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.objects import Metadata, Object
@@ -121,14 +119,17 @@ def _validate_min_parallelism(job: BatchJob, metadata: Metadata) -> Iterator[Pro
     if not _NUMBER.fullmatch(given) or not 0 < int(given) < count:
         message = f"must be a whole number above 0 and below {count}, the number of pods of the Job"
         fix, number = "remove the annotation", "1" if count == 2 else f"1 to {count - 1}"
-        yield _min_parallelism(metadata, message, f"set {number}, or {fix}" if count > 1 else fix, given)
+        yield KUEUE_JOB_MIN_PARALLELISM.problem(
+            metadata.path("annotations", MIN_PARALLELISM),
+            message,
+            f"set {number}, or {fix}" if count > 1 else fix,
+            given,
+        )
     elif notes.get(ELASTIC) == "true":
         message = "must not be set on an elastic job, which changes its size by itself"
-        yield _min_parallelism(metadata, message, "remove one of the two annotations", given)
-
-
-def _min_parallelism(metadata: Metadata, message: str, fix: str, value: str) -> Problem:
-    return KUEUE_JOB_MIN_PARALLELISM.problem(metadata.path("annotations", MIN_PARALLELISM), message, fix, value)
+        yield KUEUE_JOB_MIN_PARALLELISM.problem(
+            metadata.path("annotations", MIN_PARALLELISM), message, "remove one of the two annotations", given
+        )
 
 
 def _validate_equal_completions(spec: BatchJobSpec, metadata: Metadata) -> Iterator[Problem]:
@@ -138,19 +139,15 @@ def _validate_equal_completions(spec: BatchJobSpec, metadata: Metadata) -> Itera
         return
     path = metadata.path("annotations", EQUAL_COMPLETIONS)
     if given not in BOOLEANS:
-        yield _equal_completions(path, "must be true or false", "set true or false", given)
+        yield KUEUE_JOB_EQUAL_COMPLETIONS.problem(path, "must be true or false", "set true or false", given)
     elif BOOLEANS[given] and spec.completion_mode != "Indexed":
         message = "is not allowed on a Job whose completionMode is not Indexed"
-        yield _equal_completions(path, message, "set spec.completionMode to Indexed", given)
+        yield KUEUE_JOB_EQUAL_COMPLETIONS.problem(path, message, "set spec.completionMode to Indexed", given)
     elif BOOLEANS[given] and spec.completions != spec.parallelism:
         must = f"must be {spec.parallelism}, as spec.parallelism,"
         message = f"{must} because the annotation {EQUAL_COMPLETIONS} is true"
         fix = "set both to the same number"
-        yield _equal_completions(spec.path("completions"), message, fix, spec.completions)
-
-
-def _equal_completions(path: FieldPath, message: str, fix: str, value: str | int | None) -> Problem:
-    return KUEUE_JOB_EQUAL_COMPLETIONS.problem(path, message, fix, value)
+        yield KUEUE_JOB_EQUAL_COMPLETIONS.problem(spec.path("completions"), message, fix, spec.completions)
 
 
 def validate_pod(subject: Subject, how: Managed) -> Iterator[Problem]:
@@ -171,16 +168,16 @@ def _validate_pod_group(metadata: Metadata) -> Iterator[Problem]:
     path = metadata.path("annotations", POD_GROUP_COUNT)
     if group and count is None:
         message = f"must be set because the label {POD_GROUP} makes the pod a member of a group"
-        yield _pod_group(path, message, "set the number of pods of the group")
+        yield KUEUE_JOB_POD_GROUP.problem(path, message, "set the number of pods of the group")
     elif count is not None and not group:
         message = f"must be set because the annotation {POD_GROUP_COUNT} counts the pods of a group"
-        yield _pod_group(metadata.path("labels", POD_GROUP), message, "set the label to the name of the group")
+        yield KUEUE_JOB_POD_GROUP.problem(
+            metadata.path("labels", POD_GROUP), message, "set the label to the name of the group"
+        )
     elif count is not None and not _is_count(count):
-        yield _pod_group(path, "must be a whole number of pods, at least 1", "set the number of pods", count)
-
-
-def _pod_group(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
-    return KUEUE_JOB_POD_GROUP.problem(path, message, fix, value)
+        yield KUEUE_JOB_POD_GROUP.problem(
+            path, "must be a whole number of pods, at least 1", "set the number of pods", count
+        )
 
 
 def _is_count(given: str) -> bool:
@@ -205,18 +202,14 @@ def _validate_ray_job(job: RayJob) -> Iterator[Problem]:
     spec = job.spec
     if spec.cluster_selector and spec.has_cluster:
         message = "must not be set with rayClusterSpec because a job that Kueue manages has its own Ray cluster"
-        yield _ray_cluster(spec.path("clusterSelector"), message, "remove clusterSelector")
+        yield RAY_CLUSTER.problem(spec.path("clusterSelector"), message, "remove clusterSelector")
     if not spec.cluster_selector and not spec.has_cluster:
         message = "must be set because Kueue counts the pods of the Ray cluster"
-        yield _ray_cluster(spec.path("rayClusterSpec"), message, "set rayClusterSpec")
+        yield RAY_CLUSTER.problem(spec.path("rayClusterSpec"), message, "set rayClusterSpec")
     if not spec.shutdown_after_job_finishes:
         path = spec.path("shutdownAfterJobFinishes")
         message = "must be true because the job keeps its quota as long as its Ray cluster runs"
         yield RAY_SHUTDOWN.problem(path, message, "set shutdownAfterJobFinishes to true")
-
-
-def _ray_cluster(path: FieldPath, message: str, fix: str) -> Problem:
-    return RAY_CLUSTER.problem(path, message, fix)
 
 
 def _validate_ray_cluster(cluster: RayClusterSpec, subject: Subject) -> Iterator[Problem]:
@@ -229,15 +222,11 @@ def _validate_ray_cluster(cluster: RayClusterSpec, subject: Subject) -> Iterator
     if len(groups) + 1 > most:
         message = f"are more than the {most - 1} that are allowed because a Workload has at most {most} pod sets"
         fix = f"use at most {most - 1} groups, and more replicas of those that are alike"
-        yield _ray_groups(cluster.path("workerGroupSpecs"), message, fix, f"{len(groups)} groups")
+        yield RAY_GROUPS.problem(cluster.path("workerGroupSpecs"), message, fix, shown=f"{len(groups)} groups")
     for group in groups:
         if group.group_name == "head":
             message, fix = "is the name of the head group", "rename the worker group"
-            yield _ray_groups(group.path("groupName"), message, fix, "`head`")
-
-
-def _ray_groups(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
-    return RAY_GROUPS.problem(path, message, fix, shown=shown)
+            yield RAY_GROUPS.problem(group.path("groupName"), message, fix, shown="`head`")
 
 
 def validate_spark(subject: Subject, how: Managed) -> Iterator[Problem]:
@@ -247,11 +236,7 @@ def validate_spark(subject: Subject, how: Managed) -> Iterator[Problem]:
     spec = subject.typed(SparkApplication).spec
     if spec.has("mode") and spec.mode != "cluster":
         message = "must be cluster because Kueue manages only applications of this mode"
-        yield _spark_mode(spec.path("mode"), message, "set cluster", spec.json.get("mode"))
+        yield SPARK_MODE.problem(spec.path("mode"), message, "set cluster", spec.json.get("mode"))
     if spec.dynamic_allocation.enabled:
         message = "must not be enabled because Kueue counts the executors only once"
-        yield _spark_mode(spec.dynamic_allocation.path("enabled"), message, "set it to false")
-
-
-def _spark_mode(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
-    return SPARK_MODE.problem(path, message, fix, value)
+        yield SPARK_MODE.problem(spec.dynamic_allocation.path("enabled"), message, "set it to false")

@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
-from webhook.attributes import JSON
 from webhook.facts.kueue.group_validation import cluster_queue_or_cohort
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceQuota
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
@@ -69,19 +67,15 @@ def _validate_amounts(quota: ResourceQuota) -> Iterator[Problem]:
         given, path = quota.json.get(name), quota.path(name)
         if given is None:
             if name == "nominalQuota":
-                yield _quota_amount(path, "must be set", "set 0 or more")
+                yield QUOTA_AMOUNT.problem(path, "must be set", "set 0 or more")
             continue
         if is_placeholder(str(given)):
             continue
         amount = quantity.read(given)
         if amount is None:
-            yield _quota_amount(path, "must be a quantity", "write a number such as 8 or 64Gi", given)
+            yield QUOTA_AMOUNT.problem(path, "must be a quantity", "write a number such as 8 or 64Gi", given)
         elif amount.sign() < 0:
-            yield _quota_amount(path, "must not be negative", "set 0 or more", given)
-
-
-def _quota_amount(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
-    return QUOTA_AMOUNT.problem(path, message, fix, value)
+            yield QUOTA_AMOUNT.problem(path, "must not be negative", "set 0 or more", given)
 
 
 def _limit_without_cohort(quota: ResourceQuota, field: str) -> Iterator[Problem]:

@@ -131,14 +131,10 @@ def _validate_scale(before: StatefulSet, after: StatefulSet) -> Iterator[Problem
     old, new = before.spec.replicas, after.spec.replicas
     if old and new and old != new:
         message = f"{change(old, new)} because Kueue admits all pods of a StatefulSet together"
-        yield _scale(after, message, f"scale to 0 first, and then to {new}")
+        yield SCALE.problem(after.spec.path("replicas"), message, f"scale to 0 first, and then to {new}")
     elif new and not old and after.status.replicas > 0:
         message = f"{change(old, new)} while the pods from before are still there"
-        yield _scale(after, message, "wait until status.replicas is 0")
-
-
-def _scale(after: StatefulSet, message: str, fix: str) -> Problem:
-    return SCALE.problem(after.spec.path("replicas"), message, fix)
+        yield SCALE.problem(after.spec.path("replicas"), message, "wait until status.replicas is 0")
 
 
 def _validate_leader(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:

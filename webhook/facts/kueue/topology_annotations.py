@@ -178,14 +178,14 @@ def _validate_layers(pods: _Annotated) -> Iterator[Problem]:
     layers = _layers(pods.annotations[LAYERS])
     if not 1 <= len(layers) <= _MOST_LAYERS:
         message = f"must be a JSON array of 1 to {_MOST_LAYERS} layers"
-        yield _topology_layers(pods, message, "write objects with topology and size")
+        yield TOPOLOGY_LAYERS.problem(pods.path(LAYERS), message, "write objects with topology and size")
         return
     above = 0
     for index, size in enumerate(layers):
         wrong = _layer_fault(size, above)
         if wrong:
             message = f"has `{shown(size)}` as the size of the layer at index {index}, which must be {wrong}"
-            yield _topology_layers(pods, message, "write sizes such as 8, 4 and 2")
+            yield TOPOLOGY_LAYERS.problem(pods.path(LAYERS), message, "write sizes such as 8, 4 and 2")
             return
         above = size
 
@@ -206,10 +206,6 @@ def _layer_fault(size: JSON, above: int) -> str:
     if not isinstance(size, int) or size < 1:
         return "a whole number of at least 1"
     return f"a divisor of {above}, the size of the layer before it" if above % size else ""
-
-
-def _topology_layers(pods: _Annotated, message: str, fix: str) -> Problem:
-    return TOPOLOGY_LAYERS.problem(pods.path(LAYERS), message, fix)
 
 
 def _validate_groups(listed: Sequence[_Annotated]) -> Iterator[Problem]:

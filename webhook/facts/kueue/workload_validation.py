@@ -110,14 +110,10 @@ def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[
             path = resources.path(side, name)
             if name == "pods":
                 message = "must not be set because Kueue counts pods under this name"
-                yield _resources(path, message, "remove the entry")
+                yield WORKLOAD_RESOURCES.problem(path, message, "remove the entry")
             amount = quantity.read(value)
             if amount is not None and amount.sign() < 0 and is_on(NON_NEGATIVE, subject):
-                yield _resources(path, "must not be negative", "set 0 or more", value)
-
-
-def _resources(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
-    return WORKLOAD_RESOURCES.problem(path, message, fix, value)
+                yield WORKLOAD_RESOURCES.problem(path, "must not be negative", "set 0 or more", value)
 
 
 def validate_priority_boost(subject: Subject) -> Iterator[Problem]:

@@ -54,7 +54,7 @@ def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator
     steps, numbers = path.count("/") + 1, queue.charged(weights.split("/"))
     if steps != len(numbers):
         message = f"must have {counted(steps, 'weight')}, one for each step of {HIERARCHY}"
-        yield _hierarchy_weights(message, "write a weight for each step", weights)
+        yield VOLCANO_QUEUE_HIERARCHY_WEIGHTS.problem(_WEIGHTS, message, "write a weight for each step", weights)
         return
     wrong = next((index for index, text in enumerate(numbers) if not _is_weight(text)), None)
     yield from _hierarchy_weight_finite(numbers[:wrong], weights)
@@ -62,15 +62,11 @@ def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator
         yield from _hierarchy_path(queue, path, subject)
     else:
         message = f"must be numbers above 0, but one is `{numbers[wrong]}`"
-        yield _hierarchy_weights(message, "write a number above 0", weights)
+        yield VOLCANO_QUEUE_HIERARCHY_WEIGHTS.problem(_WEIGHTS, message, "write a number above 0", weights)
 
 
 def _annotation(queue: Queue, name: str) -> str:
     return queue.metadata.annotations.get(name, "")
-
-
-def _hierarchy_weights(message: str, fix: str, weights: str) -> Problem:
-    return VOLCANO_QUEUE_HIERARCHY_WEIGHTS.problem(_WEIGHTS, message, fix, weights)
 
 
 def _hierarchy_weight_finite(numbers: Items[str], weights: str) -> Iterator[Problem]:
