@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from webhook.facts.kueue.cluster_queue import immutable
 from webhook.facts.kueue.feature_gates import CONCURRENT_ADMISSION, is_on, unsaid
 from webhook.facts.kueue.groups import KUEUE_QUEUE
-from webhook.facts.kueue.queue_validation import immutable
 from webhook.facts.kueue.types import ClusterQueue, ClusterQueueSpec
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath

@@ -13,9 +13,9 @@ from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology, topology_nodes
 from webhook.facts.kueue.admission_checks import is_placed_later
 from webhook.facts.kueue.assignment import Capacity, Wanted
-from webhook.facts.kueue.fitting import PODS, Fitting
 from webhook.facts.kueue.flavors import Flavor
 from webhook.facts.kueue.groups import KUEUE_NEVER
+from webhook.facts.kueue.never_admitted import PODS, Fitting
 from webhook.facts.kueue.topology_nodes import Placement, Shortage
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.facts.pods.pod_requests import units

@@ -121,37 +121,30 @@ def _validate_annotations(pods: _Annotated, subject: Subject) -> Iterator[Proble
     if UNCONSTRAINED in notes and notes[UNCONSTRAINED] not in BOOLEANS:
         path = pods.path(UNCONSTRAINED)
         yield TOPOLOGY_BOOLEAN.problem(path, "must be true or false", "set one of these", notes[UNCONSTRAINED])
-    yield from _validate_slices(pods)
+    yield from _topology_slice(pods)
     yield from _validate_group(pods)
     if LAYERS in notes and is_on(feature_gates.LAYERS, subject):
         yield from _validate_layers(pods)
 
 
-def _validate_slices(pods: _Annotated) -> Iterator[Problem]:
+def _topology_slice(pods: _Annotated) -> Iterator[Problem]:
     """As validateSliceSizeAnnotation and validateSliceRequiredTopologyAnnotation."""
-    notes = pods.annotations
-    notes = pods.annotations
-    if SLICE_REQUIRED in notes and SLICE_SIZE not in notes:
-        message = f"must be set because {SLICE_REQUIRED} is set"
-        yield _topology_slice(pods, message, "set the number of pods of a slice")
-    elif SLICE_SIZE in notes:
-        if SLICE_REQUIRED not in notes:
-            message = f"must not be set without {SLICE_REQUIRED}"
-            yield _topology_slice(pods, message, "set both annotations or none", notes[SLICE_SIZE])
-        yield from _validate_slice_size(notes[SLICE_SIZE], pods)
-
-
-def _validate_slice_size(given: str, pods: _Annotated) -> Iterator[Problem]:
-    size, count = _whole(given), pods.pod_set.count
+    notes, path, count = pods.annotations, pods.path(SLICE_SIZE), pods.pod_set.count
+    if SLICE_SIZE not in notes:
+        if SLICE_REQUIRED in notes:
+            message = f"must be set because {SLICE_REQUIRED} is set"
+            yield TOPOLOGY_SLICE.problem(path, message, "set the number of pods of a slice")
+        return
+    given = notes[SLICE_SIZE]
+    size = _whole(given)
+    if SLICE_REQUIRED not in notes:
+        message = f"must not be set without {SLICE_REQUIRED}"
+        yield TOPOLOGY_SLICE.problem(path, message, "set both annotations or none", given)
     if size is None or size < 1:
-        yield _topology_slice(pods, "must be a whole number of pods, at least 1", "set 1 or more", given)
+        yield TOPOLOGY_SLICE.problem(path, "must be a whole number of pods, at least 1", "set 1 or more", given)
     elif count is not None and size > count:
         message = f"must not be above {count}, the number of pods of this template"
-        yield _topology_slice(pods, message, f"set at most {count}", given)
-
-
-def _topology_slice(pods: _Annotated, message: str, fix: str, value: str | None = None) -> Problem:
-    return TOPOLOGY_SLICE.problem(pods.path(SLICE_SIZE), message, fix, value)
+        yield TOPOLOGY_SLICE.problem(path, message, f"set at most {count}", given)
 
 
 def _validate_group(pods: _Annotated) -> Iterator[Problem]:

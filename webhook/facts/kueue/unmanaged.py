@@ -7,7 +7,7 @@ is meant for a queue is told only where its namespace has a LocalQueue.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.groups import KUEUE_UNMANAGED
@@ -119,9 +119,7 @@ def _elsewhere(subject: Subject, how: Managed) -> Iterator[Problem]:
     """A name of a queue where Kueue does not look for it, or none at all in a namespace with queues."""
     annotated = subject.typed(Object).annotations.get(QUEUE_NAME, "")
     if annotated:
-        message = "has no effect because Kueue reads the name of the queue from a label"
-        path: FieldPath = ("metadata", "annotations", QUEUE_NAME)
-        yield _label_place(path, message, "set a label instead", annotated)
+        yield _label_place(("metadata", "annotations", QUEUE_NAME), annotated)
     elif how.why_not == "no-queue":
         templates = [*_on_templates(subject)] if how.framework != "pod" else []
         yield from templates
@@ -129,7 +127,14 @@ def _elsewhere(subject: Subject, how: Managed) -> Iterator[Problem]:
             yield from _no_queue_name(subject, how)
 
 
-def _label_place(path: FieldPath, message: str, fix: str, queue: str) -> Problem:
+def _label_place(path: FieldPath, queue: str, of_pods: Literal["", "queued", "ignored"] = "") -> Problem:
+    """The problem of an annotation, or of a label of pods that Kueue queues one by one, or ignores."""
+    message, fix = "has no effect because Kueue reads the name of the queue from a label", "set a label instead"
+    if of_pods:
+        message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
+        fix = "move the label to metadata.labels of the object"
+    if of_pods == "queued":
+        message = "queues each pod by itself and not the object, whose pods then do not start together"
     return LABEL_PLACE.problem(path, message, fix, queue)
 
 
@@ -141,14 +146,10 @@ def _on_templates(subject: Subject) -> Iterator[Problem]:
     has_pods = "pod" in subject.once(configuration).frameworks
     if has_pods and subject.group_kind == _DEPLOYMENT:
         return
-    message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
-    if has_pods:
-        message = "queues each pod by itself and not the object, whose pods then do not start together"
     for pod_set, template in zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True):
         queue = template.metadata.labels.get(QUEUE_NAME)
         if queue and pod_set.path:
-            fix = "move the label to metadata.labels of the object"
-            yield _label_place(pod_set.locate(_AT), message, fix, queue)
+            yield _label_place(pod_set.locate(_AT), queue, of_pods="queued" if has_pods else "ignored")
             return
 
 

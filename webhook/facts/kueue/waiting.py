@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final
 
 from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted, together
-from webhook.facts.kueue.fitting import MOST_TOLD, Fitting
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
+from webhook.facts.kueue.never_admitted import MOST_TOLD, Fitting
 from webhook.facts.kueue.quota import FlavorResource
 from webhook.facts.kueue.reservations import is_queued, waiting_before
 from webhook.facts.resource_units import amount_text, of_resource

@@ -13,12 +13,12 @@ from typing import Final
 from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, PRIORITY_BOOST, is_on, unsaid
-from webhook.facts.kueue.group_validation import count_fault, count_fix
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.job_validation import is_elastic
 from webhook.facts.kueue.objects import BOOST, GROUP
 from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.reservations import has_quota
+from webhook.facts.kueue.resource_groups import count_fault, count_fix
 from webhook.facts.kueue.workload_types import Workload, WorkloadPodSet, WorkloadSpec
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath

@@ -141,8 +141,7 @@ def _validate_leader(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
     if old and new:
         yield from _validate_shape(old, new)
     elif old or new:
-        message = "cannot be added or removed because Kueue counted the pods of each group"
-        yield _pod_shape(new.at, message, "undo the change, or create another LeaderWorkerSet")
+        yield _pod_shape(new.at, is_template=True)
 
 
 def _validate_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem]:
@@ -155,7 +154,7 @@ def _validate_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem
         ("initContainers", old.init_containers, new.init_containers),
     ):
         if len(containers) != len(others):
-            yield _reshaped(new.path(name))
+            yield _pod_shape(new.path(name))
             continue
         for container, other in zip(containers, others, strict=True):
             yield from _validate_container(container, other)
@@ -164,27 +163,28 @@ def _validate_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem
 
 def _validate_container(old: Container, new: Container) -> Iterator[Problem]:
     if _plain(old.json.get("ports")) != _plain(new.json.get("ports")):
-        yield _reshaped(new.path("ports"))
+        yield _pod_shape(new.path("ports"))
     if _comparable(old.resources.requests) != _comparable(new.resources.requests):
-        yield _reshaped(new.resources.path("requests"))
+        yield _pod_shape(new.resources.path("requests"))
 
 
 def _validate_pod(old: PodSpec, new: PodSpec) -> Iterator[Problem]:
     for name in _SHAPE:
         if _plain(old.json.get(name)) != _plain(new.json.get(name)):
-            yield _reshaped(new.path(name))
+            yield _pod_shape(new.path(name))
     if _comparable(old.overhead) != _comparable(new.overhead):
-        yield _reshaped(new.path("overhead"))
+        yield _pod_shape(new.path("overhead"))
     if _comparable(old.resources.requests) != _comparable(new.resources.requests):
-        yield _reshaped(new.resources.path("requests"))
+        yield _pod_shape(new.resources.path("requests"))
 
 
-def _reshaped(path: FieldPath) -> Problem:
+def _pod_shape(path: FieldPath, *, is_template: bool = False) -> Problem:
+    """The problem of a field that changed, or of the template of the leaders, which came or went."""
     message = "cannot change because Kueue admitted the pods with the old value"
-    return _pod_shape(path, message, "restore the old value, or create another object")
-
-
-def _pod_shape(path: FieldPath, message: str, fix: str) -> Problem:
+    fix = "restore the old value, or create another object"
+    if is_template:
+        message = "cannot be added or removed because Kueue counted the pods of each group"
+        fix = "undo the change, or create another LeaderWorkerSet"
     return POD_SHAPE.problem(path, message, fix)
 
 

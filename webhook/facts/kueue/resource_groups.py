@@ -9,15 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.groups import KUEUE_QUEUE
-from webhook.facts.kueue.types import ClusterQueue, Cohort, FlavorQuotas, ResourceGroup
+from webhook.facts.kueue.absence import lacks
+from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
+from webhook.facts.kueue.types import (
+    ClusterQueue,
+    ClusterQueueSpec,
+    Cohort,
+    FlavorQuotas,
+    ResourceFlavor,
+    ResourceGroup,
+)
 from webhook.facts.subject import Subject
+from webhook.facts.view import View
 from webhook.name_faults import key_fault, subdomain_fault
 from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain, qualified_name
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.wording import counted
+from webhook.wording import counted, did_you_mean
 
 RESOURCE_NAME: Final = KUEUE_QUEUE.rule(
     "kueue-queue/resource-name",
@@ -55,6 +64,28 @@ TOO_MANY: Final = KUEUE_QUEUE.rule(
     why="The CustomResourceDefinition and the webhook bound them.",
     function="validateResourceGroups",
 )
+FLAVOR_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/flavor-missing",
+    title="The flavors of a ClusterQueue exist.",
+    why="One that is missing makes the whole ClusterQueue inactive.",
+    refused_by="nobody; the queue is inactive",
+    issues=("https://github.com/headlamp-k8s/plugins/issues/1191",),
+)
+RAW_GPU: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/raw-gpu",
+    title="Quota for GPUs is for the resource of a vendor.",
+    why="Pods cannot ask for `gpu`, so the quota is never used.",
+    refused_by="nobody; the quota is never used",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="silent",
+)
+NO_RESOURCES: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/no-resources",
+    title="A ClusterQueue has a resource group.",
+    why="Without one it admits not even a job without requests.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner",
+)
+_RAW: Final = "gpu"
 
 _MOST: Final = 256
 """Flavors, and covered resources, of all resource groups."""
@@ -153,3 +184,29 @@ def _validate_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iterator[Prob
             message = f"must be {name} because coveredResources has {name} at this place"
             fix = "list the resources in the order of coveredResources"
             yield FLAVOR_RESOURCES.problem(quota.path("name"), message, fix, quota.name)
+
+
+def advise_resource_groups(spec: ClusterQueueSpec, view: View) -> Iterator[Problem]:
+    """Groups that are not there, cover what no pod asks for, or name flavors that do not exist."""
+    if not spec.resource_groups:
+        fix = "add a group with coveredResources and flavors"
+        yield NO_RESOURCES.problem(spec.path("resourceGroups"), "is empty, so no job is admitted", fix)
+    for group in spec.resource_groups:
+        yield from _raw_gpu(group)
+    for group in spec.resource_groups:
+        for flavor in group.flavors:
+            yield from _flavor_missing(flavor, view)
+
+
+def _raw_gpu(group: ResourceGroup) -> Iterator[Problem]:
+    if _RAW in group.covered_resources:
+        message = "has quota for `gpu`, but pods ask for GPUs by the resource of a vendor"
+        fix = "cover nvidia.com/gpu or the resource of another vendor"
+        yield RAW_GPU.problem(group.path("coveredResources"), message, fix)
+
+
+def _flavor_missing(flavor: FlavorQuotas, view: View) -> Iterator[Problem]:
+    if lacks(view, ResourceFlavor.gvk, flavor.name):
+        near = view.nearest(flavor.name, (other.name for other in view.list(ResourceFlavor)))
+        message, fix = "does not exist, so the whole ClusterQueue is inactive", "create the ResourceFlavor"
+        yield FLAVOR_MISSING.problem(flavor.path("name"), message, did_you_mean(near, fix), flavor.name)

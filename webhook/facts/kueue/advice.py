@@ -10,11 +10,11 @@ from typing import Final
 
 from webhook.facts.kueue.cluster_queues import Queue
 from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, is_on
-from webhook.facts.kueue.fitting import PODS
 from webhook.facts.kueue.flavor_nodes import without_nodes
 from webhook.facts.kueue.flavors import Flavor, flavors, mismatch, overlooked
 from webhook.facts.kueue.groups import KUEUE_ADVICE
 from webhook.facts.kueue.managed import managed
+from webhook.facts.kueue.never_admitted import PODS
 from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.preflight import preflight

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.kueue.flavor_validation import validate_admission_check
+from webhook.facts.kueue.resource_flavor import validate_admission_check
 
 
 def check(**spec: JSON) -> JSON:

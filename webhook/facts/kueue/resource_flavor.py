@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.group_validation import count_fault, count_fix, too_many
-from webhook.facts.kueue.groups import KUEUE_QUEUE
-from webhook.facts.kueue.queue_validation import immutable
-from webhook.facts.kueue.topology import HOSTNAME
-from webhook.facts.kueue.types import AdmissionCheck, ResourceFlavor, ResourceFlavorSpec, Topology, TopologySpec
+from webhook.facts.kueue.cluster_queue import immutable
+from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
+from webhook.facts.kueue.queues import queues
+from webhook.facts.kueue.resource_groups import too_many
+from webhook.facts.kueue.types import (
+    AdmissionCheck,
+    ResourceFlavor,
+    ResourceFlavorSpec,
+)
 from webhook.facts.pods.node_selection import EFFECTS
 from webhook.facts.subject import Subject
 from webhook.name_faults import key_fault, value_fault
@@ -51,16 +55,17 @@ TOPOLOGY_LABEL: Final = KUEUE_QUEUE.rule(
     why="Kueue finds the nodes of the topology by the labels of the flavor.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
 )
-TOPOLOGY_LEVELS: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/topology-levels",
-    title="The levels of a topology are 1 to 16 different node labels, the host as the lowest.",
-    why="Each level divides the one above.",
-    source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/flavor-unused",
+    title="A flavor is used by a ClusterQueue or a Cohort.",
+    why="Nobody has quota for it.",
+    refused_by="nobody; no pods get the flavor",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler",
+    fails="silent",
 )
 
 _MOST_OF_FLAVOR: Final = 8
 """Node labels, taints and tolerations, each."""
-_MOST_LEVELS: Final = 16
 _ONE_OF: Final = "set one of these"
 
 
@@ -109,25 +114,22 @@ def _fault_of_key(key: str) -> str:
 def _validate_taints(spec: ResourceFlavorSpec) -> Iterator[Problem]:
     before: set[tuple[str, str]] = set()
     for taint in spec.node_taints:
-        yield from _validate_taint(taint)
-        if (taint.key, taint.effect) in before:
-            shown = f"{taint.key}:{taint.effect}"
-            yield _node_taint(taint.at, "is listed twice", "remove one of the two", shown=shown)
+        yield from _node_taint(taint, before)
         before.add((taint.key, taint.effect))
 
 
-def _validate_taint(taint: Taint) -> Iterator[Problem]:
+def _node_taint(taint: Taint, before: set[tuple[str, str]]) -> Iterator[Problem]:
+    """A taint whose key, value or effect no taint can have, or that is one of those before."""
     if qualified_name(taint.key) and not is_placeholder(taint.key):
-        yield _node_taint(taint.path("key"), _fault_of_key(taint.key), USE_KEY, taint.key)
+        yield NODE_TAINT.problem(taint.path("key"), _fault_of_key(taint.key), USE_KEY, taint.key)
     if label_value(taint.value) and not is_placeholder(taint.value):
         message = f"cannot be the value of a taint because {value_fault(taint.value)}"
-        yield _node_taint(taint.path("value"), message, USE_VALUE, taint.value)
+        yield NODE_TAINT.problem(taint.path("value"), message, USE_VALUE, taint.value)
     if taint.effect not in EFFECTS and not is_placeholder(taint.effect):
-        yield _node_taint(taint.path("effect"), f"must be one of {', '.join(EFFECTS)}", _ONE_OF, taint.effect)
-
-
-def _node_taint(path: FieldPath, message: str, fix: str, value: str | None = None, shown: str = "") -> Problem:
-    return NODE_TAINT.problem(path, message, fix, value, shown=shown)
+        yield NODE_TAINT.problem(taint.path("effect"), f"must be one of {', '.join(EFFECTS)}", _ONE_OF, taint.effect)
+    if (taint.key, taint.effect) in before:
+        shown = f"{taint.key}:{taint.effect}"
+        yield NODE_TAINT.problem(taint.at, "is listed twice", "remove one of the two", shown=shown)
 
 
 def _validate_toleration(toleration: Toleration) -> Iterator[Problem]:
@@ -147,42 +149,6 @@ def _validate_toleration(toleration: Toleration) -> Iterator[Problem]:
         yield TOLERATION.problem(toleration.path("value"), message, "remove the value, or use Equal", toleration.value)
 
 
-def validate_topology(subject: Subject) -> Iterator[Problem]:
-    """The rules of the CustomResourceDefinition of Topologies."""
-    spec, before = subject.typed(Topology).spec, subject.typed_old(Topology).spec.labels()
-    levels, path = spec.labels(), spec.path("levels")
-    if message := count_fault(len(levels), _MOST_LEVELS):
-        fix = count_fix(len(levels), _MOST_LEVELS, "level")
-        yield _topology_levels(path, message, fix, shown=counted(len(levels), "level"))
-    yield from _validate_levels(spec)
-    if before and before != levels and not _keeps_hosts(before, levels):
-        message = f"{change(', '.join(before), ', '.join(levels))} unless {HOSTNAME} is the lowest level of both"
-        yield immutable(path, message, "restore the levels, or create another Topology")
-
-
-def _validate_levels(spec: TopologySpec) -> Iterator[Problem]:
-    before: set[str] = set()
-    for index, level in enumerate(spec.levels):
-        name, path = level.node_label, level.path("nodeLabel")
-        if qualified_name(name) and not is_placeholder(name):
-            message = f"cannot be the key of a node label because {key_fault(name)}"
-            yield _topology_levels(path, message, USE_KEY, name)
-        if name in before:
-            yield _topology_levels(path, "is the label of two levels", "remove one of the two", name)
-        if name == HOSTNAME and index < len(spec.levels) - 1:
-            message = "must be the lowest level because a node has no levels below it"
-            yield _topology_levels(path, message, "move this level to the end", name)
-        before.add(name)
-
-
-def _topology_levels(path: FieldPath, message: str, fix: str, value: str | None = None, shown: str = "") -> Problem:
-    return TOPOLOGY_LEVELS.problem(path, message, fix, value, shown=shown)
-
-
-def _keeps_hosts(before: list[str], after: list[str]) -> bool:
-    return bool(after) and before[-1] == HOSTNAME == after[-1]
-
-
 def validate_admission_check(subject: Subject) -> Iterator[Problem]:
     """Its controller stays."""
     check, before = subject.typed(AdmissionCheck), subject.typed_old(AdmissionCheck)
@@ -191,3 +157,15 @@ def validate_admission_check(subject: Subject) -> Iterator[Problem]:
         message = f"{change(old, new)} because an AdmissionCheck keeps its controller"
         fix = f"{f'set `{old}` again' if old else 'remove it'}, or create another AdmissionCheck"
         yield immutable(check.spec.path("controllerName"), message, fix)
+
+
+def advise_flavor(subject: Subject) -> Iterator[Problem]:
+    """A flavor that exists and that no ClusterQueue or Cohort has quota for; a new one comes before its queues."""
+    name, view = subject.typed(ResourceFlavor).name, subject.view()
+    if not view.find(ResourceFlavor, name, namespaced=False):
+        return
+    everyone = queues(view).everyone()
+    if everyone and not any(name in group.flavors for queue in everyone for group in queue.groups):
+        message = "the flavor is used by no ClusterQueue and no Cohort, so no pods ever get it"
+        fix = "add the flavor to spec.resourceGroups of a ClusterQueue, or delete the flavor"
+        yield FLAVOR_UNUSED.problem("", message, fix)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
-from webhook.facts.kueue.group_validation import cluster_queue_or_cohort
 from webhook.facts.kueue.groups import KUEUE_QUEUE
+from webhook.facts.kueue.resource_groups import cluster_queue_or_cohort
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceQuota
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder

@@ -1,6 +1,7 @@
-"""One job that is to fit into one ClusterQueue: what its pod sets need of which flavors, and how that is told.
+"""Why a ClusterQueue never admits a job: pod sets, namespace, LimitRanges, flavors and quota, and how that is told.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go.
+Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go, flavorassigner/flavorassigner.go and
+pkg/workload/resources.go.
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ from webhook.facts.kueue.cluster_queues import Queue, QuotaGroup
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.flavors import Flavor
 from webhook.facts.kueue.groups import KUEUE_NEVER
+from webhook.facts.kueue.managed import Managed, takes_namespace
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.quota import FlavorResource, Node, Tree
-from webhook.facts.kueue.releases import OWN_KEYS
+from webhook.facts.kueue.releases import OWN_KEYS, most_pod_sets
 from webhook.facts.kueue.topology import Wish
-from webhook.facts.kueue.workload import PodSetRequests
+from webhook.facts.kueue.workload import PodSetRequests, workload
+from webhook.facts.pods.pod_requests import OutOfRange, units
 from webhook.facts.resource_units import amount_text, of_resource
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
+from webhook.releases import shown
 from webhook.typed.collections import Items
 from webhook.wording import counted
 
@@ -52,6 +56,38 @@ RESOURCE_UNCOVERED: Final = KUEUE_NEVER.rule(
     function="findFlavorForPodSets",
     issues=("https://github.com/AI-Hypercomputer/xpk/issues/603",),
 )
+POD_SET_COUNT: Final = KUEUE_NEVER.rule(
+    "kueue-never/pod-set-count",
+    title="A job has no more pod sets than a Workload can have.",
+    why="The API server refuses the Workload, and only the log of Kueue tells.",
+    source="kubernetes-sigs/kueue#12818, config/components/crd/bases/kueue.x-k8s.io_workloads.yaml",
+    issues=(
+        "https://github.com/kubernetes-sigs/jobset/issues/597",
+        "https://github.com/kubernetes-sigs/kueue/issues/12818",
+        "https://github.com/kubernetes-sigs/kueue/pull/12819",
+        "https://github.com/kubernetes-sigs/kueue/issues/11379",
+    ),
+)
+NAMESPACE: Final = KUEUE_NEVER.rule(
+    "kueue-never/namespace",
+    title="The ClusterQueue takes jobs of the namespace.",
+    why="Its namespaceSelector selects namespaces by their labels; without one it takes none.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go",
+    function="nominate",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/301",),
+)
+LIMIT_RANGE: Final = KUEUE_NEVER.rule(
+    "kueue-never/limit-range",
+    title="Requests are within the LimitRanges of the namespace.",
+    why="Kueue admits no job whose pods could not be created.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go",
+    function="ValidateLimitRange",
+)
+_REPEATED: Final = {
+    ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
+    ("workload.codeflare.dev", "AppWrapper"): "components",
+}
+"""What kinds have several of, each with a pod template."""
 
 PODS: Final = "pods"
 MOST_TOLD: Final = 6
@@ -150,8 +186,7 @@ class Fitting:
         at = wanted.pod_set.at(("spec",))
         if any(reason.resource for reason in reasons):
             return exceeds_max_quota(at, f"{self.asks(wanted, reasons)}, but {told}", self._fix(reasons))
-        message = f"{told}, so ClusterQueue `{self.queue.name}` never admits the job (Kueue: NoMatchingFlavor)"
-        return no_matching_flavor(at, message, _fix_of_flavors(wanted, reasons))
+        return no_matching_flavor(at, self.queue, told, _fix_of_flavors(wanted, reasons))
 
     def asks(self, wanted: Wanted, reasons: Sequence[Rejected]) -> str:
         """`the 3 pods together ask for 24 nvidia.com/gpu`: the amounts that are short."""
@@ -211,8 +246,12 @@ def exceeds_max_quota(
     return EXCEEDS_MAX_QUOTA.problem(path, reason, fix, missing=missing)
 
 
-def no_matching_flavor(path: FieldPath | str, message: str, fix: str) -> Problem:
-    """No flavor of a ClusterQueue is one for the pods."""
+def no_matching_flavor(path: FieldPath | str, queue: Queue, told: str = "", fix: str = "") -> Problem:
+    """The problem of a pod set that fits no flavor, for some reasons, or that there is none for at all."""
+    message = f"{told}, so ClusterQueue `{queue.name}` never admits the job (Kueue: NoMatchingFlavor)"
+    if not told:
+        message = f"leads to ClusterQueue `{queue.name}`, which has no resource group and admits nothing"
+        fix = "add a resource group to the ClusterQueue"
     return NO_MATCHING_FLAVOR.problem(path, message, fix)
 
 
@@ -231,3 +270,57 @@ def _change(reason: str) -> str:
     if reason.startswith(of_flavors.UNMATCHED):
         return f"change the {reason.removeprefix(of_flavors.UNMATCHED).removesuffix('of the pods').strip()}"
     return "change what the pods ask of a topology"
+
+
+def validate_pod_set_count(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+    """The CustomResourceDefinition of Workloads bounds their pod sets; no event tells a job of it."""
+    count, most = len(subject.once(workload).pod_sets), most_pod_sets(subject.assumptions.kueue)
+    if count > most:
+        release = f"a Workload of Kueue {shown(subject.assumptions.kueue)}"
+        message = (
+            f"has {count} pod templates, but {release} has at most {most} pod sets, one for each template, so Kueue "
+            "creates no Workload and the job waits"
+        )
+        what = _REPEATED.get(subject.group_kind, "pod templates")
+        fix = f"use at most {most} {what}, and more replicas of those that are alike"
+        yield POD_SET_COUNT.problem("spec", message, fix)
+
+
+def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+    """The ClusterQueue takes jobs of the namespaces that it selects; without a selector, of none."""
+    if place.queue is None:
+        return
+    selector = place.queue.namespace_selector
+    is_taken = takes_namespace(selector, subject.namespace, place.view)
+    if selector is None:
+        message = "has no namespaceSelector, so it takes jobs of no namespace"
+        fix = "set spec.namespaceSelector of the ClusterQueue to {}, which means every namespace, or use another queue"
+    elif is_taken is None:
+        place.view.note(MissingObject(kind="Namespace", name=subject.namespace))
+        return
+    elif not is_taken:
+        message = (
+            f"takes no jobs of namespace `{subject.namespace}` because its namespaceSelector does not match the "
+            "namespace"
+        )
+        fix = "use another queue, or ask the owner of the ClusterQueue to add the namespace"
+    else:
+        return
+    reason = "Kueue: workload namespace doesn't match ClusterQueue selector"
+    yield NAMESPACE.problem(place.at, f"leads to ClusterQueue `{place.queue.name}`, which {message} ({reason})", fix)
+
+
+def validate_limit_ranges(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+    """Kueue refuses what a LimitRange would refuse of the pods later."""
+    for pod_set in subject.once(workload).pod_sets:
+        for outside in pod_set.outside:
+            yield _limit_range(pod_set, outside)
+
+
+def _limit_range(pod_set: PodSetRequests, outside: OutOfRange) -> Problem:
+    name = outside.resource
+    value, bound = (of_resource(name, units(name, milli)) for milli in (outside.value, outside.bound))
+    side, allowed = ("more", "most") if outside.is_above else ("less", "least")
+    message = f"asks for {value}, {side} than the {bound} that a LimitRange of the namespace allows"
+    path = pod_set.at(outside.path)
+    return LIMIT_RANGE.problem(path, f"{message}, so Kueue never admits the job", f"request at {allowed} {bound}")

@@ -10,18 +10,19 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
-from webhook.facts.kueue.group_validation import cluster_queue_or_cohort
-from webhook.facts.kueue.groups import KUEUE_QUEUE
-from webhook.facts.kueue.types import AdmissionChecksStrategy, ClusterQueue, FlavorFungibility, LocalQueue, Preemption
+from webhook.facts.kueue.cohorts import advise_borrowing
+from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
+from webhook.facts.kueue.resource_groups import advise_resource_groups, cluster_queue_or_cohort
+from webhook.facts.kueue.types import AdmissionChecksStrategy, ClusterQueue, FlavorFungibility, Preemption
 from webhook.facts.subject import Subject
-from webhook.name_faults import key_fault, subdomain_fault
-from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain, qualified_name
+from webhook.name_faults import key_fault
+from webhook.names import USE_KEY, qualified_name
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.pods import SelectorRequirement
 from webhook.typed.view import Typed
-from webhook.wording import change, either
+from webhook.wording import either
 
 CHOICE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/choice",
@@ -59,12 +60,6 @@ CHECK_FLAVOR: Final = KUEUE_QUEUE.rule(
     why="It would never apply to another flavor.",
     function="validateAdmissionChecks",
 )
-CLUSTER_QUEUE_NAME: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/cluster-queue-name",
-    title="A LocalQueue names a ClusterQueue by a name that one can have.",
-    why="No ClusterQueue has another name.",
-    source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
-)
 IMMUTABLE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/immutable",
     title=(
@@ -73,6 +68,20 @@ IMMUTABLE: Final = KUEUE_QUEUE.rule(
     ),
     why="Jobs have been admitted by them.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+)
+NO_NAMESPACE: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/no-namespace",
+    title="A ClusterQueue selects namespaces.",
+    why="Without a selector it takes jobs of none; an empty selector means all.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go",
+)
+FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/fair-sharing-zero",
+    title="A queue that borrows has a weight above 0.",
+    why="With fair sharing, a weight of 0 means that others borrow first.",
+    refused_by="nobody; others come first",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/fair_sharing.go",
+    fails="silent",
 )
 
 _SEARCHES: Final = "TryNextFlavor"
@@ -138,29 +147,25 @@ def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
     """As ValidateLabelSelector, for operators, keys and values."""
     selector = subject.typed(ClusterQueue).spec.namespace_selector
     for requirement in selector.match_expressions:
-        yield from _validate_key(requirement.key, requirement.path("key"))
-        yield from _validate_requirement(requirement)
+        yield from _selector(requirement.key, requirement.path("key"), requirement)
     for key in selector.match_labels:
-        yield from _validate_key(key, selector.path("matchLabels", key))
+        yield from _selector(key, selector.path("matchLabels", key))
 
 
-def _validate_key(key: str, path: FieldPath) -> Iterator[Problem]:
+def _selector(key: str, path: FieldPath, requirement: SelectorRequirement | None = None) -> Iterator[Problem]:
+    """A key that no label can have, and an operator that there is not or that does not go with the values."""
     if qualified_name(key):
-        yield _selector(path, f"cannot be the key of a label because {key_fault(key)}", USE_KEY, key)
-
-
-def _validate_requirement(requirement: SelectorRequirement) -> Iterator[Problem]:
+        yield SELECTOR.problem(path, f"cannot be the key of a label because {key_fault(key)}", USE_KEY, key)
+    if requirement is None:
+        return
     operator, needs_values = requirement.operator, requirement.operator in ("In", "NotIn")
     if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
         message = "must be In, NotIn, Exists or DoesNotExist"
-        yield _selector(requirement.path("operator"), message, "set one of these", operator)
+        yield SELECTOR.problem(requirement.path("operator"), message, "set one of these", operator)
     elif needs_values != bool(requirement.values):
         message = f"must {'' if needs_values else 'not '}be set because the operator is {operator}"
-        yield _selector(requirement.path("values"), message, "add values" if needs_values else "remove the values")
-
-
-def _selector(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
-    return SELECTOR.problem(path, message, fix, value)
+        fix = "add values" if needs_values else "remove the values"
+        yield SELECTOR.problem(requirement.path("values"), message, fix)
 
 
 def validate_admission_checks(subject: Subject) -> Iterator[Problem]:
@@ -180,18 +185,26 @@ def _check_flavor(checks: AdmissionChecksStrategy, flavors: set[str]) -> Iterato
                 yield CHECK_FLAVOR.problem(check.path("onFlavors", index), message, fix, name)
 
 
-def validate_local_queue(subject: Subject) -> Iterator[Problem]:
-    """The CustomResourceDefinition of LocalQueues: its ClusterQueue stays, and has a name that one can have."""
-    spec, old = subject.typed(LocalQueue).spec, subject.typed_old(LocalQueue).spec.cluster_queue
-    new, path = spec.cluster_queue, spec.path("clusterQueue")
-    if new and dns1123_subdomain(new) and not is_placeholder(new):
-        message = f"cannot be the name of a ClusterQueue because {subdomain_fault(new)}"
-        yield CLUSTER_QUEUE_NAME.problem(path, message, USE_SUBDOMAIN, new)
-    if old and new != old:
-        message = f"{change(old, new)} because a LocalQueue keeps its ClusterQueue"
-        yield immutable(path, message, f"set `{old}` again, or create another LocalQueue")
-
-
 def immutable(path: FieldPath, message: str, fix: str) -> Problem:
     """A field that an object of Kueue keeps."""
     return IMMUTABLE.problem(path, message, fix)
+
+
+def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
+    """A ClusterQueue that admits nothing, or says what has no effect."""
+    queue, view = subject.typed(ClusterQueue), subject.view()
+    if not queue.spec.has("namespaceSelector"):
+        message = "is not set, so no namespace may use the ClusterQueue"
+        path, fix = queue.spec.path("namespaceSelector"), "set {} for every namespace, or a selector"
+        yield NO_NAMESPACE.problem(path, message, fix)
+    yield from advise_resource_groups(queue.spec, view)
+    yield from advise_borrowing(subject)
+
+
+def advise_fair_sharing(subject: Subject) -> Iterator[Problem]:
+    """A weight of 0."""
+    sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
+    weight = quantity.read(sharing.weight)
+    if weight is not None and weight.sign() == 0:
+        message = "is 0, which means that with fair sharing all other queues borrow first"
+        yield FAIR_SHARING_ZERO.problem(sharing.path("weight"), message, "set 1, which is the default")
