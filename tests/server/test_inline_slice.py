@@ -10,7 +10,7 @@ from math import inf
 import pytest
 
 from webhook.errors import InlineBudgetSpent
-from webhook.server.inline_slice import _REMEMBERED_S, SMALL_BYTES, InlineSlice, Overruns
+from webhook.server.inline_slice import _REMEMBERED_S, HEAVY_S, SMALL_BYTES, InlineSlice, Overruns
 from webhook.server.tenants import Tenant
 
 ANN, BOB, SIZE = Tenant("team-a", "ann"), Tenant("team-b", "bob"), 4 * SMALL_BYTES
@@ -70,3 +70,12 @@ def test_small_ones_are_always_tried():
     overruns = Overruns()
     overruns.add(ANN, SMALL_BYTES, 0.0)
     assert not overruns.expects(ANN, SMALL_BYTES, 0.0)
+
+
+def test_a_review_that_a_worker_finds_quick_is_tried_on_the_loop_again():
+    overruns = Overruns()
+    overruns.add(ANN, SIZE, 0.0)
+    overruns.evaluated(ANN, HEAVY_S)
+    assert overruns.expects(ANN, SIZE, 1.0)
+    overruns.evaluated(ANN, HEAVY_S / 10)
+    assert not overruns.expects(ANN, SIZE, 1.0)

@@ -26,6 +26,10 @@ class BoundedMap(Generic[Key, Value]):
         """The value that was set last, or None."""
         return self._entries.get(key)
 
+    def discard(self, key: Key) -> None:
+        """Forget a value, if there is one."""
+        self._entries.pop(key, None)
+
     def set(self, key: Key, value: Value) -> None:
         """Remember a value."""
         self._entries[key] = value

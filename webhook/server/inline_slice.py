@@ -78,6 +78,15 @@ class Overruns:
         if size > SMALL_BYTES and not self.expects(tenant, size, now):
             self._overruns.set(tenant, (size, now))
 
+    def evaluated(self, tenant: Tenant, seconds: float) -> None:
+        """A worker needed so long for a review; after a quick one, which had time on the loop, the next is tried there.
+
+        Any process is interrupted or collects garbage now and then, and one such moment is no reason to fork for half
+        a minute.
+        """
+        if seconds < HEAVY_S / 2:
+            self._overruns.discard(tenant)
+
     def expects(self, tenant: Tenant, size: int, now: float) -> bool:
         """Whether a review of so many bytes would most likely use up its slice, too."""
         least, at = self._overruns.get(tenant) or (0, -inf)

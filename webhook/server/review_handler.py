@@ -142,7 +142,8 @@ class ReviewHandler:
         answer = respond(attributes.uid, verdict, phase, attributes.operation)
         elapsed_s = perf_counter() - started
         counters.reviewed(attributes, phase, verdict, elapsed_s)
-        return WorkerResult(outcome="answered", body=answer, fields=line(attributes, phase, verdict, elapsed_s))
+        fields = line(attributes, phase, verdict, elapsed_s)
+        return WorkerResult(outcome="answered", body=answer, fields=fields, seconds=elapsed_s)
 
     # ---- a child process
 
@@ -155,16 +156,18 @@ class ReviewHandler:
         """
         self._counters.lanes["worker",] += 1
         work = partial(self._in_child, given, phase, _evaluation_end(started, deadline))
+        tenant = tenant_of(head)
         try:
             async with asyncio.timeout(deadline - monotonic()):
                 await self._scheduler.is_warm.wait()
-            result = unpack(await self._lane.run(work, tenant_of(head), deadline), self._counters)
+            result = unpack(await self._lane.run(work, tenant, deadline), self._counters)
         except (OutOfTime, TimeoutError):
             return self._unevaluated(head, phase, _took_longer(started, deadline), started)
         except WorkerDied as error:
             return self._unevaluated(head, phase, str(error), started)
         if result.outcome == "out of memory":
             return self._unevaluated(head, phase, "it needed more memory than one review may take", started)
+        self._scheduler.overruns.evaluated(tenant, result.seconds)
         return self._relayed(result, started)
 
     def _in_child(self, given: _Input, phase: Phase, end: float) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from math import inf
 from typing import Final, Literal, TypeAlias
 
 from webhook.server.counters import Counters
@@ -23,15 +24,19 @@ class WorkerResult:
         outcome: answered is a verdict, refused a call that cannot be read, failed a fault of our own.
         body: the AdmissionReview of a verdict.
         fields: what is logged of it; of one refused or failed its code, reason and message too.
+        seconds: how long the evaluation of a verdict took; without limit where there is no verdict.
     """
 
     outcome: Outcome
     body: bytes = b""
     fields: dict[str, object]
+    seconds: float = inf
 
     def packed(self, counters: Counters) -> bytes:
         """The reply and what was counted, as one text and the body after it."""
         head = {"outcome": self.outcome, "fields": self.fields, "counts": counters.dump()}
+        if self.seconds < inf:  # JSON has no infinity
+            head["seconds"] = self.seconds
         return json.dumps(head).encode() + b"\n" + self.body
 
 
@@ -44,4 +49,4 @@ def unpack(packed: bytes, counters: Counters) -> WorkerResult:
     head, _, body = packed.partition(b"\n")
     reply = json.loads(head)
     counters.add(reply["counts"])
-    return WorkerResult(outcome=reply["outcome"], body=body, fields=reply["fields"])
+    return WorkerResult(outcome=reply["outcome"], body=body, fields=reply["fields"], seconds=reply.get("seconds", inf))
