@@ -15,11 +15,15 @@ from webhook.problem import MissingObject, Problem
 
 
 class ValidationAction(StrEnum):
-    """What a binding does with a failed validation (admissionregistration/v1)."""
+    """What is done about a failed validation: what a binding says (admissionregistration/v1).
+
+    `ADVICE` is this project's own and no binding's: of rules whose level it is, shown on request alone.
+    """
 
     DENY = "Deny"
     WARN = "Warn"
     AUDIT = "Audit"
+    ADVICE = "Advice"
 
 
 SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
@@ -81,6 +85,11 @@ class Decision:
     def is_enforced(self) -> bool:
         """Whether what is decided may deny; a binding that only warns or audits leaves the verdict as it is."""
         return self.kind == "mutating" or ValidationAction.DENY in self.actions
+
+    @property
+    def is_advice(self) -> bool:
+        """Whether it is shown on request alone."""
+        return self.actions == (ValidationAction.ADVICE,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from webhook.attributes import JSON, Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, Verdict
+from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.policy.policy_set import PolicySet
 
 PhaseName: TypeAlias = Literal["auto", "mutate", "validate"]
@@ -36,6 +37,7 @@ class Local:
     cluster: Cluster
     authorizer: Any = None
     api_server_text: bool = False
+    options: ReviewOptions = DEFAULT
     timeout_s: float = 10.0
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
@@ -48,6 +50,7 @@ class Local:
             deadline=Deadline(monotonic() + self.timeout_s),
             authorizer=self.authorizer,
             api_server_text=self.api_server_text,
+            options=self.options,
         )
 
 

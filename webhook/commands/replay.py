@@ -19,6 +19,7 @@ from webhook.admission.phases import Door, Local, PhaseName, run
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.commands import options, output
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.paths import get
 from webhook.report import formats
 from webhook.report.answer import Answer
@@ -45,6 +46,7 @@ def command(
     ] = "auto",
     chosen: options.ReportOutputs = None,
     unbound: options.Unbound = False,
+    advice: options.Advice = False,
     server: Annotated[
         str, typer.Option(metavar="URL", help="Ask the running webhook at this https address instead.")
     ] = "",
@@ -61,13 +63,16 @@ def command(
     """
     writers = formats.of_answers()
     outputs = output.parse(chosen, writers)
-    if server and (unbound or settings.given & {"policies", "context"}):
-        told = "the server has its own objects and policies; leave out --policies, --context and --unbound"
+    if server and (unbound or advice or settings.given & {"policies", "context"}):
+        told = "the server has its own objects and policies; leave out --policies, --context, --unbound and --advice"
         raise ConfigurationError(f"--server: {told}")
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
+    details = ReviewOptions(advice=advice)
     inputs = documents.read(fixture)
-    with _remote(server, ca, settings) if server else _local(settings, inputs, unbound=unbound) as asked:
+    with (
+        _remote(server, ca, settings) if server else _local(settings, inputs, unbound=unbound, details=details) as asked
+    ):
         replay = _Replay(inputs, phase, asked)
         with output.Report(outputs, writers, asked.rules) as report:
             for answer in replay.answers():
@@ -87,10 +92,15 @@ class _Asked:
 
 
 @contextmanager
-def _local(settings: Settings, inputs: documents.Inputs, *, unbound: bool) -> Iterator[_Asked]:
+def _local(settings: Settings, inputs: documents.Inputs, *, unbound: bool, details: ReviewOptions) -> Iterator[_Asked]:
     assembled = assembly.assemble(settings, context=_objects(inputs), unbound=unbound)
     options.warn_of_unbound(assembled.policies)
-    door = Local(policies=assembled.policies, cluster=assembled.cluster, api_server_text=settings.api_server_text)
+    door = Local(
+        policies=assembled.policies,
+        cluster=assembled.cluster,
+        api_server_text=settings.api_server_text,
+        options=details,
+    )
     yield _Asked(door, assembled.table, rules(assembled.policies))
 
 

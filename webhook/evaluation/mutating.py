@@ -53,7 +53,9 @@ def mutate(
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
-        second = request_context(policies, again, cluster, deadline, authorizer, faults=context.faults)
+        second = request_context(
+            policies, again, cluster, deadline, authorizer, faults=context.faults, options=context.options
+        )
         run.round(policies.mutating_for(again), second)
     decisions = tuple(run.decisions.decisions)
     if run.definition is None or not run.is_dirty:

@@ -8,6 +8,7 @@ from typing import Final
 
 from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision, ValidationAction, Verdict
+from webhook.problems.text import sentence
 from webhook.report.finding import Finding, Locate, Place, Subject, findings
 from webhook.report.rule import Rules
 
@@ -42,6 +43,12 @@ class Answer:
         told = dict.fromkeys(texts)
         placed = {text.partition(f": {_OPEN}")[2] for text in told if not text.startswith(_OPEN)}
         return tuple(text for text in told if not text.startswith(_OPEN) or text.removeprefix(_OPEN) not in placed)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What rules of level advice say, each once with its rule."""
+        told = [each for _, each in self.decisions if each.is_advice and each.evaluation == "deny"]
+        return tuple(dict.fromkeys(f"{sentence(each)} ({each.code})" for made in told for each in made.problems))
 
     @property
     def is_undecided(self) -> bool:

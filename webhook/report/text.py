@@ -152,7 +152,8 @@ def _rules(findings: Sequence[Finding]) -> str:
 
 def _line(finding: Finding) -> str:
     message = " ".join(finding.message.split()) or "no message"
-    return f"{finding.place}: {finding.result}: {message} ({finding.subject}, {_rules([finding])})"
+    said = "advice" if finding.is_advice and finding.result is Result.WARN else finding.result
+    return f"{finding.place}: {said}: {message} ({finding.subject}, {_rules([finding])})"
 
 
 def _summary(totals: Totals) -> str:
@@ -177,6 +178,7 @@ def _answer(answer: Answer) -> Iterator[str]:
     if not verdict.allowed and status is not None:
         yield from (f"    {line}" for line in terminal.message_lines(status.message))
     yield from (f"    warning: {warning}" for warning in verdict.warnings)
+    yield from (f"    advice: {advice}" for advice in answer.advice)
     yield from (f"    {unknown}" for unknown in answer.unknown)
     yield from (f"    patch: {operation(change)}" for change in verdict.patch)
 
