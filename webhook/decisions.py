@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final, Literal
 
 from webhook.attributes import JSON
+from webhook.explanation import Explanation
 from webhook.problem import MissingObject, Problem
 
 
@@ -119,7 +120,8 @@ class Verdict:
     """What is enforced; nobody changes one.
 
     `patch` is a minimal RFC 6902 list against the object as sent, or () for no change.
-    `faults` are those of our own because of which a policy could not be asked.
+    `faults` are those of our own because of which a policy could not be asked. `explanations` are those that somebody
+    asked for.
     """
 
     allowed: bool
@@ -130,3 +132,4 @@ class Verdict:
     patch: tuple[Mapping[str, JSON], ...] = ()
     patched_object: JSON = None
     faults: tuple[Fault, ...] = ()
+    explanations: tuple[Explanation, ...] = ()

@@ -64,9 +64,13 @@ def review(
     context = request_context(policies, attributes, cluster, until, authorizer, options=options)
     verdict = _review(context, phase, authorizer, api_server_text=api_server_text)
     if context.faults.faults and is_mistyped(attributes, until):  # so it was not an API server that sent it
+        if options.trace is not None:
+            options.trace.forget()
         undecoded = replace(attributes, is_decoded=False)
         context = request_context(policies, undecoded, cluster, until, authorizer, options=options)
         verdict = _review(context, phase, authorizer, api_server_text=api_server_text)
+    if options.trace is not None:
+        verdict = replace(verdict, explanations=tuple(options.trace.explanations))
     return replace(verdict, faults=tuple(context.faults.faults)) if context.faults.faults else verdict
 
 

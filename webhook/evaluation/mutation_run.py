@@ -54,9 +54,26 @@ class MutationRun:
         for each in matched:
             if isinstance(each, Unusable):
                 self._add(mutation_decisions.unusable(each))
+                if context.options.trace is not None:
+                    context.options.trace.unusable(each.policy, each.binding, each.text)
         for each in matched:
             if isinstance(each, Invocation) and not self.is_aborted:
-                self._run(each, context)
+                self._traced(each, context)
+
+    def _traced(self, run: Invocation, context: RequestContext) -> None:
+        """One policy on one target; whoever wants an explanation is told how that ended."""
+        trace = context.options.trace
+        if trace is None:
+            self._run(run, context)
+            return
+
+        def decisions() -> Sequence[Decision]:
+            before, count = self.object, len(self.decisions.decisions)
+            self._run(run, context)
+            made = self.decisions.decisions[count:]
+            return [each for each in made if each.evaluation != "admit" or self.object is not before]
+
+        trace.evaluation(run.policy, run.binding, run.param, run.target, decisions)
 
     def _run(self, run: Invocation, context: RequestContext) -> None:
         """One policy on one target; a fault of our own is an error of that policy."""
@@ -122,6 +139,8 @@ class MutationRun:
     def _apply(self, run: Invocation, index: int, target: Target, *, crd: JSON, context: RequestContext) -> None:
         started, change = perf_counter(), run.policy.changes[index]
         budget = CostBudget(RUNTIME_BUDGET, context.deadline)
+        if context.options.trace is not None:
+            context.options.trace.meter(budget)
         context.deadline.spend(1)
         names = activation(run.policy, target, run.param, context, budget)
         with noted() as origins:

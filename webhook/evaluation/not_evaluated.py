@@ -54,6 +54,8 @@ def unchecked(
         return ()
     values = [(listed, value(*listed)) for listed in judged]
     budget = CostBudget(RUNTIME_BUDGET, context.deadline)
+    if context.options.trace is not None:
+        context.options.trace.meter(budget)
     names = activation(policy, target, param, context, budget)
     names[PROBLEMS] = [shown for _, shown in values]
     try:

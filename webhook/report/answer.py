@@ -8,6 +8,7 @@ from typing import Final
 
 from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision, ValidationAction, Verdict
+from webhook.explanation import Explanation
 from webhook.problems.text import sentence
 from webhook.report.finding import Finding, Locate, Place, Subject, findings
 from webhook.report.rule import Rules
@@ -20,7 +21,10 @@ _OPEN: Final = "not evaluated: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What was answered to one review. `response` is the whole AdmissionReview; `phase` is the one asked for."""
+    """What was answered to one review. `response` is the whole AdmissionReview; `phase` is the one asked for.
+
+    `explanations` say why each policy spoke or did not, where that was asked for.
+    """
 
     place: Place
     index: int
@@ -32,6 +36,7 @@ class Answer:
     patched_object: JSON
     response: JSON
     locate: Locate
+    explanations: tuple[tuple[Phase, Explanation], ...] = ()
 
     @property
     def unknown(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from webhook import terminal
 from webhook.attributes import JSON
 from webhook.problems.text import not_evaluated
+from webhook.report import explanation_text
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding, Result
@@ -181,6 +182,7 @@ def _answer(answer: Answer) -> Iterator[str]:
     yield from (f"    advice: {advice}" for advice in answer.advice)
     yield from (f"    {unknown}" for unknown in answer.unknown)
     yield from (f"    patch: {operation(change)}" for change in verdict.patch)
+    yield from (f"    {line}" for line in explanation_text.lines(answer.explanations))
 
 
 def operation(change: Mapping[str, JSON]) -> str:
