@@ -23,6 +23,7 @@ from webhook.evaluation.object_decoding import Undecodable
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.rewriting import Rewriting, put_back, refresh
 from webhook.evaluation.target import Target
+from webhook.evaluation.trace import Trace
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Policy
 
@@ -58,14 +59,13 @@ class MutationRun:
                     context.options.trace.unusable(each.policy, each.binding, each.text)
         for each in matched:
             if isinstance(each, Invocation) and not self.is_aborted:
-                self._traced(each, context)
+                if context.options.trace is None:
+                    self._run(each, context)
+                else:
+                    self._traced(each, context, context.options.trace)
 
-    def _traced(self, run: Invocation, context: RequestContext) -> None:
-        """One policy on one target; whoever wants an explanation is told how that ended."""
-        trace = context.options.trace
-        if trace is None:
-            self._run(run, context)
-            return
+    def _traced(self, run: Invocation, context: RequestContext, trace: Trace) -> None:
+        """One policy on one target, and how that ended is noted."""
 
         def decisions() -> Sequence[Decision]:
             before, count = self.object, len(self.decisions.decisions)

@@ -98,16 +98,21 @@ def _binding(
 ) -> None:
     """Add what a policy says under one binding; once the time is up, that it could not say more."""
     deadline, policy, binding = context.deadline, candidate.policy, candidate_binding.binding
+    trace = context.options.trace
     try:
         bound_targets = (
             targets if candidate_binding.index is None else matching(candidate_binding.index, targets, context)
         )
         params = context.params.of(policy, binding) if bound_targets else ()
-        if context.options.trace is not None:
+        if trace is not None:
             explain_binding(policy, binding, targets, context, bound=bound_targets, params=params)
         for param in params:
             for target in deadline.paced(bound_targets):
-                judged = _traced(candidate, binding, param, target, context)
+                if trace is None:
+                    judged = _evaluate(candidate, binding, param, target, context)
+                else:
+                    evaluate = partial(_evaluate, candidate, binding, param, target, context)
+                    judged = trace.evaluation(policy, binding, param, target, evaluate)
                 decisions.add(judged)
                 if judged and judged[-1].evaluation == "error" and deadline.is_over:
                     return
@@ -122,17 +127,6 @@ def _explain_error(policy: Policy, binding: Binding | None, context: RequestCont
     """Tell whoever wants an explanation that a policy or a binding cannot be used."""
     if context.options.trace is not None:
         context.options.trace.unusable(policy, binding, str(error))
-
-
-def _traced(
-    candidate: Candidate, binding: Binding, param: Param, target: Target, context: RequestContext
-) -> Sequence[Decision]:
-    """What a policy says of an object; whoever wants an explanation is told how that came about."""
-    trace = context.options.trace
-    if trace is None:
-        return _evaluate(candidate, binding, param, target, context)
-    evaluate = partial(_evaluate, candidate, binding, param, target, context)
-    return trace.evaluation(candidate.policy, binding, param, target, evaluate)
 
 
 def _evaluate(

@@ -149,7 +149,8 @@ def matches(
         or not criteria.namespaces.requirements
         or matches_namespace(criteria.namespaces, attributes, labels)
     ):
-        tell("" if match is not None else "resourceRules")
+        if match is None:
+            tell("resourceRules")
         return match
     tell("namespaceSelector")
     return None
