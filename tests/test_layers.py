@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 LAYERS = (
     {"log_writer", "names", "releases", "same", "short_texts", "similar_names", "terminal", "wording"},
-    {"attributes", "errors", "name_faults", "problem"},
+    {"attributes", "errors", "explanation", "name_faults", "problem"},
     {"charts", "decisions", "deadline", "paths", "logs", "shipped"},
     {"quantity", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
     {"yamltext", "settings"},

@@ -13,6 +13,7 @@ from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ConfigurationError, InputError
 from webhook.policy.load import Options, load
+from webhook.policy.param_rules import ParamRules
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.unbound import bound
 from webhook.settings.shared import Settings
@@ -68,12 +69,12 @@ def assemble(chosen: Settings, *, context: Iterable[JSON] = (), unbound: bool = 
     # the shipped policies are known to compile: of 30 of them, one review asks a few
     loaded = load(places(chosen), replace(how, lazy=not chosen.policies))
     loaded = bound(loaded) if unbound else loaded
-    held = [*objects(chosen.context), *context]
+    held = [*context_objects(chosen.context, loaded), *context]
     return Assembly(policies=loaded, table=how.table, cluster=AssumedNamespaces(FilesCluster(held)))
 
 
 def objects(named: Sequence[Path]) -> tuple[JSON, ...]:
-    """The objects of context folders and files.
+    """The objects of files and folders.
 
     Raises:
         InputError: something could not be read.
@@ -81,4 +82,20 @@ def objects(named: Sequence[Path]) -> tuple[JSON, ...]:
     inputs = documents.read(named)
     if inputs.problems:
         raise InputError(*inputs.problems)
+    return tuple(each.value for each in inputs.documents)
+
+
+def context_objects(named: Sequence[Path], policies: PolicySet) -> tuple[JSON, ...]:
+    """The objects of context folders and files.
+
+    Raises:
+        InputError: something could not be read, or a param of the policies names a rule that does not exist.
+    """
+    inputs = documents.read(named)
+    rules = ParamRules(policies.validating, policies.registry)
+    problems = [*inputs.problems]
+    for each in inputs.documents:
+        problems += [each.document.problem((*each.path, *at), text) for at, text in rules.mistakes(each.value)]
+    if problems:
+        raise InputError(*problems)
     return tuple(each.value for each in inputs.documents)

@@ -11,15 +11,20 @@ from enum import StrEnum
 from typing import Final, Literal
 
 from webhook.attributes import JSON
+from webhook.explanation import Explanation
 from webhook.problem import MissingObject, Problem
 
 
 class ValidationAction(StrEnum):
-    """What a binding does with a failed validation (admissionregistration/v1)."""
+    """What is done about a failed validation: what a binding says (admissionregistration/v1).
+
+    `ADVICE` is this project's own and no binding's: of rules whose level it is, shown on request alone.
+    """
 
     DENY = "Deny"
     WARN = "Warn"
     AUDIT = "Audit"
+    ADVICE = "Advice"
 
 
 SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
@@ -82,6 +87,11 @@ class Decision:
         """Whether what is decided may deny; a binding that only warns or audits leaves the verdict as it is."""
         return self.kind == "mutating" or ValidationAction.DENY in self.actions
 
+    @property
+    def is_advice(self) -> bool:
+        """Whether it is shown on request alone."""
+        return self.actions == (ValidationAction.ADVICE,)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
@@ -110,7 +120,8 @@ class Verdict:
     """What is enforced; nobody changes one.
 
     `patch` is a minimal RFC 6902 list against the object as sent, or () for no change.
-    `faults` are those of our own because of which a policy could not be asked.
+    `faults` are those of our own because of which a policy could not be asked. `explanations` are those that somebody
+    asked for.
     """
 
     allowed: bool
@@ -121,3 +132,4 @@ class Verdict:
     patch: tuple[Mapping[str, JSON], ...] = ()
     patched_object: JSON = None
     faults: tuple[Fault, ...] = ()
+    explanations: tuple[Explanation, ...] = ()

@@ -13,6 +13,7 @@ from webhook import shipped, yamlfile
 from webhook.cli import run
 
 ROOT = Path(__file__).parents[2]
+SAMPLE = Path(__file__).parents[2] / "deploy/samples/reviews/07-pod-delete.json"
 POLICIES = str(Path(__file__).parents[1] / "data" / "commands" / "policies")
 
 
@@ -117,16 +118,40 @@ def test_check_says_what_is_hard_to_read(tmp_path, capsys):
     assert "    hard to read: 13 variables, more than 12\n" in out
 
 
-def test_check_names_rules_in_params_that_do_not_exist(tmp_path, capsys):
+def test_a_rule_in_params_that_does_not_exist_is_an_error(tmp_path, capsys):
     folder = tmp_path / "gpu-limits"
     shutil.copytree(Path(shipped.policies()) / "gpu-limits", folder)
     params = folder / "params.yaml"
-    params.write_text(
-        params.read_text().replace('ignore: ""', "ignore: pod-resources/quantity pod-resources/limit-require")
+    text = params.read_text()
+    params.write_text(text.replace('"off": ""', '"off": pod-resources/quantity pod-resources/limit-require'))
+    line = text[: text.index('"off":')].count("\n") + 1
+    told = "data.off: unknown rule `pod-resources/limit-require`: did you mean `pod-resources/limit-required`?\n"
+    for command in (["policies", "check", str(folder)], ["replay", "-", "--policies", str(folder)]):
+        assert run(command) == 2
+        assert capsys.readouterr() == ("", f"error: {params}:{line}:3: {told}")
+
+
+def test_the_list_that_is_called_off_now_is_an_error(tmp_path, capsys):
+    folder = tmp_path / "gpu-limits"
+    shutil.copytree(Path(shipped.policies()) / "gpu-limits", folder)
+    params = folder / "params.yaml"
+    params.write_text(params.read_text().replace('"off": ""', 'ignore: ""'))
+    assert run(["policies", "check", str(folder)]) == 2
+    assert capsys.readouterr().err.endswith('data.ignore: unknown list of rules `ignore`: write `"off"`\n')
+
+
+def test_a_param_of_the_context_is_read_as_strictly(tmp_path, capsys):
+    context = tmp_path / "context.yaml"
+    context.write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: storage, namespace: claimgate-system}\n"
+        "data:\n  deny: storage/read-write-one\n"
     )
-    assert run(["policies", "check", str(folder)]) == 1
-    told = "    param: gpu-limits names the rule `pod-resources/limit-require`, which does not exist: did you mean `pod-resources/limit-required`?\n"
-    assert told in capsys.readouterr().out  # once for each policy of the folder that reads the param
+    review = str(SAMPLE)
+    assert run(["replay", review, "--context", str(context)]) == 2
+    told = "data.deny: unknown rule `storage/read-write-one`: did you mean `storage/read-write-once`?\n"
+    assert capsys.readouterr().err == f"error: {context}:5:3: {told}"
+    context.write_text(context.read_text().replace("namespace: claimgate-system", "namespace: other"))
+    assert run(["replay", review, "--context", str(context)]) == 0  # no binding names it
 
 
 def test_rules_are_printed_with_their_examples(capsys):

@@ -3,15 +3,17 @@
 import base64
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from webhook import yamlfile
+from webhook import shipped, yamlfile
 from webhook.cli import run
 from webhook.patch import jsonpatch
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "research-team"
 DATA = Path(__file__).parents[1] / "data"
 HERE = DATA / "commands"
 POLICIES = ["--policies", str(HERE / "policies")]
@@ -203,7 +205,9 @@ def test_long_patch_values_are_cut_in_text_only(tmp_path, capsys):
     [
         pytest.param(["--ca", "x"], "--ca: is only used with --server", id="ca without server"),
         pytest.param(
-            ["--server", "https://h"], "leave out --policies, --context and --unbound", id="server with policies"
+            ["--server", "https://h"],
+            "leave out --policies, --context, --unbound, --advice and --explain",
+            id="server with policies",
         ),
         pytest.param(["--kubernetes-version", "new"], "is not a version", id="no version"),
         pytest.param(["-o", "xml"], "unknown format `xml`", id="unknown format"),
@@ -245,3 +249,44 @@ def test_beta_reviews_are_read_and_noted_once(tmp_path, capsys):
 def test_junit_names_what_cannot_be_read(tmp_path, capsys):
     assert replay(write(tmp_path, "{not json"), "-o", "junit") == 2
     assert '<testsuites tests="1" failures="0" errors="1" skipped="0">' in capsys.readouterr().out
+
+
+def test_advice_is_shown_on_request(tmp_path, capsys):
+    """Of all three verbs, with an exit code as if it were not there."""
+    folder = tmp_path / "storage"
+    shutil.copytree(shipped.policies() / "storage", folder)
+    params = folder / "params.yaml"
+    params.write_text(params.read_text().replace('advice: ""', "advice: storage/read-write-once"))
+    pods = str(EXAMPLES / "broken" / "pytorchjob-storage.yaml")
+    arguments = [pods, "--policies", str(folder), "--context", str(EXAMPLES / "cluster")]
+    outputs = {}
+    for verb in ("replay", "audit"):
+        for flags in ([], ["--advice"]):
+            assert run([verb, *arguments, *flags]) == 0
+            outputs[verb, *flags] = capsys.readouterr().out
+    told = "claim `scratch` is ReadWriteOnce"
+    assert [told in out for out in outputs.values()] == [False, True, False, True]
+    assert (
+        "    advice: spec.pytorchReplicaSpecs.Master.template.spec.volumes[0]: claim" in outputs["replay", "--advice"]
+    )
+    assert ": advice: spec.pytorchReplicaSpecs.Master.template.spec.volumes[0]: claim" in outputs["audit", "--advice"]
+
+
+def test_a_suite_may_expect_advice(tmp_path, capsys):
+    folder = tmp_path / "storage"
+    shutil.copytree(shipped.policies() / "storage", folder)
+    params = folder / "params.yaml"
+    params.write_text(params.read_text().replace('advice: ""', "advice: storage/read-write-once"))
+    told = "claim `scratch` is ReadWriteOnce"
+    case = {
+        "name": "advised",
+        "rule": "storage/read-write-once",
+        "input": yamlfile.read(EXAMPLES / "broken" / "pytorchjob-storage.yaml")[0].value,
+        "context": [each.value for file in (EXAMPLES / "cluster").glob("*.yaml") for each in yamlfile.read(file)],
+        "expect": {"allowed": True, "warnings": [], "advice": [told]},
+    }
+    (folder / "suite.yaml").write_text(json.dumps({"cases": [case]}))
+    assert run(["test", str(folder)]) == 0
+    assert "advice" not in capsys.readouterr().err
+    assert run(["test", str(folder), "--advice"]) == 0
+    assert "note: 1 case: advice: spec.pytorchReplicaSpecs.Master.template.spec.volumes[0]" in capsys.readouterr().err

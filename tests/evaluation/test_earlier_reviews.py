@@ -81,7 +81,7 @@ def test_a_parameter_that_changes_is_read_again() -> None:
     loaded = policies(
         validating({"expression": "problems.size() == 0", "messageExpression": "problems"}, **over_checks)
     )
-    strict, lenient = FilesCluster([config()]), FilesCluster([config(ignore="pod-resources/limit-required")])
+    strict, lenient = FilesCluster([config()]), FilesCluster([config(off="pod-resources/limit-required")])
     for _ in range(2):
         assert decided(loaded, pod(**NO_LIMIT), strict) == [("deny", "site/c")]
         assert decided(loaded, pod(**NO_LIMIT), lenient) == [("admit", "site/c")]

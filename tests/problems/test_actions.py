@@ -1,9 +1,12 @@
-"""What is done about a problem: the catalogue's level, unless a param names the rule."""
+"""What a rule does: the catalogue's level, unless params name the rule, and never more than the binding allows."""
 
 import pytest
 
-from webhook.problems.actions import action, chosen, unknown
+from webhook.decisions import ValidationAction
+from webhook.problems.actions import EFFECTS, LEVELS, REPORTED, action, chosen, mistakes, within_binding
 from webhook.problems.rule import Rule
+
+DENY, WARN, AUDIT, ADVICE = ValidationAction
 
 
 def rule(name, level):
@@ -23,20 +26,67 @@ def param(**data):
         (None, ["Deny", "Warn"]),
         (param(), ["Deny", "Warn"]),
         ({"data": "text"}, ["Deny", "Warn"]),
-        (param(warn="g/a", ignore=None), ["Warn", "Warn"]),
-        (param(ignore="g/a, g/b"), ["Ignore", "Ignore"]),
+        (param(warn="g/a", off=None), ["Warn", "Warn"]),
+        (param(off="g/a, g/b"), ["Off", "Off"]),
+        (param(audit="g/a", advice="g/b"), ["Audit", "Advice"]),
+        (param(audit="g/a", advice="g/a g/b", off="g/a g/b"), ["Audit", "Advice"]),
         (param(deny="g/b\ng/a"), ["Deny", "Deny"]),
-        (param(deny="g/b", warn="g/b g/a", ignore="g/b g/a"), ["Warn", "Deny"]),
+        (param(deny="g/b", warn="g/b g/a", off="g/b g/a"), ["Warn", "Deny"]),
     ],
     ids=str,
 )
 def test_params_change_what_is_done(given, expected):
     named = chosen(given)
-    assert [action(name, CATALOGUE, named) for name in ("g/a", "g/b")] == expected
+    assert [action(name, CATALOGUE[name].level, named) for name in ("g/a", "g/b")] == expected
 
 
-def test_unknown_rules_are_told():
-    assert list(unknown(param(warn="g/a g/c", deny="x"), CATALOGUE)) == ["g/c", "x"]
+def test_the_last_decider_that_names_a_rule_decides():
+    assert action("g/a", "deny", {"g/a": "Warn"}, {"g/a": "Off"}) == "Off"
+    assert action("g/a", "deny", {"g/a": "Warn"}, {"g/b": "Off"}) == "Warn"
+    assert action("g/a", "audit", {}, {}) == "Audit"
+
+
+@pytest.mark.parametrize(
+    ("decided", "allowed", "expected"),
+    [
+        ("Deny", (DENY,), (DENY,)),
+        ("Deny", (WARN, AUDIT), (WARN, AUDIT)),
+        ("Warn", (DENY,), (WARN,)),
+        ("Warn", (DENY, AUDIT), (WARN, AUDIT)),
+        ("Warn", (DENY, WARN), (WARN,)),
+        ("Warn", (AUDIT,), (AUDIT,)),
+        ("Audit", (DENY,), (AUDIT,)),
+        ("Advice", (DENY, AUDIT), (ADVICE,)),
+    ],
+    ids=str,
+)
+def test_no_rule_does_more_than_its_binding_allows(decided, allowed, expected):
+    assert within_binding(decided, allowed) == expected
+
+
+def test_every_level_but_off_makes_a_decision():
+    assert [effect.action for effect in EFFECTS.values()] == [*REPORTED, "Off"]
+    assert LEVELS == ("deny", "warn", "audit", "advice", "off")
+
+
+def test_unknown_rules_are_told_with_the_nearest():
+    found = param(warn="group/rule group/rul", deny="x")
+    assert list(mistakes(found, {"group/rule"})) == [
+        (("data", "deny"), "unknown rule `x`: `claimgate policies rules` prints all of them"),
+        (("data", "warn"), "unknown rule `group/rul`: did you mean `group/rule`?"),
+    ]
+
+
+def test_the_list_that_is_called_off_now_is_told():
+    assert list(mistakes(param(ignore=""), {})) == [
+        (("data", "ignore"), 'unknown list of rules `ignore`: write `"off"`')
+    ]
+    ((path, message),) = mistakes(param(false="g/a"), {"g/a"})  # what kubectl makes of `off: g/a`
+    assert (path, message) == (
+        ("data", "false"),
+        'unknown list of rules `false`: write `"off"` in quotes, because YAML reads off as false',
+    )
+    assert list(mistakes(None, {})) == list(mistakes({"data": "text"}, {})) == []
 
 
 def test_long_lists_are_read_and_not_kept():

@@ -68,7 +68,7 @@ def test_a_rule_that_warns_is_of_medium_severity_unless_it_says_otherwise(tmp_pa
         (
             "group: pods\nsource: s\nrules:\n  a: {title: T, why: W, level: block}\n  B: {title: T, why: W}",
             [
-                "4: rules.a.level: must be one of deny, warn",
+                "4: rules.a.level: must be one of deny, warn, audit, advice, off",
                 "5: rules.B: must be a name of lower case letters, digits and dashes",
             ],
         ),

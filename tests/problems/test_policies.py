@@ -9,12 +9,14 @@ import pytest
 
 from tests.literals import TABLE
 from webhook import shipped, yamlfile
-from webhook.admission.enforce import enforce
+from webhook.admission.enforce import FAILURE_KEY, enforce
 from webhook.admission.fixtures import attributes_of_object
+from webhook.admission.review import review
 from webhook.attributes import Operation, Phase
 from webhook.cel import Environment, compiled_engine
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.evaluation.validating import validate
 from webhook.facts.registry import SHIPPED, Package, Registry
 from webhook.policy.declarations import with_problems
@@ -111,12 +113,52 @@ def test_one_decision_denies_and_one_warns():
     ("data", "expected"),
     [
         ({"deny": "shop/price-round"}, [("deny", ("Deny",))]),
-        ({"ignore": "shop/price-round"}, [("admit", ("Deny",))]),
+        ({"off": "shop/price-round"}, [("admit", ("Deny",))]),
+        ({"audit": "shop/price-round"}, [("deny", ("Audit",))]),
+        ({"advice": "shop/price-round"}, [("admit", ("Deny",))]),
     ],
 )
 def test_params_decide(data, expected):
     found = said(policies(), article(price="1.5"), param(**data))
     assert [(each.action, each.actions) for each in found] == expected
+
+
+def test_what_is_audited_is_published_and_nobody_sees_it():
+    attributes = attributes_of_object(article(price="1.5"), TABLE.row)
+    cluster = FilesCluster([param(audit="shop/price-round")])
+    verdict = review(attributes, policies(), cluster, phase=Phase.VALIDATE)
+    assert (verdict.allowed, verdict.warnings) == (True, ())
+    assert [*verdict.audit_annotations] == [FAILURE_KEY]
+
+
+ADVICE = ReviewOptions(advice=True)
+FILTERED = """
+- expression: problems.all(p, p.code != code("shop/price-round"))
+  messageExpression: problems.filter(p, p.code == code("shop/price-round"))
+"""
+TEXT = """
+- expression: problems.size() == 0
+  message: is wrong
+"""
+
+
+@pytest.mark.parametrize(
+    ("validations", "expected"),
+    [
+        pytest.param(EVERY, [("Advice",)], id="reported problems"),
+        pytest.param(FILTERED, [("Advice",)], id="a list of problems"),
+        pytest.param(TEXT, [], id="a text, which would deny because of advice"),
+    ],
+)
+def test_advice_is_told_on_request_and_changes_no_verdict(validations, expected):
+    attributes = attributes_of_object(article(price="1.5"), TABLE.row)
+    cluster, found = FilesCluster([param(advice="shop/price-round")]), policies(validations)
+    plain = review(attributes, found, cluster, phase=Phase.VALIDATE)
+    asked = review(attributes, found, cluster, phase=Phase.VALIDATE, options=ADVICE)
+    for verdict in (plain, asked):
+        assert (verdict.allowed, verdict.warnings, verdict.audit_annotations) == (True, (), {})
+    assert [each.actions for each in plain.decisions if each.action == "deny"] == []
+    assert [each.actions for each in asked.decisions if each.action == "deny"] == expected
 
 
 def test_without_its_param_a_policy_does_what_the_catalogue_says():
@@ -203,7 +245,7 @@ def test_a_rule_that_does_not_speak_of_it_is_evaluated():
     assert decision.evaluation == "admit"
     (decision,) = said(policies(deny), article(price="1", label="l", shelf="s"), param())
     assert (decision.evaluation, codes(decision)) == ("unknown", ["shop/shelf-exists"])
-    (decision,) = said(policies(), article(price="1", shelf="s"), param(ignore="shop/shelf-exists"))
+    (decision,) = said(policies(), article(price="1", shelf="s"), param(off="shop/shelf-exists"))
     assert decision.evaluation == "admit"
 
 

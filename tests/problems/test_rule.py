@@ -44,7 +44,7 @@ def test_a_rule_says_who_reported_it():
         ("jobs/a", {}, ["is not a rule of the group `pods`"]),
         ("pods/A", {}, ["id must be a group and a name of lower case letters, digits and dashes, as in group/rule"]),
         ("pods/a", {"title": "", "why": ""}, ["title is required", "why is required"]),
-        ("pods/a", {"level": "block"}, ["level must be one of deny, warn"]),
+        ("pods/a", {"level": "block"}, ["level must be one of deny, warn, audit, advice, off"]),
         ("pods/a", {"severity": "bad"}, ["severity must be one of critical, high, medium, low, info"]),
         (
             "pods/a",

@@ -15,6 +15,9 @@ from webhook.attributes import JSON, Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, Verdict
+from webhook.evaluation.review_options import DEFAULT, ReviewOptions
+from webhook.evaluation.trace import Trace
+from webhook.explanation import Explanation
 from webhook.policy.policy_set import PolicySet
 
 PhaseName: TypeAlias = Literal["auto", "mutate", "validate"]
@@ -30,12 +33,17 @@ class Door(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Local:
-    """The core in this process. `timeout_s` bounds one review, as the API server's default for a webhook does."""
+    """The core in this process. `timeout_s` bounds one review, as the API server's default for a webhook does.
+
+    `explains`: verdicts say why each policy spoke or did not.
+    """
 
     policies: PolicySet
     cluster: Cluster
     authorizer: Any = None
     api_server_text: bool = False
+    options: ReviewOptions = DEFAULT
+    explains: bool = False
     timeout_s: float = 10.0
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
@@ -48,6 +56,7 @@ class Local:
             deadline=Deadline(monotonic() + self.timeout_s),
             authorizer=self.authorizer,
             api_server_text=self.api_server_text,
+            options=replace(self.options, trace=Trace()) if self.explains else self.options,
         )
 
 
@@ -58,6 +67,7 @@ class Outcome:
     verdict: Verdict
     decisions: tuple[tuple[Phase, Decision], ...]
     patched_object: JSON
+    explanations: tuple[tuple[Phase, Explanation], ...] = ()
 
 
 def run(attributes: Attributes, phase: PhaseName, door: Door) -> Outcome:
@@ -90,4 +100,5 @@ def _outcome(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> Outcom
         patched_object=_patched(attributes, first) if last.allowed else None,
     )
     decisions = tuple((phase, decision) for phase, verdict in answered for decision in verdict.decisions)
-    return Outcome(verdict=joined, decisions=decisions, patched_object=joined.patched_object)
+    explanations = tuple((phase, each) for phase, verdict in answered for each in verdict.explanations)
+    return Outcome(verdict=joined, decisions=decisions, patched_object=joined.patched_object, explanations=explanations)

@@ -22,6 +22,7 @@ from webhook.errors import BudgetExceeded
 from webhook.evaluation.mutating import mutate
 from webhook.evaluation.mutation_decisions import unfinished
 from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.evaluation.typed_input import is_mistyped
 from webhook.evaluation.validating import validate
 from webhook.patch.diff import diff
@@ -40,6 +41,7 @@ def review(
     deadline: Deadline | None = None,
     authorizer: Authorizer | None = None,
     api_server_text: bool = False,
+    options: ReviewOptions = DEFAULT,
 ) -> Verdict:
     """Answer one request.
 
@@ -51,6 +53,7 @@ def review(
         deadline: until when it may run; policies that are asked later fail. None for as long as it takes.
         authorizer: says what users may do; without one, expressions that ask fail.
         api_server_text: write denials as the API server's own plugins do.
+        options: what the caller wants to know besides the verdict.
 
     Returns:
         The verdict; it never raises for a policy's fault. A fault of our own in a policy is an error of that policy:
@@ -58,12 +61,16 @@ def review(
 
     """
     until = deadline or Deadline()
-    context = request_context(policies, attributes, cluster, until, authorizer)
+    context = request_context(policies, attributes, cluster, until, authorizer, options=options)
     verdict = _review(context, phase, authorizer, api_server_text=api_server_text)
     if context.faults.faults and is_mistyped(attributes, until):  # so it was not an API server that sent it
+        if options.trace is not None:
+            options.trace.forget()
         undecoded = replace(attributes, is_decoded=False)
-        context = request_context(policies, undecoded, cluster, until, authorizer)
+        context = request_context(policies, undecoded, cluster, until, authorizer, options=options)
         verdict = _review(context, phase, authorizer, api_server_text=api_server_text)
+    if options.trace is not None:
+        verdict = replace(verdict, explanations=tuple(options.trace.explanations))
     return replace(verdict, faults=tuple(context.faults.faults)) if context.faults.faults else verdict
 
 

@@ -18,6 +18,7 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.nearest_files import NearestFiles
 from webhook.commands import audited_objects, options, output
 from webhook.errors import CallError, Problem
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.report import formats
 from webhook.report.finding import Finding, Result, findings, subject
 from webhook.report.rule import Rules, rules
@@ -47,6 +48,7 @@ def command(
         bool, typer.Option("--verbose", "-v", help="Name what is only counted otherwise, and kinds without a policy.")
     ] = False,
     unbound: options.Unbound = False,
+    advice: options.Advice = False,
     as_: Annotated[
         Reviewed,
         typer.Option(
@@ -72,7 +74,7 @@ def command(
     # before the report, so that findings are what a terminal shows last
     problems = (*inputs.problems, *documents.nothing(path, inputs, "object"))
     sys.stderr.write(terminal.lines(_told(inputs, assembled, problems)))
-    audit = _Audit(inputs, assembled, reviewed=as_, is_verbose=verbose)
+    audit = _Audit(inputs, assembled, reviewed=as_, is_verbose=verbose, details=ReviewOptions(advice=advice))
     with output.Report(outputs, writers, audit.rules) as report:
         for finding in audit.findings():
             report.entry(finding)
@@ -97,7 +99,13 @@ class _Audit:
     """One audit: its findings one after the other, and then what they add up to."""
 
     def __init__(
-        self, inputs: documents.Inputs, assembled: assembly.Assembly, *, reviewed: Reviewed, is_verbose: bool
+        self,
+        inputs: documents.Inputs,
+        assembled: assembly.Assembly,
+        *,
+        reviewed: Reviewed,
+        is_verbose: bool,
+        details: ReviewOptions,
     ) -> None:
         self.rules: Rules = rules(assembled.policies)
         self._inputs = inputs
@@ -110,12 +118,13 @@ class _Audit:
         self._skipped: list[SkippedDocument] = []
         self._unasked: Counter[str] = Counter()
         self._is_verbose = is_verbose
+        self._details = details
 
     def findings(self) -> Iterator[Finding]:
         """The findings of each object, once."""
         for source, listed in groupby(self._inputs.documents, key=lambda each: each.source):
             cluster = NearestFiles(self._cluster, self._repeated, source)
-            yield from self._of_file(listed, Local(policies=self._policies, cluster=cluster))
+            yield from self._of_file(listed, Local(policies=self._policies, cluster=cluster, options=self._details))
 
     def _of_file(self, listed: Iterable[documents.Input], door: Local) -> Iterator[Finding]:
         for each in listed:
@@ -133,7 +142,7 @@ class _Audit:
                 self._unasked[_qualified(attributes.kind)] += 1
             locate = each.locator(fixtures.object_path(each.value))
             made = findings(decisions, subject(attributes), locate, self.rules)
-            self._results.update(finding.result for finding in made)
+            self._results.update(finding.result for finding in made if not finding.is_advice)
             self._is_undecided |= any(each.is_undecided for each in made)
             yield from made
 

@@ -29,6 +29,10 @@ Unbound: TypeAlias = Annotated[
     typer.Option("--unbound", help="Evaluate policies without a binding, too, as if one applied them everywhere."),
 ]
 
+Advice: TypeAlias = Annotated[
+    bool, typer.Option("--advice", help="Tell also what rules of level advice say, which admission never does.")
+]
+
 
 def warn_of_unbound(policies: PolicySet) -> None:
     """Say on stderr which policies are not evaluated."""

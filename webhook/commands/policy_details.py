@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from webhook import shipped
 from webhook.attributes import Phase
 from webhook.errors import InputError
 from webhook.export.webhook_rules import rules
-from webhook.paths import get
 from webhook.policy.compiled import Policy
 from webhook.policy.field_names import undefined_fields
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.readability import hard_to_read
 from webhook.policy.worst_case import worst_case
-from webhook.problems.actions import unknown
 from webhook.releases import Release
 
 Exported: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
@@ -64,7 +61,6 @@ def full(policy: Policy, loaded: PolicySet, exported: Exported) -> dict[str, Any
         "obstacles": list(policy.obstacles),
         "exported": "as it is" if not policy.obstacles else "no" if left_out is None else "rewritten",
         "notRewritten": list(left_out or ()),
-        "unknownRules": list(_unknown_rules(policy, loaded)),
         "worstCase": asdict(worst_case(policy)),
         "hardToRead": list(hard_to_read(policy)),
         "undefinedFields": list(undefined_fields(policy)),
@@ -83,18 +79,6 @@ def _covers(policy: Policy, loaded: PolicySet) -> Iterator[str]:
         for rule in rules(alone, phase):
             for group in rule.groups:
                 yield from (f"{resource}.{group}" if group else resource for resource in rule.resources)
-
-
-def _unknown_rules(policy: Policy, loaded: PolicySet) -> Iterator[str]:
-    """Ids in the params of a policy over checks that no policy's catalogue has."""
-    known = [rule for each in loaded.policies for rule in each.catalogue]
-    names = {source.name for source in (binding.param_source for binding in policy.bindings) if source}
-    for param in loaded.params if policy.checks else ():
-        name = get(param, ("metadata", "name"))
-        for rule in unknown(param, known) if name in names else ():
-            close = get_close_matches(rule, known, n=1)
-            hint = f": did you mean `{close[0]}`?" if close else ""
-            yield f"{name} names the rule `{rule}`, which does not exist{hint}"
 
 
 def _crashes(policy: Policy) -> Iterator[str]:

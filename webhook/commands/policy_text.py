@@ -53,7 +53,6 @@ def _wrong(one: dict[str, Any]) -> Iterator[str]:
     """What is probably a mistake."""
     if not one["bound"]:
         yield "never evaluated: no binding names it"
-    yield from (f"param: {text}" for text in one["unknownRules"])
     yield from (f"field: {text}" for text in one["undefinedFields"])
     yield from (f"kube-apiserver 1.36 crashes on it and drops the connection: {text}" for text in one["crashes"])
 

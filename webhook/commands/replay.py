@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from webhook.admission.phases import Door, Local, PhaseName, run
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.commands import options, output
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.paths import get
 from webhook.report import formats
 from webhook.report.answer import Answer
@@ -45,6 +47,13 @@ def command(
     ] = "auto",
     chosen: options.ReportOutputs = None,
     unbound: options.Unbound = False,
+    advice: options.Advice = False,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Say why each policy spoke or did not, how long it took, and what its expressions cost."
+        ),
+    ] = False,
     server: Annotated[
         str, typer.Option(metavar="URL", help="Ask the running webhook at this https address instead.")
     ] = "",
@@ -61,13 +70,16 @@ def command(
     """
     writers = formats.of_answers()
     outputs = output.parse(chosen, writers)
-    if server and (unbound or settings.given & {"policies", "context"}):
-        told = "the server has its own objects and policies; leave out --policies, --context and --unbound"
+    if server and (unbound or advice or explain or settings.given & {"policies", "context"}):
+        wrong = "--policies, --context, --unbound, --advice and --explain"
+        told = f"the server has its own objects and policies; leave out {wrong}"
         raise ConfigurationError(f"--server: {told}")
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
+    details = ReviewOptions(advice=advice)
     inputs = documents.read(fixture)
-    with _remote(server, ca, settings) if server else _local(settings, inputs, unbound=unbound) as asked:
+    local = partial(_local, settings, inputs, unbound=unbound, details=details, explains=explain)
+    with _remote(server, ca, settings) if server else local() as asked:
         replay = _Replay(inputs, phase, asked)
         with output.Report(outputs, writers, asked.rules) as report:
             for answer in replay.answers():
@@ -87,10 +99,20 @@ class _Asked:
 
 
 @contextmanager
-def _local(settings: Settings, inputs: documents.Inputs, *, unbound: bool) -> Iterator[_Asked]:
+def _local(
+    settings: Settings, inputs: documents.Inputs, *, unbound: bool, details: ReviewOptions, explains: bool
+) -> Iterator[_Asked]:
     assembled = assembly.assemble(settings, context=_objects(inputs), unbound=unbound)
     options.warn_of_unbound(assembled.policies)
-    door = Local(policies=assembled.policies, cluster=assembled.cluster, api_server_text=settings.api_server_text)
+    if explains:
+        assembled.policies.prepare()  # so that no policy is said to take the time that it is compiled in
+    door = Local(
+        policies=assembled.policies,
+        cluster=assembled.cluster,
+        api_server_text=settings.api_server_text,
+        options=details,
+        explains=explains,
+    )
     yield _Asked(door, assembled.table, rules(assembled.policies))
 
 
@@ -191,6 +213,7 @@ def _answer(document: documents.Input, attributes: Attributes, phase: PhaseName,
         verdict=outcome.verdict,
         decisions=outcome.decisions,
         patched_object=outcome.patched_object,
+        explanations=outcome.explanations,
         response=json.loads(body),
         locate=document.locator(fixtures.object_path(document.value)),
     )

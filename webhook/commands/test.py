@@ -20,7 +20,7 @@ from webhook.report.finding import Result
 from webhook.report.writer import Totals
 from webhook.settings.shared import Settings
 from webhook.suites import find
-from webhook.suites.case import Entry, Unreadable, check
+from webhook.suites.case import Case, Entry, Unreadable, check
 from webhook.suites.files import Suite
 from webhook.wording import counted
 
@@ -40,6 +40,7 @@ def command(
     ] = None,
     *,
     require_tests: Annotated[bool, typer.Option("--require-tests", help="Exit with 1 when there is no case.")] = False,
+    advice: options.Advice = False,
     chosen: options.ReportOutputs = None,
     settings: Settings,
 ) -> int:
@@ -52,7 +53,7 @@ def command(
     writers = formats.of_cases()
     outputs = output.parse(chosen, writers)
     named = folder or [Path(shipped.shown(each)) for each in assembly.places(settings)]
-    tests = _Tests(named, assembly.options(settings))
+    tests = _Tests(named, assembly.options(settings), shows_advice=advice)
     with output.Report(outputs, writers, {}) as report:
         for result in tests.results():
             report.entry(result)
@@ -66,10 +67,11 @@ def command(
 class _Tests:
     """One run of suites: its results one after the other, and then what they add up to."""
 
-    def __init__(self, named: Sequence[Path], how: Options) -> None:
+    def __init__(self, named: Sequence[Path], how: Options, *, shows_advice: bool) -> None:
         self.notes: Counter[str] = Counter()
         self._named = named
         self._how = how
+        self._shows_advice = shows_advice
         self._results: Counter[Result] = Counter()
         self._problems: list[Problem] = []
         self._without: list[Problem] = []
@@ -84,6 +86,8 @@ class _Tests:
                 result = check(entry)
                 self._results[result.result] += 1
                 self.notes.update(result.notes)
+                if self._shows_advice and isinstance(entry, Case):
+                    self.notes.update(f"advice: {text}" for text in entry.advice())
                 ran |= result.result is not Result.SKIP
                 yield result
             if not ran and suite.file in self._named:

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.policy.candidates import PODS, Candidate, CriteriaIndex
-from webhook.policy.compiled import Policy
+from webhook.policy.compiled import Binding, Policy
 from webhook.policy.matching import Match, matches
+from webhook.policy.static_params import Param
 
 
 def targets_of(candidate: Candidate, context: RequestContext) -> Sequence[Target]:
@@ -62,6 +63,33 @@ def _inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
         yield from context.objects.patches()
     if policy.enters:
         yield from context.objects.inner()
+
+
+def explain_targets(candidate: Candidate, targets: Sequence[Target], context: RequestContext) -> None:
+    """Tell whoever wants an explanation which objects a policy does not match, and which of its bindings."""
+    if (trace := context.options.trace) is not None:
+        inside = [*_inside(candidate.policy, context)] if candidate.looks_inside else []
+        trace.targets(candidate, inside, targets, context)
+        listed = {id(each.binding) for each in candidate.bindings}
+        for binding in candidate.policy.bindings:
+            if id(binding) not in listed:
+                trace.bindings(candidate.policy, binding, targets, (), context)
+
+
+def explain_binding(
+    policy: Policy,
+    binding: Binding,
+    targets: Sequence[Target],
+    context: RequestContext,
+    *,
+    bound: Sequence[Target],
+    params: Sequence[Param],
+) -> None:
+    """Tell whoever wants an explanation which objects a binding does not match, and whether it finds no parameter."""
+    if (trace := context.options.trace) is not None:
+        trace.bindings(policy, binding, targets, bound, context)
+        if bound and not params:
+            trace.no_param(policy, binding)
 
 
 def matching(index: CriteriaIndex, targets: Iterable[Target], context: RequestContext) -> Sequence[Target]:

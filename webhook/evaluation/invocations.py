@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webhook.errors import BindingError, BudgetExceeded, LookupFailed
-from webhook.evaluation.expansion import matching, targets_of
+from webhook.evaluation.expansion import explain_binding, explain_targets, matching, targets_of
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.policy.candidates import Candidate, CandidateBinding
@@ -51,6 +51,8 @@ def invocations(candidate: Candidate, context: RequestContext) -> Iterator[Invoc
     except BudgetExceeded as error:
         yield Unusable(policy, None, str(error))
     else:
+        if context.options.trace is not None:
+            explain_targets(candidate, targets, context)
         for binding in candidate.bindings if targets else ():
             yield from _of_binding(policy, binding, targets, context)
 
@@ -67,5 +69,7 @@ def _of_binding(
     except BudgetExceeded as error:
         yield Unusable(policy, binding, str(error))
     else:
+        if context.options.trace is not None:
+            explain_binding(policy, binding, targets, context, bound=bound_targets, params=params)
         can = [target for target in bound_targets if target.match.conversion != "impossible"]
         yield from (Invocation(policy, binding, param, target) for param in params for target in can)

@@ -11,7 +11,6 @@ from typing import Any
 
 from webhook.attributes import Operation
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET
-from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 from webhook.evaluation.activation import for_conditions
 from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
@@ -34,43 +33,54 @@ def is_asked(policy: Policy, target: Target, param: Param, context: RequestConte
     try:
         names = for_conditions(policy, gate.needs, target, param, context)
         if gate.spec_changes is not None and not _has_new_spec(gate.spec_changes, target, names, context):
-            return False
-        return hold(gate.conditions, names, context.deadline)
-    except EvaluationError:
+            return _no(gate.spec_changes, context)
+        unmet = first_false(gate.conditions, names, context)
+        return unmet is None or _no(unmet, context)
+    except EvaluationError as error:
         if policy.is_fail:
             raise
-        return False
+        return _no(error, context)
+
+
+def _no(reason: Condition | EvaluationError, context: RequestContext) -> bool:
+    """That a policy is not asked, which whoever wants an explanation is told."""
+    if context.options.trace is not None:
+        context.options.trace.unmet(reason)
+    return False
 
 
 def _has_new_spec(condition: Condition, target: Target, names: Mapping[str, Any], context: RequestContext) -> bool:
     """Whether the condition of `updates: spec` holds: the same in all policies, and evaluated once for each object."""
     if target.has_new_spec is None:
         is_created = context.attributes.operation is Operation.CREATE
-        target.has_new_spec = is_created or hold((condition,), names, context.deadline)
+        target.has_new_spec = is_created or first_false((condition,), names, context) is None
     return target.has_new_spec
 
 
-def hold(conditions: Sequence[Condition], seen: Mapping[str, Any], deadline: Deadline | None) -> bool:
-    """Say whether all conditions hold.
+def first_false(conditions: Sequence[Condition], seen: Mapping[str, Any], context: RequestContext) -> Condition | None:
+    """The first condition that is false; None where all hold.
 
     Raises:
         OutOfBudget: they cost too much.
         EvaluationError: none is false, and some failed; all their texts.
 
     """
-    budget, left = CostBudget(MATCH_CONDITIONS_BUDGET, deadline), len(conditions)
+    budget, left = CostBudget(MATCH_CONDITIONS_BUDGET, context.deadline), len(conditions)
+    if context.options.trace is not None:
+        context.options.trace.meter(budget)
     errors: list[EvaluationError] = []
-    is_false = False
+    unmet: Condition | None = None
     for condition in conditions:
         left -= 1
         try:
-            is_false |= budget.evaluate(condition.expression, seen) is False
+            if budget.evaluate(condition.expression, seen) is False:
+                unmet = unmet or condition
         except OutOfBudget:
             raise
         except EvaluationError as error:
             errors.append(error)
-        if is_false and (not left or budget.covers(left)):
-            return False
-    if errors and not is_false:
+        if unmet is not None and (not left or budget.covers(left)):
+            return unmet
+    if errors and unmet is None:
         raise EvaluationError(aggregate(errors))
-    return not is_false
+    return unmet

@@ -45,6 +45,8 @@ def mutate(
     if attributes.operation is Operation.DELETE or attributes.object is None:
         return attributes.object, ()
     candidates = policies.mutating_for(attributes)
+    if context is not None and context.options.trace is not None:
+        context.options.trace.candidates(policies.mutating, candidates, attributes)
     if not candidates or is_exempt(attributes):
         return attributes.object, ()
     run = MutationRun(attributes.object)
@@ -53,7 +55,8 @@ def mutate(
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
-        second = request_context(policies, again, cluster, deadline, authorizer, faults=context.faults)
+        untold, faults = replace(context.options, trace=None), context.faults  # the first round is explained
+        second = request_context(policies, again, cluster, deadline, authorizer, faults=faults, options=untold)
         run.round(policies.mutating_for(again), second)
     decisions = tuple(run.decisions.decisions)
     if run.definition is None or not run.is_dirty:

@@ -23,6 +23,7 @@ from webhook.evaluation.object_decoding import Undecodable
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.rewriting import Rewriting, put_back, refresh
 from webhook.evaluation.target import Target
+from webhook.evaluation.trace import Trace
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Policy
 
@@ -54,9 +55,25 @@ class MutationRun:
         for each in matched:
             if isinstance(each, Unusable):
                 self._add(mutation_decisions.unusable(each))
+                if context.options.trace is not None:
+                    context.options.trace.unusable(each.policy, each.binding, each.text)
         for each in matched:
             if isinstance(each, Invocation) and not self.is_aborted:
-                self._run(each, context)
+                if context.options.trace is None:
+                    self._run(each, context)
+                else:
+                    self._traced(each, context, context.options.trace)
+
+    def _traced(self, run: Invocation, context: RequestContext, trace: Trace) -> None:
+        """One policy on one target, and how that ended is noted."""
+
+        def decisions() -> Sequence[Decision]:
+            before, count = self.object, len(self.decisions.decisions)
+            self._run(run, context)
+            made = self.decisions.decisions[count:]
+            return [each for each in made if each.evaluation != "admit" or self.object is not before]
+
+        trace.evaluation(run.policy, run.binding, run.param, run.target, decisions)
 
     def _run(self, run: Invocation, context: RequestContext) -> None:
         """One policy on one target; a fault of our own is an error of that policy."""
@@ -122,6 +139,8 @@ class MutationRun:
     def _apply(self, run: Invocation, index: int, target: Target, *, crd: JSON, context: RequestContext) -> None:
         started, change = perf_counter(), run.policy.changes[index]
         budget = CostBudget(RUNTIME_BUDGET, context.deadline)
+        if context.options.trace is not None:
+            context.options.trace.meter(budget)
         context.deadline.spend(1)
         names = activation(run.policy, target, run.param, context, budget)
         with noted() as origins:

@@ -47,11 +47,15 @@ def unchecked(
     if PROBLEMS not in rule.facts:
         return ()
     reports = context.subject(target, param).reports(policy.checks)
-    judged = problem_values.judged((problem for each in reports for problem in each.unchecked), policy, param)
+    problems = (problem for each in reports for problem in each.unchecked)
+    advice = problem_values.shows_advice(policy, context)
+    judged = problem_values.judged(problems, policy, param, advice=advice)
     if not judged:
         return ()
     values = [(listed, value(*listed)) for listed in judged]
     budget = CostBudget(RUNTIME_BUDGET, context.deadline)
+    if context.options.trace is not None:
+        context.options.trace.meter(budget)
     names = activation(policy, target, param, context, budget)
     names[PROBLEMS] = [shown for _, shown in values]
     try:

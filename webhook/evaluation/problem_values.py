@@ -15,7 +15,7 @@ from webhook.policy.compiled import Policy
 from webhook.policy.static_params import Param
 from webhook.problem import Problem
 from webhook.problems import actions
-from webhook.problems.declarations import Listed, value
+from webhook.problems.declarations import PROBLEMS, Listed, value
 
 
 def shown(policy: Policy, target: Target, param: Param, context: RequestContext) -> list[JSON]:
@@ -27,11 +27,18 @@ def shown(policy: Policy, target: Target, param: Param, context: RequestContext)
 
     """
     problems = [problem for each in context.subject(target, param).reports(policy.checks) for problem in each.problems]
-    return [value(problem, action) for problem, action in judged(problems, policy, param)]
+    advice = shows_advice(policy, context)
+    return [value(problem, action) for problem, action in judged(problems, policy, param, advice=advice)]
 
 
-def judged(problems: Iterable[Problem], policy: Policy, param: Param) -> Sequence[Listed]:
-    """Problems with what is done about each, without those that a site ignores."""
+def shows_advice(policy: Policy, context: RequestContext) -> bool:
+    """Whether expressions see advice: on request, and only where no validation can deny because of it."""
+    return context.options.advice and all(rule.lists_problems for rule in policy.rules if PROBLEMS in rule.facts)
+
+
+def judged(problems: Iterable[Problem], policy: Policy, param: Param, *, advice: bool) -> Sequence[Listed]:
+    """Problems with what is done about each, without those that are switched off; with advice where it is wanted."""
     named = actions.chosen(param.object)
-    acted = ((problem, actions.action(problem.code, policy.catalogue, named)) for problem in problems)
-    return [(problem, action) for problem, action in acted if action != "Ignore"]
+    rules = policy.catalogue
+    acted = ((problem, actions.action(problem.code, rules[problem.code].level, named)) for problem in problems)
+    return [(problem, action) for problem, action in acted if action != "Off" and (advice or action != "Advice")]

@@ -1,7 +1,7 @@
-"""Decisions of one object without repeated problems: a mistake under two rules, or the same advice twice.
+"""Decisions of one object without repeated problems: a mistake under two rules, or the same warning twice.
 
-A rule that `yields_to` others is silent where one of them speaks of the same field and does as much about it. Advice in
-the same words about one field in several places, such as the roles of a job, is one problem that names the others.
+A rule that `yields_to` others is silent where one of them speaks of the same field and does as much about it. A warning
+in the same words about one field in several places, such as the roles of a job, is one problem that names the others.
 Denials keep a problem for each place, since each has to be mended.
 """
 
@@ -70,17 +70,17 @@ def without_repeats(
 class _Comparison:
     """The problems of some decisions, compared with one another.
 
-    `advice` are the places of problems in the same words, `left` the problems that a decision alone reports, by its
+    `warnings` are the places of problems in the same words, `left` the problems that a decision alone reports, by its
     `id`.
     """
 
-    __slots__ = ("_advice", "_deadline", "_left", "_policies", "_spoken")
+    __slots__ = ("_deadline", "_left", "_policies", "_spoken", "_warnings")
 
     def __init__(self, failed: Sequence[Decision], policies: Mapping[str, Policy], deadline: Deadline) -> None:
         self._policies = policies
         self._deadline = deadline
         self._spoken = _spoken(failed, policies, deadline)
-        self._advice: dict[tuple[object, ...], dict[str, None]] = {}
+        self._warnings: dict[tuple[object, ...], dict[str, None]] = {}
         self._left = {id(decision): self._left_of(decision) for decision in failed if decision.problems}
 
     def without_repeats(self, decisions: Sequence[Decision]) -> Iterator[Decision]:
@@ -93,31 +93,31 @@ class _Comparison:
                 yield self._about(decision, left)
 
     def _about(self, decision: Decision, left: Sequence[Problem]) -> Decision:
-        """A decision about what is left of its problems, with the other places of advice."""
+        """A decision about what is left of its problems, with the other places of a warning."""
         problems = [self._with_places(problem, decision) for problem in left]
         if len(problems) == len(decision.problems) and all(map(is_, problems, decision.problems)):
             return decision
         return replace(decision, **about_problems(problems, self._policies[decision.policy]))
 
     def _with_places(self, problem: Problem, decision: Decision) -> Problem:
-        _, *others = self._advice.get(_words(problem, decision), ("",))
+        _, *others = self._warnings.get(_words(problem, decision), ("",))
         return replace(problem, also=tuple(others)) if others else problem
 
     def _left_of(self, decision: Decision) -> list[Problem]:
-        """The problems that this decision alone reports; advice given before stands with the first of its kind."""
+        """The problems that this decision alone reports; a warning given before stands with the first of its kind."""
         rules, left = self._policies[decision.policy].catalogue, []
         for problem in self._deadline.each(decision.problems):
             others = rules[problem.code].yields_to if problem.code in rules else ()
             if any(self._spoken.get((other, problem.path), set()) >= set(decision.actions) for other in others):
                 continue
-            places = self._advice.setdefault(_words(problem, decision), {}) if _is_advice(decision) else {}
+            places = self._warnings.setdefault(_words(problem, decision), {}) if _lets_pass(decision) else {}
             if not places:
                 left.append(problem)
             places[problem.path] = None
         return left
 
 
-def _is_advice(decision: Decision) -> bool:
+def _lets_pass(decision: Decision) -> bool:
     return ValidationAction.DENY not in decision.actions
 
 

@@ -15,6 +15,7 @@ from webhook.evaluation.params import RequestParams
 from webhook.evaluation.request_namespace import RequestNamespace
 from webhook.evaluation.request_objects import RequestObjects
 from webhook.evaluation.request_variables import RequestVariables
+from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.evaluation.target import Target
 from webhook.evaluation.undecoded import UndecodedTargets
 from webhook.facts.subject import Subject
@@ -31,7 +32,8 @@ class RequestContext:
     """One request, the policies and the cluster by then. Nobody changes one.
 
     `view` is the cluster as facts see it from the request's namespace, `undecoded` are the objects that policies are
-    not asked about because they are not of their types, `faults` those of our own while policies were asked.
+    not asked about because they are not of their types, `faults` those of our own while policies were asked. `options`
+    are what the caller wants to know besides the verdict.
     """
 
     attributes: Attributes
@@ -45,6 +47,7 @@ class RequestContext:
     params: RequestParams
     undecoded: UndecodedTargets
     faults: FaultLog
+    options: ReviewOptions
 
     def subject(self, target: Target, param: Param) -> Subject:
         """A target as facts and checks see it, the same one for all policies that assume the same of the cluster.
@@ -87,6 +90,7 @@ def request_context(
     authorizer: Authorizer | None = None,
     *,
     faults: FaultLog | None = None,
+    options: ReviewOptions = DEFAULT,
 ) -> RequestContext:
     """What the policies may ask about a request; shipped parameters count where the cluster has none."""
     lookups = LayeredCluster(cluster, policies.shipped_params) if policies.shipped_params else cluster
@@ -104,4 +108,5 @@ def request_context(
         params=RequestParams(attributes, lookups, policies.static_params.found_in(lookups)),
         undecoded=UndecodedTargets(),
         faults=faults or FaultLog(),
+        options=options,
     )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Literal
 
-from webhook.decisions import Decision, ValidationAction
+from webhook.decisions import Decision
 from webhook.evaluation.decision_list import admitted
 from webhook.evaluation.messages import listed_problems, message
 from webhook.evaluation.not_evaluated import missing, unchecked
@@ -23,6 +23,7 @@ from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.static_params import Param
 from webhook.problem import Problem
 from webhook.problems import text as wording
+from webhook.problems.actions import REPORTED, warning, within_binding
 from webhook.problems.declarations import Listed
 
 MOST_PROBLEMS = 1000
@@ -70,9 +71,13 @@ class RuleDecisions:
 
     def of_checks(self, reports: Sequence[Checked]) -> Sequence[Decision]:
         """Those of a policy that reports what its checks say: the problems, and those that could not be made out."""
-        (rule,), policy = self._policy.rules, self._policy
-        problems = judged((problem for each in reports for problem in each.problems), policy, self._param)
-        unknown = judged((problem for each in reports for problem in each.unchecked), policy, self._param)
+        (rule,), policy, advice = self._policy.rules, self._policy, self._context.options.advice
+        problems = judged(
+            (problem for each in reports for problem in each.problems), policy, self._param, advice=advice
+        )
+        unknown = judged(
+            (problem for each in reports for problem in each.unchecked), policy, self._param, advice=advice
+        )
         decisions = [*self._listed(0, "deny", rule, problems), *self._listed(0, "unknown", rule, unknown)]
         return decisions or self.admits()
 
@@ -94,14 +99,15 @@ class RuleDecisions:
     def _listed(
         self, index: int, evaluation: _Evaluation, rule: Validation, listed: Sequence[Listed]
     ) -> Sequence[Decision]:
-        """A decision about the problems that deny and one about those that only warn."""
+        """A decision about the problems that deny, one about those that only warn, and so on for every action."""
         decisions = []
-        for action in ("Deny", "Warn"):
+        for action in REPORTED:
             problems = [problem for problem, chosen in listed if chosen == action]
             if problems:
                 decision = self._about(problems, index, evaluation, rule)
-                is_denial = action == "Deny"
-                decisions.append(decision if is_denial else replace(decision, actions=_warning(decision.actions)))
+                if action != "Deny":
+                    decision = replace(decision, actions=within_binding(action, decision.actions))
+                decisions.append(decision)
         return decisions
 
     def _about(self, problems: Sequence[Problem], index: int, evaluation: _Evaluation, rule: Validation) -> Decision:
@@ -129,7 +135,7 @@ class RuleDecisions:
             index=index,
             action="deny" if is_denial else "admit",
             evaluation=evaluation,
-            actions=_warning(actions) if evaluation == "unknown" and policy.missing == "warn" else actions,
+            actions=warning(actions) if evaluation == "unknown" and policy.missing == "warn" else actions,
             reason=(rule.reason if rule else "Invalid") if is_denial else "",
             code=(rule.code if rule else 422) if is_denial else 0,
             elapsed_s=perf_counter() - self._started,
@@ -142,8 +148,3 @@ class RuleDecisions:
         path, text = self._target.reroot(text)
         rule, severity = self._policy.rule_id(index), self._policy.severity
         return {"rule": rule, "path": path, "message": text, "severity": severity, "problems": (), "missing": ()}
-
-
-def _warning(actions: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
-    """The actions of a binding, without a denial: a warning in its place."""
-    return tuple(dict.fromkeys(ValidationAction.WARN if each is ValidationAction.DENY else each for each in actions))

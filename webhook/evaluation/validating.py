@@ -8,6 +8,7 @@ denial; validator.py asks one policy about one object.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from webhook.decisions import Decision
 from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation.contained_fault import is_contained
 from webhook.evaluation.decision_list import DecisionList, admitted
-from webhook.evaluation.expansion import matching, targets_of
+from webhook.evaluation.expansion import explain_binding, explain_targets, matching, targets_of
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.repeated_problems import without_repeats
 from webhook.evaluation.request_context import RequestContext, request_context
@@ -27,7 +28,7 @@ from webhook.evaluation.target import Target
 from webhook.evaluation.validator import Validator
 from webhook.evaluation.whole_policy import interrupted, unconverted, unusable
 from webhook.policy.candidates import Candidate, CandidateBinding
-from webhook.policy.compiled import Binding
+from webhook.policy.compiled import Binding, Policy
 from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param
@@ -51,6 +52,10 @@ def validate(
     Never raises for a policy's fault. `context` is that of the request, where the caller has one.
     """
     candidates = policies.validating_for(attributes, phase)
+    trace = context.options.trace if context else None
+    if trace is not None:
+        of_phase = (policy for policy in policies.validating if policy.phase in (phase, "both"))
+        trace.candidates(of_phase, candidates, attributes)
     if not candidates or is_exempt(attributes):
         return ()
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
@@ -74,9 +79,12 @@ def _policy(candidate: Candidate, context: RequestContext, decisions: DecisionLi
         targets = (candidate.is_own_alone and objects.typed_own) or targets_of(candidate, context)
     except (BindingError, LookupFailed) as error:
         decisions.add([unusable(policy, None, f"failed to configure policy: {error}")])
+        _explain_error(policy, None, context, error)
     except BudgetExceeded as error:
         decisions.add(interrupted(policy, binding, str(error)) for binding in policy.bindings)
     else:
+        if context.options.trace is not None:
+            explain_targets(candidate, targets, context)
         for candidate_binding in candidate.bindings if targets else ():
             _binding(candidate, candidate_binding, targets, context, decisions)
 
@@ -90,20 +98,35 @@ def _binding(
 ) -> None:
     """Add what a policy says under one binding; once the time is up, that it could not say more."""
     deadline, policy, binding = context.deadline, candidate.policy, candidate_binding.binding
+    trace = context.options.trace
     try:
         bound_targets = (
             targets if candidate_binding.index is None else matching(candidate_binding.index, targets, context)
         )
-        for param in context.params.of(policy, binding) if bound_targets else ():
+        params = context.params.of(policy, binding) if bound_targets else ()
+        if trace is not None:
+            explain_binding(policy, binding, targets, context, bound=bound_targets, params=params)
+        for param in params:
             for target in deadline.paced(bound_targets):
-                judged = _evaluate(candidate, binding, param, target, context)
+                if trace is None:
+                    judged = _evaluate(candidate, binding, param, target, context)
+                else:
+                    evaluate = partial(_evaluate, candidate, binding, param, target, context)
+                    judged = trace.evaluation(policy, binding, param, target, evaluate)
                 decisions.add(judged)
                 if judged and judged[-1].evaluation == "error" and deadline.is_over:
                     return
     except (BindingError, LookupFailed) as error:
         decisions.add([unusable(policy, binding, f"failed to configure binding: {error}")])
+        _explain_error(policy, binding, context, error)
     except BudgetExceeded as error:
         decisions.add([interrupted(policy, binding, str(error))])
+
+
+def _explain_error(policy: Policy, binding: Binding | None, context: RequestContext, error: Exception) -> None:
+    """Tell whoever wants an explanation that a policy or a binding cannot be used."""
+    if context.options.trace is not None:
+        context.options.trace.unusable(policy, binding, str(error))
 
 
 def _evaluate(

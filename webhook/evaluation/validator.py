@@ -40,6 +40,8 @@ class Validator:
         self._context = context
         self._decisions = RuleDecisions(policy, binding, param, target, context, started=started)
         self._budget = CostBudget(RUNTIME_BUDGET, context.deadline)
+        if context.options.trace is not None:
+            context.options.trace.meter(self._budget)
 
     def decisions(self) -> Sequence[Decision]:
         """One decision per rule, one for what is to be recorded.
@@ -142,6 +144,8 @@ class Validator:
 
     def _audit(self) -> Iterator[Decision]:
         budget = CostBudget(RUNTIME_BUDGET, self._context.deadline)
+        if self._context.options.trace is not None:
+            self._context.options.trace.meter(budget)
         names = activation(self._policy, self._target, self._param, self._context, budget)
         published, errors = auditannotations.values(self._policy.audits, names, budget, is_fail=self._policy.is_fail)
         for text in errors:

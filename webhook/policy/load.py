@@ -40,6 +40,7 @@ from webhook.paths import FieldPath, get
 from webhook.policy.compile import compile_policy
 from webhook.policy.compile_binding import compile_binding
 from webhook.policy.compiled import Binding, Policy
+from webhook.policy.param_rules import ParamRules
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.resource_names import resource_errors
 from webhook.problems import policy_rules
@@ -182,7 +183,7 @@ class _Loading:
     engine: Engine
     policies: dict[tuple[str, str], tuple[_Source, Policy]] = field(default_factory=dict)
     bindings: dict[tuple[str, str], tuple[_Source, Binding]] = field(default_factory=dict)
-    others: list[JSON] = field(default_factory=list)
+    others: list[tuple[_Source, JSON]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
     """Names of what is there and could not be read; "" when the name could not be read either."""
@@ -198,7 +199,7 @@ class _Loading:
             return
         group, _, number = version.rpartition("/")
         if group != GROUP or kind in _OTHER_KINDS:
-            self.others.append(value)
+            self.others.append((source, value))
         elif kind not in MODELS:
             self._refuse(value, source.problem(("kind",), f"unknown kind `{kind}`; expected {', '.join(MODELS)}"))
         elif number not in VERSIONS:
@@ -267,13 +268,17 @@ class _Loading:
 
         """
         self._find_dangling()
+        kinds = {(p.param_kind.group, p.param_kind.kind) for _, p in self.policies.values() if p.param_kind}
+        validating = self._joined(VALIDATING, VALIDATING_BINDING)
+        rules = ParamRules(validating, self.options.registry)
+        for source, other in self.others:
+            self.problems += [source.problem(path, text) for path, text in rules.mistakes(other)]
         if self.problems:
             raise PolicyError(tuple(self.problems))
-        kinds = {(p.param_kind.group, p.param_kind.kind) for _, p in self.policies.values() if p.param_kind}
         return PolicySet(
-            validating=self._joined(VALIDATING, VALIDATING_BINDING),
+            validating=validating,
             mutating=self._joined(MUTATING, MUTATING_BINDING),
-            params=tuple(other for other in self.others if _group_kind(other) in kinds),
+            params=tuple(other for _, other in self.others if _group_kind(other) in kinds),
             table=self.options.table,
             registry=self.options.registry,
         )

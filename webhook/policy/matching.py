@@ -116,11 +116,18 @@ def is_exempt(attributes: Attributes) -> bool:
 
 
 def matches(
-    criteria: Criteria, attributes: Attributes, labels: NamespaceLabels, equal: Equivalents, sent: Match | None = None
+    criteria: Criteria,
+    attributes: Attributes,
+    labels: NamespaceLabels,
+    equal: Equivalents,
+    sent: Match | None = None,
+    *,
+    tell: Callable[[str], object] = bool,
 ) -> Match | None:
     """As what the criteria match the request, or None.
 
-    `sent` is given back for the request as it is; `native(attributes)` where nothing is given.
+    `sent` is given back for the request as it is; `native(attributes)` where nothing is given. `tell` is told the part
+    because of which they do not match.
 
     A namespace that cannot be found counts only once everything else matches, as upstream has it.
 
@@ -130,9 +137,11 @@ def matches(
 
     """
     if criteria.objects.requirements and not _matches_object(criteria.objects, attributes):
+        tell("objectSelector")
         return None
     sent = sent or native(attributes)
     if criteria.excluded and _match_rules(criteria.excluded, criteria, attributes, equal, sent):
+        tell("excludeResourceRules")
         return None
     match = _match_rules(criteria.rules, criteria, attributes, equal, sent) if criteria.rules else sent
     if (
@@ -140,7 +149,10 @@ def matches(
         or not criteria.namespaces.requirements
         or matches_namespace(criteria.namespaces, attributes, labels)
     ):
+        if match is None:
+            tell("resourceRules")
         return match
+    tell("namespaceSelector")
     return None
 
 

@@ -1,52 +1,137 @@
-"""What is done about a rule: what the catalogue says, unless the params of a policy name the rule.
+"""What a rule can do, and who decides it: the one list (`EFFECTS`) and the one order.
 
-`data.deny`, `data.warn` and `data.ignore` of a ConfigMap list rule ids, separated by spaces, commas or line ends. A
-rule that several of them name is treated by the strictest.
+Who decides, the later before the earlier:
+
+1. The catalogue: the level of the rule's record.
+2. The binding: its validationActions are the most that any rule of its policy does. Under [Warn] nothing denies.
+3. The params: `data.deny`, `data.warn`, `data.audit`, `data.advice` and `data.off` of a ConfigMap list ids of rules,
+   separated by spaces, commas or line ends. A rule that several lists name is treated by the strictest.
+
+So params choose what a rule does, and never more than the binding allows. Whatever comes to decide above the params,
+such as a configuration file, is one more decider for `action`, after theirs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
-from webhook.problems.catalogue import Catalogue
+from webhook.decisions import ValidationAction
+from webhook.paths import FieldPath
 
-Action: TypeAlias = Literal["Deny", "Warn", "Ignore"]
-_ACTIONS: Final[Mapping[str, Action]] = {"ignore": "Ignore", "warn": "Warn", "deny": "Deny"}
+Action: TypeAlias = Literal["Deny", "Warn", "Audit", "Advice", "Off"]
+"""What is done about a problem, as expressions see it."""
+Level: TypeAlias = Literal["deny", "warn", "audit", "advice", "off"]
+"""The same as records and params write it."""
+Chosen: TypeAlias = Mapping[str, Action]
+"""What somebody decided about some rules, by their ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a level does: the action that expressions see, and in words what follows at admission and in reports."""
+
+    action: Action
+    at_admission: str
+    in_reports: str
+
+
+EFFECTS: Final[Mapping[Level, Effect]] = MappingProxyType(
+    {
+        "deny": Effect(
+            "Deny", "what the binding's `validationActions` say: with `Deny` the request is denied", "a failure"
+        ),
+        "warn": Effect("Warn", "a warning; the request passes", "a warning"),
+        "audit": Effect(
+            "Audit", "an audit annotation, as with `validationActions: [Audit]`; the user sees nothing", "a warning"
+        ),
+        "advice": Effect(
+            "Advice",
+            "nothing",
+            "with `--advice` of replay, audit and test: a line that begins with `advice`; exit codes ignore it",
+        ),
+        "off": Effect("Off", "nothing", "nothing"),
+    }
+)
+"""Every level, the strictest first."""
+LEVELS: Final[tuple[Level, ...]] = tuple(EFFECTS)
+REPORTED: Final[tuple[Action, ...]] = ("Deny", "Warn", "Audit", "Advice")
+"""The actions that make a decision, the strictest first."""
+
+_OTHER: Final = {"ignore": 'write `"off"`', "false": 'write `"off"` in quotes, because YAML reads off as false'}
+"""Lists of no action that somebody may write, and what to do: `ignore` is what `off` was called before."""
 _SEPARATOR: Final = re.compile(r"[\s,]+")
-_NONE: Final[Mapping[str, Action]] = MappingProxyType({})
+_NONE: Final[Chosen] = MappingProxyType({})
 _LONGEST: Final = 100_000
-"""Characters of one list that are kept between requests."""
+"""Characters of the lists of one param that are kept between requests."""
 
 
-def chosen(param: JSON) -> Mapping[str, Action]:
+def chosen(param: JSON) -> Chosen:
     """The rules that a param names, with what is done about each."""
-    data = param.get("data") if isinstance(param, dict) else None
-    if not isinstance(data, dict):
-        return _NONE
-    lists = tuple(str(data.get(name) or "") for name in _ACTIONS)
+    data = _data(param)
+    lists = tuple(str(data.get(level) or "") for level in reversed(LEVELS))
     if not any(lists):
         return _NONE
     return _chosen(lists) if sum(map(len, lists)) < _LONGEST else _chosen.__wrapped__(lists)
 
 
+def _data(param: JSON) -> Mapping[str, JSON]:
+    data = param.get("data") if isinstance(param, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
 @lru_cache(maxsize=64)
-def _chosen(lists: tuple[str, ...]) -> Mapping[str, Action]:
+def _chosen(lists: tuple[str, ...]) -> Chosen:
     actions: dict[str, Action] = {}
-    for text, action in zip(lists, _ACTIONS.values(), strict=True):  # the strictest last
-        actions.update(dict.fromkeys(filter(None, _SEPARATOR.split(text)), action))
+    for text, level in zip(lists, reversed(LEVELS), strict=True):  # the strictest last
+        actions.update(dict.fromkeys(_ids(text), EFFECTS[level].action))
     return actions
 
 
-def action(rule: str, catalogue: Catalogue, named: Mapping[str, Action]) -> Action:
-    """What is done about a problem of a rule."""
-    return named.get(rule) or _ACTIONS[catalogue[rule].level]
+def _ids(text: str) -> Iterator[str]:
+    return filter(None, _SEPARATOR.split(text))
 
 
-def unknown(param: JSON, known: Collection[str]) -> Iterator[str]:
-    """The rule ids that a param names and no catalogue has."""
-    yield from (rule for rule in chosen(param) if rule not in known)
+def action(rule: str, level: Level, *deciders: Chosen) -> Action:
+    """What is done about a problem of a rule: its level, unless a decider names the rule; the last one that does."""
+    for decided in reversed(deciders):
+        if rule in decided:
+            return decided[rule]
+    return EFFECTS[level].action
+
+
+def within_binding(decided: Action, allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
+    """What a decision of a binding with these actions does about problems of which this is to be done."""
+    if decided == "Deny":
+        return allowed
+    if decided == "Warn":
+        return warning(allowed)
+    return (ValidationAction.AUDIT,) if decided == "Audit" else (ValidationAction.ADVICE,)
+
+
+def warning(allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
+    """The actions of a binding, without a denial: a warning in its place."""
+    return tuple(dict.fromkeys(ValidationAction.WARN if each is ValidationAction.DENY else each for each in allowed))
+
+
+def mistakes(param: JSON, known: Collection[str]) -> Iterator[tuple[FieldPath, str]]:
+    """What is wrong with the lists of a param, each with the field: rules that do not exist, and lists of no action."""
+    data = _data(param)
+    yield from (
+        (("data", name), f"unknown list of rules `{name}`: {fix}") for name, fix in _OTHER.items() if name in data
+    )
+    for level in LEVELS:
+        for rule in dict.fromkeys(_ids(str(data.get(level) or ""))):
+            if rule not in known:
+                yield ("data", level), f"unknown rule `{rule}`: {_hint(rule, sorted(known))}"
+
+
+def _hint(rule: str, known: Sequence[str]) -> str:
+    close = get_close_matches(rule, known, n=1)
+    return f"did you mean `{close[0]}`?" if close else "`claimgate policies rules` prints all of them"

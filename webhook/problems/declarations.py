@@ -10,15 +10,16 @@ code(string) -> claimgate.Code
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import STRING, Structure, Type, list_of, object_type, opaque
 from webhook.errors import EvaluationError
 from webhook.problem import Problem
+from webhook.problems.actions import REPORTED, Action
 
 PROBLEMS: Final = "problems"
 CODE: Final = opaque("claimgate.Code")
@@ -29,8 +30,9 @@ PROBLEM: Final = Structure(
 LIST_OF_PROBLEMS: Final = list_of(object_type(PROBLEM.name))
 
 
-Listed: TypeAlias = tuple[Problem, Literal["Deny", "Warn"]]
+Listed: TypeAlias = tuple[Problem, Action]
 """A problem, and what is done about it."""
+_REPORTED: Final[Mapping[str, Action]] = {action: action for action in REPORTED}
 
 
 class Code:
@@ -82,7 +84,7 @@ def listed(values: Iterable[JSON]) -> tuple[Listed, ...]:
     return tuple(
         (
             Problem(code=str(each["code"]), **{name: each[name] for name in ("path", "message", "fix", "found")}),
-            "Warn" if each["action"] == "Warn" else "Deny",
+            _REPORTED.get(each["action"], "Deny"),
         )
         for each in values
     )

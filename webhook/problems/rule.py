@@ -16,17 +16,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from webhook import errors
 from webhook.attributes import JSON
 from webhook.decisions import SEVERITIES
 from webhook.paths import FieldPath, render
 from webhook.problem import MissingObject, Problem
+from webhook.problems.actions import LEVELS, Level
 from webhook.problems.moments import MOMENTS, Moment
 
-Level: TypeAlias = Literal["deny", "warn"]
-LEVELS: Final = ("deny", "warn")
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 """The name of a group, and the name of a rule within its group."""
 TEXTS: Final = ("title", "why", "refused_by", "source", "function")
@@ -47,7 +46,8 @@ class Rule:
         refused_by: what would refuse such an object, or fail on it, without this webhook; "" for a rule of ours.
         source: where the rule comes from: repository, version and file, or a page.
         function: the function in that file; "" where the source says enough.
-        level: what is done about it unless a site says otherwise; the bindings of a CEL policy decide for its rules.
+        level: what is done about it unless a site says otherwise (actions.py); the bindings of a CEL policy decide for
+            its rules.
         severity: how severe it is to break it; "" where the policy says so for all its rules.
         fails: when an object that breaks it goes wrong without this webhook.
         yields_to: ids of rules that say the same better where they speak of the same field and do as much about it.
@@ -117,7 +117,7 @@ class Group:
         issues: tuple[str, ...] = (),
         yields_to: tuple[str, ...] = (),
     ) -> Rule:
-        """A rule of the group. One that only warns is of medium severity unless it says otherwise.
+        """A rule of the group. One that never denies is of medium severity unless it says otherwise.
 
         Raises:
             InputError: every mistake in it.
@@ -155,7 +155,7 @@ def reports(links: Iterable[str]) -> Mapping[str, str]:
 
 def severity_of(level: str) -> str:
     """How severe it is to break a rule that does not say so: "" where the policy says it."""
-    return "medium" if level == "warn" else ""
+    return "" if level == "deny" else "medium"
 
 
 def rule_errors(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

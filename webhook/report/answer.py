@@ -8,6 +8,8 @@ from typing import Final
 
 from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision, ValidationAction, Verdict
+from webhook.explanation import Explanation
+from webhook.problems.text import sentence
 from webhook.report.finding import Finding, Locate, Place, Subject, findings
 from webhook.report.rule import Rules
 
@@ -19,7 +21,10 @@ _OPEN: Final = "not evaluated: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What was answered to one review. `response` is the whole AdmissionReview; `phase` is the one asked for."""
+    """What was answered to one review. `response` is the whole AdmissionReview; `phase` is the one asked for.
+
+    `explanations` say why each policy spoke or did not, where that was asked for.
+    """
 
     place: Place
     index: int
@@ -31,6 +36,7 @@ class Answer:
     patched_object: JSON
     response: JSON
     locate: Locate
+    explanations: tuple[tuple[Phase, Explanation], ...] = ()
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -42,6 +48,12 @@ class Answer:
         told = dict.fromkeys(texts)
         placed = {text.partition(f": {_OPEN}")[2] for text in told if not text.startswith(_OPEN)}
         return tuple(text for text in told if not text.startswith(_OPEN) or text.removeprefix(_OPEN) not in placed)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What rules of level advice say, each once with its rule."""
+        told = [each for _, each in self.decisions if each.is_advice and each.evaluation == "deny"]
+        return tuple(dict.fromkeys(f"{sentence(each)} ({each.code})" for made in told for each in made.problems))
 
     @property
     def is_undecided(self) -> bool:

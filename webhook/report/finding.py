@@ -85,6 +85,11 @@ class Finding:
         return sentence(self.problem) if self.problem else self.decision.message
 
     @property
+    def is_advice(self) -> bool:
+        """Whether it is advice, which somebody asked to see: a warning that nobody counts."""
+        return self.decision.is_advice
+
+    @property
     def is_undecided(self) -> bool:
         """Whether a policy that may deny could not be evaluated, and let the object pass."""
         return self.result in (Result.ERROR, Result.SKIP) and self.decision.is_enforced

@@ -1,6 +1,6 @@
 """Findings, answers and case results in plain JSON values, for every format that is JSON.
 
-How long a decision took is left out, so that output is stable.
+How long a decision took is left out, so that output is stable; explanations say it, which are for that.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 from webhook import terminal
 from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision
+from webhook.explanation import Explanation
 from webhook.problem import MissingObject, Problem
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
@@ -89,7 +90,8 @@ def of_decision(made: Decision) -> dict[str, Any]:
 
 
 def of_answer(answer: Answer) -> dict[str, Any]:
-    """An answer: code 200 and no reason or message when allowed."""
+    """An answer: code 200 and no reason or message when allowed; with explanations where there are some."""
+    explained = [_of_explanation(phase, each) for phase, each in answer.explanations]
     verdict, status = answer.verdict, answer.verdict.status
     denied = None if verdict.allowed else status
     return {
@@ -105,6 +107,22 @@ def of_answer(answer: Answer) -> dict[str, Any]:
         "patchedObject": answer.patched_object,
         "decisions": [_of_made(phase, decision) for phase, decision in answer.decisions],
         "response": answer.response,
+        **({"explanations": explained} if explained else {}),
+    }
+
+
+def _of_explanation(phase: Phase, explained: Explanation) -> dict[str, Any]:
+    return {
+        "phase": str(phase),
+        "policy": explained.policy,
+        "kind": explained.kind,
+        "binding": explained.binding,
+        "param": explained.param,
+        "path": explained.place,
+        "outcome": explained.outcome,
+        "reason": explained.reason,
+        "elapsedMs": round(explained.elapsed_s * 1000, 3),
+        "cost": explained.cost,
     }
 
 

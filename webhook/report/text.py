@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from webhook import terminal
 from webhook.attributes import JSON
 from webhook.problems.text import not_evaluated
+from webhook.report import explanation_text
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding, Result
@@ -152,7 +153,8 @@ def _rules(findings: Sequence[Finding]) -> str:
 
 def _line(finding: Finding) -> str:
     message = " ".join(finding.message.split()) or "no message"
-    return f"{finding.place}: {finding.result}: {message} ({finding.subject}, {_rules([finding])})"
+    said = "advice" if finding.is_advice and finding.result is Result.WARN else finding.result
+    return f"{finding.place}: {said}: {message} ({finding.subject}, {_rules([finding])})"
 
 
 def _summary(totals: Totals) -> str:
@@ -177,8 +179,10 @@ def _answer(answer: Answer) -> Iterator[str]:
     if not verdict.allowed and status is not None:
         yield from (f"    {line}" for line in terminal.message_lines(status.message))
     yield from (f"    warning: {warning}" for warning in verdict.warnings)
+    yield from (f"    advice: {advice}" for advice in answer.advice)
     yield from (f"    {unknown}" for unknown in answer.unknown)
     yield from (f"    patch: {operation(change)}" for change in verdict.patch)
+    yield from (f"    {line}" for line in explanation_text.lines(answer.explanations))
 
 
 def operation(change: Mapping[str, JSON]) -> str:

@@ -78,6 +78,7 @@ class Counters:
             unread did not come whole in time.
         workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews
             for which none was free in time.
+        param_mistakes: mistakes found in params of a live cluster, such as rules that do not exist.
         background: failures of background tasks, by task.
         connections: how many are open now, by port.
         connections_aborted: by the bound that was broken.
@@ -94,6 +95,7 @@ class Counters:
     uncaught: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     lanes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     workers: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
+    param_mistakes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     background: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     connections: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     connections_aborted: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
@@ -166,4 +168,4 @@ def _enforcement(decision: Decision) -> str:
         return "allow"
     if ValidationAction.DENY in decision.actions or not decision.actions:
         return "deny"
-    return "warn" if ValidationAction.WARN in decision.actions else "audit"
+    return "warn" if ValidationAction.WARN in decision.actions else "audit"  # the server asks for no advice

@@ -74,6 +74,7 @@ class Exposition:
         name = "policy_faults"
         yield _counter(name, "Faults of our own in policies.", ("policy", "checks", "type"), counters.policy_faults)
         yield _counter("uncaught_faults", "Faults of our own, by type.", ("type",), counters.uncaught)
+        yield _counter("param_mistakes", "Mistakes found in live params.", (), counters.param_mistakes)
         yield _counter("background_failures", "Failures of background tasks.", ("task",), counters.background)
         yield _counter("connections_aborted", "Connections ended early.", ("reason",), counters.connections_aborted)
         yield _counter("tls_handshakes_failed", "TLS handshakes that failed.", ("reason",), counters.handshakes_failed)

@@ -36,6 +36,7 @@ from webhook.server.application import compose
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
 from webhook.server.listener import Listener, Place
+from webhook.server.live_params import LiveParams
 from webhook.server.readiness import Check, Readiness
 from webhook.server.reload import Reloaded, marks, watch
 from webhook.server.review_endpoint import AsgiApp, Limits
@@ -86,7 +87,8 @@ class ServedState:
         how = assembly.options(chosen)
         policies = Reloaded(lambda: load(places, how), marks(lambda: discover(places)), PolicySet.prepare)
         context = Reloaded(
-            lambda: FilesCluster(assembly.objects(chosen.context)), marks(lambda: discover(chosen.context))
+            lambda: FilesCluster(assembly.context_objects(chosen.context, policies.current)),
+            marks(lambda: discover(chosen.context)),
         )
         watched = live.Watched.start(kubeconfig, policies.current.interests(), log) if is_live else None
         return cls(policies, context, watched, chosen)
@@ -223,6 +225,7 @@ class Watching:
         self._certificate_error = ""
         self._counters = counters
         self._log = log
+        self._params = LiveParams(lambda: held.policies.current, held.cluster, counters, log)
 
     def checks(self) -> dict[str, Check]:
         """What must hold for reviews to be answered."""
@@ -238,6 +241,7 @@ class Watching:
             "context": lambda: self._held.context.error,
             "certificate": lambda: self._certificate_error,
             "cluster": lambda: self._held.watched.failures() if self._held.watched else "",
+            "params": self._params.remark,
             "unbound policies": lambda: ", ".join(self._held.policies.current.unbound),
         }
 
@@ -257,9 +261,11 @@ class Watching:
 
     def background(self, period_s: float) -> dict[str, Work]:
         """What runs in the background, by name."""
+        params: dict[str, Work] = {"params": self._params.watch} if self._held.watched else {}
         if not period_s:
-            return {}
+            return params
         return {
+            **params,
             "policies": lambda: watch(self._held.policies, period_s, self._policies_tried),
             "context": lambda: watch(self._held.context, period_s, lambda tried: self._tell("context", tried.error)),
             "certificate": lambda: self._watch_certificates(period_s),

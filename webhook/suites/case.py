@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from webhook import yamlfile
 from webhook.admission.phases import Local, Outcome, PhaseName, run
@@ -17,11 +17,15 @@ from webhook.cel.library.authorizer import Decisions
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ClaimgateError, Problem
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.paths import FieldPath, render
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.report.case import CaseResult
 from webhook.report.finding import Result
+
+_ADVICE: Final = ReviewOptions(advice=True)
+"""Suites may expect advice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,7 @@ class Case:
     suite: str
     mismatches: Callable[[], Sequence[str]]
     notes: Callable[[], Sequence[str]] = tuple
+    advice: Callable[[], Sequence[str]] = tuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +102,7 @@ class Request:
 def answer(request: Request) -> Outcome:
     """What the core says."""
     cluster = AssumedNamespaces(FilesCluster(request.context))
-    door = Local(policies=request.policies, cluster=cluster, authorizer=Decisions(request.authorizer))
+    door = Local(policies=request.policies, cluster=cluster, authorizer=Decisions(request.authorizer), options=_ADVICE)
     return run(request.attributes, request.phase, door)
 
 

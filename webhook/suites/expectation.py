@@ -16,8 +16,8 @@ from webhook.terminal import one_line
 class Expectation:
     """What an answer must be; None is not looked at.
 
-    message is a part of the denial's text. warnings, unknown and errors are parts of the texts, one for each and no
-    others. patched is a part of the object that comes out, patched_object all of it, patch the exact operations.
+    message is a part of the denial's text. warnings, advice, unknown and errors are parts of the texts, one for each
+    and no others. patched is a part of the object that comes out, patched_object all of it, patch the exact operations.
     matched says whether any policy had something to decide. rules are ids of rules that are broken where the request
     is denied or warned of, and kept otherwise.
     """
@@ -28,6 +28,7 @@ class Expectation:
     message: str | None = None
     warnings: Sequence[str] | None = None
     warns: bool | None = None
+    advice: Sequence[str] | None = None
     unknown: Sequence[str] | None = None
     errors: Sequence[str] | None = None
     matched: bool | None = None
@@ -44,7 +45,7 @@ class Expectation:
     @property
     def is_bad(self) -> bool:
         """Whether the case shows a rule that is broken."""
-        return self.allowed is False or bool(self.warnings)
+        return self.allowed is False or bool(self.warnings or self.advice)
 
     def _rule(self, outcome: Outcome) -> Iterator[str]:
         actual = broken(outcome)
@@ -74,6 +75,7 @@ class Expectation:
         yield from _unlike("warnings", self.warnings, warnings)
         if self.warns is not None and bool(warnings) is not self.warns:
             yield f"warnings: expected {'some' if self.warns else 'none'}, found {len(warnings)}"
+        yield from _unlike("advice", self.advice, advice(outcome))
         yield from _unlike("unknown", self.unknown, messages(outcome, "unknown"))
         yield from _unlike("errors", self.errors, messages(outcome, "error"))
         yield from _unequal("auditAnnotations", self.audit_annotations, dict(outcome.verdict.audit_annotations))
@@ -99,6 +101,11 @@ def broken(outcome: Outcome) -> tuple[str, ...]:
                 dict.fromkeys(problem.code for problem in made.problems) if made.problems else {made.rule: None}
             )
     return tuple(rules)
+
+
+def advice(outcome: Outcome) -> tuple[str, ...]:
+    """The distinct texts of advice, in order."""
+    return tuple(dict.fromkeys(made.message for _, made in outcome.decisions if made.is_advice))
 
 
 def messages(outcome: Outcome, evaluation: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from webhook.paths import FieldPath
 from webhook.policy.load import Options, load
 from webhook.policy.policy_set import PolicySet
 from webhook.suites.case import Case, Entry, Request, Unreadable, answer
-from webhook.suites.expectation import Expectation
+from webhook.suites.expectation import Expectation, advice
 from webhook.suites.files import Suite
 from webhook.wording import counted
 
@@ -43,6 +43,7 @@ class ExpectModel(_Model):
     matched: bool | None = None
     patched: Any = None
     patch: list[Any] | None = None
+    advice: list[str] | None = None
 
 
 class CaseModel(_Model):
@@ -68,7 +69,7 @@ class CaseModel(_Model):
     @property
     def is_bad(self) -> bool:
         """Whether something is said against the request."""
-        return not self.expect.allowed or bool(self.expect.warnings)
+        return not self.expect.allowed or bool(self.expect.warnings or self.expect.advice)
 
     @property
     def subject(self) -> Any:
@@ -103,6 +104,7 @@ def read(suite: Suite, how: Options) -> Iterator[Entry]:
             suite=str(suite.file),
             mismatches=partial(_mismatches, case, suite, policies, how),
             notes=partial(_notes, case, suite),
+            advice=partial(_advice, case, suite, policies, how),
         )
 
 
@@ -168,6 +170,10 @@ def _validated(
 
 def _complaints(document: yamlfile.Document, path: FieldPath, error: ValidationError) -> Iterator[Problem]:
     return (document.problem((*path, *each["loc"]), complaint(each)) for each in error.errors())
+
+
+def _advice(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
+    return advice(answer(request(case, suite, policies, how)))
 
 
 def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Final
 
 from webhook.errors import InputError, Problem
 from webhook.policy.compiled import Policy
+from webhook.problems.actions import EFFECTS
 from webhook.suites.examples import Pair
 from webhook.suites.rule_homes import Homes
 from webhook.suites.rule_reference import Stated, anchor, section, stated
@@ -25,10 +26,14 @@ _TITLE: Final = """\
 
 Every rule has an id that stays: messages and reports name it. `claimgate policies rules --rule ID` prints one rule.
 
-A rule of checks is switched off, or only warned of, by its id in the params of its policy: `data.ignore`, `data.warn`
-or `data.deny` of the ConfigMap that the policy's binding names, ids separated by spaces. A rule of a policy that is CEL
-alone is switched off by the policy's binding: its `validationActions`, or a namespaceSelector that leaves namespaces
-out.
+What a rule of checks does is chosen by its id in the params of its policy: `data.deny`, `data.warn`, `data.audit`,
+`data.advice` or `data.off` of the ConfigMap that the policy's binding names, ids separated by spaces. In YAML `"off"`
+stands in quotes, because without them it means false. A rule of a policy that is CEL alone is switched off by the
+policy's binding: its `validationActions`, or a namespaceSelector that leaves namespaces out.
+
+The catalogue has the level of a rule. The params of a policy may choose another one, and the `validationActions` of its
+binding are the most that any rule of the policy does: under `[Warn]` nothing denies. A rule that several lists of the
+params name is treated by the strictest.
 """
 
 
@@ -39,7 +44,14 @@ def pages(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> Mapping[s
         groups.setdefault(entry.rule.group, []).append(entry)
     homes = Homes()
     made = {f"{group}.md": _page(group, groups[group], examples, homes) for group in sorted(groups)}
-    return {INDEX: "\n".join((_TITLE, *_index(groups))), **made}
+    return {INDEX: "\n".join((_TITLE, *_effects(), *_index(groups))), **made}
+
+
+def _effects() -> Iterator[str]:
+    """The table of what a rule can do."""
+    yield from ("| level | at admission | in reports |", "|---|---|---|")
+    yield from (f"| `{level}` | {effect.at_admission} | {effect.in_reports} |" for level, effect in EFFECTS.items())
+    yield ""
 
 
 def text(policies: Iterable[Policy], examples: Mapping[str, Pair], named: Sequence[str] = ()) -> str:

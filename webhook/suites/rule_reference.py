@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from webhook import yamlfile
 from webhook.policy.compiled import Policy
+from webhook.problems.actions import EFFECTS
 from webhook.problems.moments import MOMENTS
 from webhook.problems.rule import Rule
 from webhook.suites.examples import Example, Pair
@@ -78,9 +79,9 @@ def _stated_by(policy: Policy, rule: Rule) -> str:
     actions = sorted({str(action) for binding in policy.bindings for action in binding.actions})
     if rule.id not in policy.catalogue:
         return f"Policy `{policy.name}` ({', '.join(actions) or 'not bound'})"
-    done = ["Warn"] if rule.level == "warn" else actions
+    done = actions if rule.level == "deny" else [EFFECTS[rule.level].action]
     names = [binding.param_source.name for binding in policy.bindings if binding.param_source]
-    off = "".join(f"; off with `ignore: {rule.id}` in the ConfigMap `{name}`" for name in dict.fromkeys(names) if name)
+    off = "".join(f'; off with `"off": {rule.id}` in the ConfigMap `{name}`' for name in dict.fromkeys(names) if name)
     return f"Policy `{policy.name}` ({', '.join(done) or 'not bound'}){off}"
 
 

@@ -1,0 +1,102 @@
+"""`claimgate replay --explain`: why each policy spoke or did not, as the evaluation itself says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from webhook.cli import run
+from webhook.explanation import Outcome
+
+HERE = Path(__file__).parents[1] / "data" / "commands" / "explain"
+SAMPLES = Path(__file__).parents[2] / "deploy" / "samples"
+FIXED = ["replay", "--policies", "policies.yaml", "objects.yaml"]
+
+
+def stable(text: str) -> str:
+    """The output without its times, which differ from run to run."""
+    return re.sub(
+        r" {2}\d+\.\d\d +(?=\d)", "  n.nn  ", re.sub(r"MS +COST", "MS    COST", re.sub(r"- +- ", "-     - ", text))
+    )
+
+
+def explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[list[dict[str, object]]]:
+    run(["replay", *arguments, "--explain", "-o", "ndjson"])
+    return [json.loads(line)["explanations"] for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_table_for_each_phase(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A Pod that is warned of, one that is denied, a template in a Job, and a Service that nobody minds."""
+    monkeypatch.chdir(HERE)
+    assert run([*FIXED, "--explain"]) == 1
+    actual = stable(capsys.readouterr().out)
+    golden = HERE / "explained.txt"
+    if request.config.getoption("--update-golden"):
+        golden.write_text(actual)
+    assert actual == golden.read_text()
+
+
+def test_nothing_else_changes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(HERE)
+    answers = []
+    for flags in ([], ["--explain"]):
+        assert run([*FIXED, *flags, "-o", "json"]) == 1
+        answers.append(json.loads(capsys.readouterr().out))
+    plain, told = answers
+    assert all("explanations" not in answer for answer in plain)
+    assert [answer.pop("explanations") != [] for answer in told] == [True] * 4
+    for answer in (*plain, *told):
+        answer["response"]["response"].pop("uid")
+    assert told == plain
+
+
+def test_json_has_every_field(capsys: pytest.CaptureFixture[str]) -> None:
+    first, *_ = explained(capsys, "--policies", str(HERE / "policies.yaml"), str(HERE / "objects.yaml"))
+    (marked,) = [each for each in first if each["policy"] == "marked"]
+    assert marked.pop("elapsedMs") > 0  # type: ignore[operator]
+    assert marked == {
+        "phase": "mutate",
+        "policy": "marked",
+        "kind": "mutating",
+        "binding": "marked",
+        "param": "",
+        "path": "",
+        "outcome": "changed",
+        "reason": "",
+        "cost": 53,
+    }
+    assert {each["outcome"] for each in first} <= set(get_args(Outcome))
+
+
+def test_the_shipped_policies_on_a_train_job(capsys: pytest.CaptureFixture[str]) -> None:
+    review, context = SAMPLES / "reviews" / "05-trainjob-dra-claims.json", SAMPLES / "context"
+    (told,) = explained(capsys, str(review), "--context", str(context))
+    outcomes = {each["policy"]: (each["outcome"], each["reason"]) for each in told if each["phase"] == "validate"}
+    assert outcomes["trainjob-num-proc-per-node"] == ("warned", "num-proc-per-node/not-set")
+    assert outcomes["trainer-job"] == ("no problem", "")
+    no_pods = "it is about pods, and the object has no pod template itself"
+    assert outcomes["claims-exactly-one"] == ("not matched", no_pods)
+    names = "no rule of its matchConstraints names CREATE trainjobs.trainer.kubeflow.org"
+    assert outcomes["kueue-queues"] == ("not registered", names)
+    (told,) = explained(capsys, str(review))  # without the runtime
+    (open_one,) = [each["reason"] for each in told if each["policy"] == "trainjob-num-proc-per-node"]
+    assert open_one == "ClusterTrainingRuntime torch-distributed-a100 not found"
+
+
+def test_a_policy_that_is_no_policys_business_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "a"},
+        "spec": {"policyName": "a", "validationActions": ["Deny"]},
+    }
+    (tmp_path / "object.json").write_text(json.dumps(binding))
+    (told,) = explained(capsys, str(tmp_path / "object.json"))
+    assert {each["outcome"] for each in told} == {"not registered"}
+    assert {each["reason"] for each in told} == {"no policy is asked about policies and webhook configurations"}

@@ -1,0 +1,68 @@
+"""A live ConfigMap that names what does not exist is told: once in the log, in a counter, and in /readyz?verbose."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from tests.literals import TABLE
+from webhook import shipped
+from webhook.cluster.files import FilesCluster
+from webhook.logs import Log
+from webhook.policy.load import Options, load
+from webhook.server.counters import Counters
+from webhook.server.live_params import MOST_SHOWN, LiveParams
+
+POLICIES = load([shipped.policies() / "storage"], Options(table=TABLE, lazy=True))
+TOLD = (
+    "ConfigMap claimgate-system/storage: data.deny: unknown rule `storage/claim-exist`: "
+    "did you mean `storage/claim-exists`?"
+)
+
+
+def param(**data: str) -> Any:
+    metadata = {"name": "storage", "namespace": "claimgate-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+class Process:
+    """A server's parts around its params, over a view that a test replaces."""
+
+    def __init__(self) -> None:
+        self.view = FilesCluster([])
+        self.counters = Counters()
+        self.stream = io.StringIO()
+        self.params = LiveParams(lambda: POLICIES, lambda: self.view, self.counters, Log("info", stream=self.stream))
+
+    def look(self, *objects: Any) -> list[str]:
+        """What is logged of a new view."""
+        self.view = FilesCluster(objects)
+        before = len(self.stream.getvalue())
+        self.params.look()
+        return [json.loads(line)["mistakes"] for line in self.stream.getvalue()[before:].splitlines()]
+
+
+def test_a_mistake_is_told_once_for_each_change() -> None:
+    process = Process()
+    assert process.look() == []
+    assert process.params.remark() == ""
+    assert process.look(param(deny="storage/claim-exist storage/claim-exists")) == [TOLD]
+    assert process.look(param(deny="storage/claim-exist")) == []
+    assert (process.params.remark(), process.counters.param_mistakes) == (TOLD, {(): 1})
+    assert process.look(param()) == []
+    assert process.params.remark() == ""
+    assert process.look(param(deny="storage/claim-exist")) == [TOLD]
+    assert process.counters.param_mistakes == {(): 2}
+
+
+def test_rules_of_policies_that_are_not_loaded_may_be_named() -> None:
+    assert Process().look(param(off="kueue-never/exceeds-max-quota")) == []
+
+
+def test_what_is_told_is_bounded() -> None:
+    process = Process()
+    (line,) = process.look(param(warn=" ".join(f"storage/x{number}" for number in range(30))))
+    assert line == process.params.remark()
+    assert process.params.remark().count("unknown rule") == MOST_SHOWN
+    assert process.params.remark().endswith("; and 10 more")

@@ -1,0 +1,204 @@
+"""Notes, while a request is evaluated, why each policy speaks or does not. Nobody makes one unless somebody asks.
+
+It is told by the evaluation, and decides nothing. Why criteria do not match, it asks `matches` itself, which gives the
+same answer as before and says which part was the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+from webhook.attributes import Attributes
+from webhook.cel import Meter
+from webhook.decisions import Decision, ValidationAction
+from webhook.errors import BindingError, EvaluationError, LookupFailed
+from webhook.evaluation.target import Target
+from webhook.explanation import Explanation, Outcome
+from webhook.policy.candidates import Candidate
+from webhook.policy.compiled import Binding, Condition, Policy
+from webhook.policy.matching import Criteria, Match, is_exempt, matches
+from webhook.policy.static_params import Param
+
+if TYPE_CHECKING:
+    from webhook.evaluation.request_context import RequestContext
+
+_RULES: Final = "resourceRules"
+_STRICTEST: Final[tuple[Outcome, ...]] = ("error", "denied", "warned", "audited", "advised", "not evaluated")
+_TYPES: Final = "it has values that are not of the types of its kind"
+_NO_PODS: Final = "it is about pods, and the object has no pod template itself"
+_EXEMPT: Final = "no policy is asked about policies and webhook configurations"
+_NO_RULE: Final = "no rule of its matchConstraints names {}"
+
+
+class Trace:
+    """The explanations of one review, in the order of its evaluation."""
+
+    __slots__ = ("_budgets", "_unmet", "explanations")
+
+    def __init__(self) -> None:
+        self.explanations: list[Explanation] = []
+        self._budgets: list[tuple[int, Meter]] = []
+        self._unmet: tuple[Outcome, str] | None = None
+
+    def candidates(self, policies: Iterable[Policy], asked: Sequence[Candidate], attributes: Attributes) -> None:
+        """Note the policies of a phase that are not asked at all."""
+        identities = {id(candidate.policy) for candidate in asked}
+        for policy in policies:
+            if not policy.bindings:
+                self._add(policy, None, "not bound", "no binding names it")
+            elif is_exempt(attributes):
+                self._add(policy, None, "not registered", _EXEMPT)
+            elif id(policy) not in identities:
+                self._add(policy, None, "not registered", _NO_RULE.format(_shown(attributes)))
+
+    def targets(
+        self, candidate: Candidate, inside: Sequence[Target], matched: Sequence[Target], context: RequestContext
+    ) -> None:
+        """Note the objects that a policy does not match; `inside` are those inside the request's own."""
+        policy, attributes = candidate.policy, context.attributes
+        if not matched and not inside:
+            part = _mismatch(policy.criteria, attributes, context.objects.sent, context)
+            is_about_pods = policy.expands and part == _RULES
+            self._add(policy, None, "not matched", _NO_PODS if is_about_pods else _words(part, attributes))
+        for target in _others(inside, matched):
+            self._add(policy, None, "not matched", _reason(policy.criteria, target, context), target.place)
+
+    def bindings(
+        self,
+        policy: Policy,
+        binding: Binding,
+        targets: Sequence[Target],
+        bound: Sequence[Target],
+        context: RequestContext,
+    ) -> None:
+        """Note the objects that a policy matches and a binding does not."""
+        for target in _others(targets, bound):
+            reason = _reason(binding.criteria or Criteria(), target, context)
+            self._add(policy, binding, "not matched", f"binding: {reason}", target.place)
+
+    def no_param(self, policy: Policy, binding: Binding) -> None:
+        """Note that a binding finds no parameter, and allows that."""
+        self._add(policy, binding, "no param", "its binding finds no parameter, and allows that")
+
+    def meter(self, budget: Meter) -> None:
+        """Count what is paid from a budget during the evaluation that runs now."""
+        self._budgets.append((budget.budget, budget))
+
+    def unmet(self, reason: Condition | EvaluationError) -> None:
+        """Note which condition is false, or that one failed under failurePolicy Ignore."""
+        if isinstance(reason, Condition):
+            self._unmet = "condition is false", f"matchCondition `{reason.name}`"
+        else:
+            self._unmet = "condition failed", f"failurePolicy is Ignore: {reason}"
+
+    def evaluation(
+        self, policy: Policy, binding: Binding, param: Param, target: Target, evaluate: Callable[[], Sequence[Decision]]
+    ) -> Sequence[Decision]:
+        """Evaluate, and note how that ended; the decisions."""
+        self._budgets, self._unmet = [], None
+        started = perf_counter()
+        decisions = evaluate()
+        elapsed_s = perf_counter() - started
+        outcome, reason = self._ended(policy, decisions)
+        cost = sum(before - budget.budget for before, budget in self._budgets)
+        self.explanations.append(
+            Explanation(
+                policy=policy.name,
+                kind=policy.kind,
+                binding=binding.name,
+                param=param.name,
+                place=target.place,
+                outcome=outcome,
+                reason=reason,
+                elapsed_s=elapsed_s,
+                cost=cost,
+            )
+        )
+        return decisions
+
+    def _ended(self, policy: Policy, decisions: Sequence[Decision]) -> tuple[Outcome, str]:
+        if self._unmet is not None:
+            return self._unmet
+        told: dict[Outcome, list[str]] = {}
+        for decision in decisions:
+            if (outcome := _outcome(decision)) is not None:
+                told.setdefault(outcome, []).extend(_names(decision, outcome))
+        spoken = [outcome for outcome in _STRICTEST if outcome in told]
+        if not spoken:
+            if policy.kind == "validating":
+                return "no problem", ""
+            return ("changed", "") if decisions else ("unchanged", "")
+        first, *others = spoken
+        texts = [", ".join(dict.fromkeys(told[first])), *(f"{o}: {', '.join(dict.fromkeys(told[o]))}" for o in others)]
+        return first, "; ".join(texts)
+
+    def forget(self) -> None:
+        """Begin again, as the review does."""
+        self.explanations = []
+
+    def unusable(self, policy: Policy, binding: Binding | None, reason: str) -> None:
+        """Note that a policy or a binding cannot be used on this request."""
+        self._add(policy, binding, "error", reason)
+
+    def _add(self, policy: Policy, binding: Binding | None, outcome: Outcome, reason: str, place: str = "") -> None:
+        name = binding.name if binding else ""
+        self.explanations.append(
+            Explanation(policy=policy.name, kind=policy.kind, binding=name, place=place, outcome=outcome, reason=reason)
+        )
+
+
+def _outcome(decision: Decision) -> Outcome | None:
+    """How a decision ended; None where it says nothing."""
+    if decision.evaluation in ("error", "unknown"):
+        return "error" if decision.evaluation == "error" else "not evaluated"
+    if decision.action == "admit":
+        return None
+    if decision.is_enforced:
+        return "denied"
+    if ValidationAction.WARN in decision.actions:
+        return "warned"
+    return "advised" if decision.is_advice else "audited"
+
+
+def _names(decision: Decision, outcome: Outcome) -> Iterable[str]:
+    """The rules that a decision is about, or what it misses."""
+    if outcome == "not evaluated" and decision.missing:
+        return [str(each) for each in decision.missing]
+    if decision.problems:
+        return [problem.code for problem in decision.problems]
+    return [decision.rule if "/" in decision.rule and outcome != "error" else decision.message or decision.rule]
+
+
+def _others(targets: Sequence[Target], matched: Sequence[Target]) -> Iterator[Target]:
+    """Those of some targets that are not among others."""
+    identities = set(map(id, matched))
+    yield from (target for target in targets if id(target) not in identities)
+
+
+def _reason(criteria: Criteria, target: Target, context: RequestContext) -> str:
+    """Why criteria do not match a target, in words."""
+    attributes = target.seen_by_criteria
+    return _words(_mismatch(criteria, attributes, target.match, context), attributes)
+
+
+def _mismatch(criteria: Criteria, attributes: Attributes, sent: Match, context: RequestContext) -> str:
+    """The part of criteria because of which they do not match; "" where they do."""
+    parts: list[str] = []
+    try:
+        matches(criteria, attributes, context.namespace.labels, context.policies.equivalents, sent, tell=parts.append)
+    except (BindingError, LookupFailed) as error:
+        return str(error)
+    return "".join(parts)
+
+
+def _words(part: str, attributes: Attributes) -> str:
+    return _NO_RULE.format(_shown(attributes)) if part == _RULES else part or _TYPES
+
+
+def _shown(attributes: Attributes) -> str:
+    """A request in words: `CREATE pods`, `UPDATE jobs.batch`."""
+    resource = attributes.request_resource
+    named = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
+    return f"{attributes.operation} {named}{'/' if attributes.sub_resource else ''}{attributes.sub_resource}"

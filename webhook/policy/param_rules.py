@@ -1,0 +1,70 @@
+"""What is wrong with the rules that the params of policies name: ids that no rule has, and lists of no action.
+
+Where params are files, this is an error when they are loaded (load.py, assembly.py). In a live cluster anybody may have
+changed a ConfigMap by hand: there the server says so (server/live_params.py) and goes on with the rules that it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.facts.registry import Registry
+from webhook.manifests.label_selectors import labels_of
+from webhook.paths import FieldPath, get
+from webhook.policy.compiled import ParamSource, Policy
+from webhook.problems import actions
+
+Mistake = tuple[FieldPath, str]
+"""A field of a param, and what is wrong with it."""
+
+
+class ParamRules:
+    """The rules that params of some policies may name: those of every group of checks that is registered."""
+
+    def __init__(self, policies: Iterable[Policy], registry: Registry) -> None:
+        self._policies = [policy for policy in policies if policy.checks]
+        self._registry = registry
+
+    def mistakes(self, param: JSON) -> Iterator[Mistake]:
+        """What is wrong with an object, if it is a param of one of the policies."""
+        if any(_is_param(param, policy) for policy in self._policies):
+            yield from self.mistakes_of_param(param)
+
+    def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
+        """What is wrong with a param."""
+        loaded = {rule for policy in self._policies for rule in policy.catalogue}
+        if any(actions.mistakes(param, loaded)):  # rules of policies that are not loaded may be named all the same
+            yield from actions.mistakes(param, loaded.union(self._registry.catalogue(self._registry.groups)))
+
+    def static_params(self) -> Iterator[tuple[GroupVersionKind, str, str]]:
+        """Kind, namespace and name of the params that bindings name so, each once."""
+        named = (
+            (policy.param_kind, source.namespace, source.name)
+            for policy in self._policies
+            for source in _sources(policy)
+            if policy.param_kind is not None and source.namespace and source.name
+        )
+        yield from dict.fromkeys(named)
+
+
+def _sources(policy: Policy) -> Iterator[ParamSource]:
+    yield from (binding.param_source for binding in policy.bindings if binding.param_source is not None)
+
+
+def _is_param(obj: JSON, policy: Policy) -> bool:
+    """Whether a binding of a policy refers to an object, in whatever version that is written."""
+    kind = policy.param_kind
+    if kind is None or not isinstance(obj, dict) or obj.get("kind") != kind.kind:
+        return False
+    if str(obj.get("apiVersion")).rpartition("/")[0] != kind.group:
+        return False
+    return any(_refers(source, obj) for source in _sources(policy))
+
+
+def _refers(source: ParamSource, obj: JSON) -> bool:
+    if source.namespace and source.namespace != get(obj, ("metadata", "namespace"), ""):
+        return False
+    if source.name:
+        return bool(source.name == get(obj, ("metadata", "name"), ""))
+    return source.selector is not None and source.selector.matches(labels_of(obj))
