@@ -39,7 +39,7 @@ def test_facts_of_one_object_share_one_merge() -> None:
     context = request_context(policies(validating("true")), sent, cluster)
     values = {name: context.fact(name, obj, sent).value for name in NAMES}
     (job,) = context.subject(obj, sent).once(merged).jobs
-    assert values["podSets"][0]["template"] is job["template"]["spec"]["template"]
+    assert values["podSets"][0]["template"] is job.pod_template.json
     assert cluster.asked["ClusterTrainingRuntime"] == 1
 
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from webhook.attributes import JSON
 from webhook.facts.train_job_pods.processes import UNKNOWN, Processes
+from webhook.paths import FieldPath
 from webhook.problem import Problem
+from webhook.typed.objects import Metadata
 
 
 @dataclass(slots=True)
@@ -25,17 +27,16 @@ class MergedJobSet:
 
     spec: JSON
     patched: JSON = field(default_factory=dict)
-    labels: dict[str, JSON] = field(default_factory=dict)
-    annotations: dict[str, JSON] = field(default_factory=dict)
-    annotated: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    annotated: dict[str, FieldPath] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     unknown: set[tuple[str, str]] = field(default_factory=set)
     lost_claims: list[str] = field(default_factory=list)
     processes: Processes = UNKNOWN
 
-    def describe(self, metadata: JSON, at: str) -> None:
+    def describe(self, metadata: Metadata, at: FieldPath) -> None:
         """Labels and annotations of the JobSet: later ones win, and where each annotation stands is remembered."""
-        annotations = metadata.get("annotations", {})
-        self.labels |= metadata.get("labels", {})
-        self.annotations |= annotations
-        self.annotated |= dict.fromkeys(annotations, at)
+        self.labels |= metadata.labels
+        self.annotations |= metadata.annotations
+        self.annotated |= dict.fromkeys(metadata.annotations, at)

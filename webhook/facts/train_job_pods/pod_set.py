@@ -13,6 +13,8 @@ from webhook.attributes import JSON
 from webhook.facts.train_job_pods.nodes import POD, step
 from webhook.paths import get
 from webhook.same import Same
+from webhook.typed.job_sets import ReplicatedJob
+from webhook.typed.view import Reading
 
 
 @dataclass(slots=True)
@@ -25,7 +27,7 @@ class PodSet:
         metadata: the metadata of its pods.
         containers, init_containers: its containers.
         count: its pods.
-        step: the step that its label names.
+        step: the step that its label names, "" without one.
         given: the job as it was before anybody changed it.
         settled: its container that has the variables of spec.trainer for good, None as long as none has.
     """
@@ -36,7 +38,7 @@ class PodSet:
     containers: list[dict[str, Any]]
     init_containers: list[dict[str, Any]]
     count: int
-    step: str | None
+    step: str
     given: JSON
     settled: dict[str, Any] | None = None
 
@@ -79,11 +81,14 @@ class PodSet:
         return {**self.job, "template": {**template, "spec": spec}}
 
 
-def pod_set(job: JSON, count: int) -> PodSet:
+def pod_set(job: ReplicatedJob, count: int) -> PodSet:
     """A replicated job with so many pods."""
-    pod = dict(get(job, POD, {}))
-    own, first = ([dict(each) for each in pod.get(name, [])] for name in ("containers", "initContainers"))
-    return PodSet(job, pod, dict(get(job, (*POD[:-1], "metadata"), {})), own, first, count, step(job), job)
+    containers, init_containers = (
+        [dict(container.json) for container in listed] for listed in (job.pod.containers, job.pod.init_containers)
+    )
+    metadata = dict(job.pod_template.metadata.json)
+    given = job.json
+    return PodSet(given, dict(job.pod.json), metadata, containers, init_containers, count, step(job), given)
 
 
 @lru_cache(maxsize=64)
@@ -92,4 +97,5 @@ def made_of_runtime(job: Same, count: int, *, is_step: bool) -> JSON:
 
     For jobs of ClusterTrainingRuntimes, which are few: what users write is not kept.
     """
-    return pod_set({**job.held, "replicas": 1} if is_step else job.held, count).made()
+    given = {**job.held, "replicas": 1} if is_step else job.held
+    return pod_set(ReplicatedJob(given, (), Reading()), count).made()

@@ -16,30 +16,29 @@ from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.train_job_pods.job_set_builder import build
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
-from webhook.facts.train_job_pods.overlays import POD, Layer, Overlay, layers
+from webhook.facts.train_job_pods.overlays import Layer, Overlay
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import Runtime
+from webhook.facts.train_job_pods.types import TrainJob
 from webhook.patch import strategic
-from webhook.paths import get
 from webhook.problem import Problem
 from webhook.releases import Release, shown
+from webhook.typed.collections import Items
+from webhook.typed.job_sets import ReplicatedJob
 from webhook.wording import either
 
 problem: Final = Group("train-job").problem
-_STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
-_PER_NODE: Final = "spec.trainer.resourcesPerNode"
 
 
-def merge(job: JSON, runtime: Runtime, release: Release, deadline: Deadline | None = None) -> MergedJobSet:
-    """The JobSet of a TrainJob on a runtime."""
-    template = runtime.spec.get("template", {})
-    merged = MergedJobSet(spec=template.get("spec", {}))
-    merged.describe(template.get("metadata", {}), "spec.runtimeRef")
-    until, indexes = deadline or Deadline(), strategic.Indexes()
-    for layer in until.paced(layers(job, release)):
-        merged.describe(layer.metadata, layer.metadata_at)
-        _lay(merged, layer, runtime, release, until, indexes=indexes)
-    merged.patched = merged.spec = _in_order(merged.spec, template.get("spec", {}))
+def merge(job: TrainJob, layers: Items[Layer], runtime: Runtime, release: Release) -> MergedJobSet:
+    """The JobSet of a TrainJob with these patches on a runtime."""
+    template, deadline, indexes = runtime.spec.template, job.reading.deadline, strategic.Indexes()
+    merged = MergedJobSet(spec=template.spec.json)
+    merged.describe(template.metadata, ("spec", "runtimeRef"))
+    for layer in layers:
+        merged.describe(layer.metadata, layer.metadata.path("annotations"))
+        _lay(merged, layer, runtime, release, deadline, indexes=indexes)
+    merged.patched = merged.spec = _in_order(merged.spec, template.spec.json)
     build(merged, job, runtime, release)
     return merged
 
@@ -66,15 +65,16 @@ def _lay(
     jobs = merged.spec.get("replicatedJobs", [])
     deadline.spend(len(jobs) // 10)
     known = {each.get("name", ""): each for each in jobs}
-    for overlay in deadline.paced(layer.overlays):
+    for overlay in layer.overlays:
         before = known.get(overlay.name)
         if before is None:
             merged.unknown.add((overlay.name, ""))
-            merged.problems.append(_unknown_job(overlay, known, runtime, release))
+            merged.problems.append(_patched_job(overlay, known, runtime, release))
         else:
-            merged.problems.extend(_unknown_containers(merged, overlay, before, runtime))
-            merged.problems.extend(_lost_tolerations(overlay, before))
-    taken = [each.job for each in layer.overlays if release >= WHOLE_JOBSET or each.name in known]
+            patched = ReplicatedJob(before, (), overlay.job.reading)
+            merged.problems.extend(_patched_container(merged, overlay, patched, runtime))
+            merged.problems.extend(_lost_toleration(overlay, patched))
+    taken = [each.job.json for each in layer.overlays if release >= WHOLE_JOBSET or each.name in known]
     if not taken:
         return
     try:
@@ -85,47 +85,42 @@ def _lay(
         merged.problems.append(problem("patch-merges", layer.at, message, error.fix))
 
 
-def _unknown_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:
+def _patched_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:
     """kubeflow/trainer#3948: the webhook of 2.3 looks at the merged job, which has the unknown one by then."""
     does = "refuses a patch of an unknown job"
     if release >= WHOLE_JOBSET:
         does = "adds a job of this name without containers, which JobSet refuses"
     message = f"is not a replicated job of {runtime}, and Trainer {shown(release)} {does}"
     fix = f"write {either(f'`{name}`' for name in known)}" if known else "remove the patch"
-    return problem("patched-job", f"{overlay.at}.name", message, fix, overlay.name)
+    return problem("patched-job", overlay.job.path("name"), message, fix, overlay.name)
 
 
-def _unknown_containers(merged: MergedJobSet, overlay: Overlay, before: JSON, runtime: Runtime) -> Iterator[Problem]:
-    for kind in ("containers", "initContainers"):
-        there = {get(each, ("name",), "") for each in get(before, (*POD, kind), [])}
-        for index, container in enumerate(overlay.pod.get(kind, [])):
-            name = get(container, ("name",), "")
-            if name and name not in there:
-                merged.unknown.add((overlay.name, name))
-                where = f"{overlay.spec_at}.{kind}[{index}].name"
-                what = "a container" if kind == "containers" else "an init container"
-                message = (
-                    f"is not {what} of replicated job `{overlay.name}` of {runtime}, so Trainer adds a new container "
-                )
-                yield problem(
-                    "patched-container",
-                    where,
-                    f"{message}without an image",
-                    "write the name of a container that is there",
-                    name,
-                )
+def _patched_container(
+    merged: MergedJobSet, overlay: Overlay, before: ReplicatedJob, runtime: Runtime
+) -> Iterator[Problem]:
+    sides = (
+        ("a container", overlay.pod.containers, before.pod.containers),
+        ("an init container", overlay.pod.init_containers, before.pod.init_containers),
+    )
+    for what, patches, containers in sides:
+        there = {container.name for container in containers}
+        for patch in patches:
+            if patch.name and patch.name not in there:
+                merged.unknown.add((overlay.name, patch.name))
+                of = f"replicated job `{overlay.name}` of {runtime}"
+                message = f"is not {what} of {of}, so Trainer adds a new container without an image"
+                fix = "write the name of a container that is there"
+                yield problem("patched-container", patch.path("name"), message, fix, patch.name)
 
 
-def _lost_tolerations(overlay: Overlay, before: JSON) -> Iterator[Problem]:
+def _lost_toleration(overlay: Overlay, before: ReplicatedJob) -> Iterator[Problem]:
     """Tolerations have no merge key: a patch with any replaces all of the runtime's."""
-    own = overlay.pod.get("tolerations")
-    if own is None:
+    if not overlay.pod.has("tolerations"):
         return
-    kept = {each.get("key", "") for each in own}
-    for lost in get(before, (*POD, "tolerations"), []):
-        key = get(lost, ("key",), "")
-        if key not in kept and "" not in kept:
-            of = f"for `{key}`" if key else "for every key"
+    kept = {toleration.key for toleration in overlay.pod.tolerations}
+    for lost in before.pod.tolerations:
+        if lost.key not in kept and "" not in kept:
+            of = f"for `{lost.key}`" if lost.key else "for every key"
             message = f"replaces the whole list, so the runtime's toleration {of} is lost"
             fix = "add that toleration to the patch too, if the pods need it"
-            yield problem("lost-toleration", f"{overlay.spec_at}.tolerations", message, fix)
+            yield problem("lost-toleration", overlay.pod.path("tolerations"), message, fix)

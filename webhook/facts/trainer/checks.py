@@ -15,7 +15,8 @@ from webhook.facts.train_job_pods import fields
 from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
-from webhook.facts.train_job_pods.train_job import TrainJob, train_job
+from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
+from webhook.facts.train_job_pods.types import RuntimeSpec, TrainingRuntime
 from webhook.facts.trainer import (
     changes,
     claims_validation,
@@ -31,7 +32,6 @@ from webhook.facts.trainer import (
 )
 from webhook.facts.trainer.node_claims import node_claims
 from webhook.facts.trainer.pod_validation import validate_pods
-from webhook.facts.trainer.runtime_plugins import RuntimeSpec
 from webhook.facts.trainer.torchtune import validate_torchtune
 from webhook.problem import Problem
 
@@ -70,7 +70,7 @@ def train_job_alone(subject: Subject) -> Iterator[Problem]:
     job = subject.once(train_job)
     for validate in _ALONE:
         yield from validate(job)
-    if job.object is not subject.object:  # something is left out of it
+    if job.object.json is not subject.object:  # something is left out of it
         problem = job_validation.problem
         yield from fields.validate_fields(subject.object, "TrainJob", job.release, problem, subject.deadline)
 
@@ -96,17 +96,19 @@ def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
     job = subject.once(train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
-    spec = {**job.runtime.spec, "template": {"spec": job.merged.patched}}
-    effective = RuntimeSpec(spec=spec, release=job.release, deadline=job.deadline)
-    if job.runtime.is_deprecated:
-        message = f"names {job.runtime}, which is labelled deprecated and will be removed"
-        yield runtime_plugins.problem("deprecated", "spec.runtimeRef.name", message, "choose another runtime")
-    for each in (*runtime_plugins.validate_plugins(effective), *runtime_plugins.validate_token_volume(effective)):
-        if each.code != "training-runtime/torch-address" or (job.nodes > 1 and job.spec.get("trainer") is not None):
+    spec = {**job.runtime.spec.json, "template": {"spec": job.merged.patched}}
+    effective = RuntimeSpec(spec, ("spec",), job.object.reading)
+    yield from runtime_advice.advise_deprecated_runtime(job)
+    problems = (
+        *runtime_plugins.validate_plugins(effective, job.release),
+        *runtime_plugins.validate_token_volume(effective),
+    )
+    for each in problems:
+        if each.code != "training-runtime/torch-address" or (job.nodes > 1 and job.trainer):
             yield _of_runtime(each, job)
 
 
-def _of_runtime(problem: Problem, job: TrainJob) -> Problem:
+def _of_runtime(problem: Problem, job: MergedTrainJob) -> Problem:
     """A problem of the runtime as a TrainJob is told of it."""
     said = f"in {job.runtime}, {problem.path} {problem.said}"
     return replace(problem, path="spec.runtimeRef", found="", message=said, fix=f"in the runtime, {problem.fix}")
@@ -124,30 +126,30 @@ def train_job_changes(subject: Subject) -> Iterator[Problem]:
 
 def training_runtime(subject: Subject) -> Iterator[Problem]:
     """What is wrong with a runtime."""
-    obj = subject.object
-    runtime = RuntimeSpec(spec=obj.get("spec", {}), release=release_of(subject), deadline=subject.deadline)
+    runtime, release = subject.typed(TrainingRuntime), release_of(subject)
     if not runtime_validation.is_overlooked(subject):
-        yield from runtime_validation.validate_steps(runtime)
-    yield from runtime_validation.validate_ml_policy(runtime)
-    yield from runtime_plugins.validate_plugins(runtime)
-    yield from runtime_validation.validate_job_names(runtime)
+        yield from runtime_validation.validate_steps(runtime.spec, release)
+    yield from runtime_validation.validate_ml_policy(runtime.spec.ml_policy, release)
+    yield from runtime_plugins.validate_plugins(runtime.spec, release)
+    yield from runtime_validation.validate_job_names(runtime.spec, release)
     if subject.old_object is not None:
         yield from runtime_validation.validate_immutable_fields(subject)
     yield from _runtime_advice(runtime, subject)
     kind, problem = subject.group_kind[1], runtime_plugins.problem
-    yield from fields.validate_fields(subject.object, kind, runtime.release, problem, subject.deadline)
+    yield from fields.validate_fields(subject.object, kind, release, problem, subject.deadline)
 
 
-def _runtime_advice(runtime: RuntimeSpec, subject: Subject) -> Iterator[Problem]:
-    yield from runtime_advice.deprecated(subject.object)
-    yield from runtime_advice.no_trainer_step(runtime)
+def _runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Problem]:
+    spec, release = runtime.spec, release_of(subject)
+    yield from runtime_advice.advise_deprecation(runtime)
+    yield from runtime_advice.advise_trainer_step(spec)
     if subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime":
-        yield from runtime_advice.overlooked_steps(runtime)
-    yield from runtime_advice.no_ml_policy(runtime)
-    yield from runtime_advice.plugin_variables(runtime)
-    yield from runtime_advice.unmounted_initializers(runtime)
-    yield from runtime_plugins.validate_token_volume(runtime)
-    yield from runtime_advice.gangs(runtime)
+        yield from runtime_advice.advise_overlooked_steps(spec)
+    yield from runtime_advice.advise_ml_policy(spec, release)
+    yield from runtime_advice.advise_plugin_variables(spec)
+    yield from runtime_advice.advise_initializer_mounts(spec, release)
+    yield from runtime_plugins.validate_token_volume(spec)
+    yield from runtime_advice.advise_gangs(spec)
 
 
 CHECKS: Final = (

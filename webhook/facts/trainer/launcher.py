@@ -15,7 +15,7 @@ from webhook.facts.check import Group
 from webhook.facts.command_lines.command import Launch
 from webhook.facts.launch.train_jobs import command_of, command_path
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.train_job import TrainJob, train_job
+from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -67,11 +67,11 @@ def _option(started: Launch) -> str:
     return {"accelerate": "--num_processes", "deepspeed": "--num_gpus"}.get(started.by, "")
 
 
-def advise_launcher(job: TrainJob, gpus: int, own: Launched) -> Iterator[Problem]:
+def advise_launcher(job: MergedTrainJob, gpus: int, own: Launched) -> Iterator[Problem]:
     """A launcher's own number that is not the number of GPUs, or not what Trainer is told."""
     if own.processes is None:
         return
-    asked = job.trainer.get("numProcPerNode")
+    asked = job.trainer.num_proc_per_node
     if gpus and own.processes != gpus:
         both = f"{counted(own.processes, 'process', 'processes')} per node on {counted(gpus, 'GPU')}"
         more = "processes without a GPU of their own fail or share one"
@@ -88,6 +88,6 @@ def advise_launcher(job: TrainJob, gpus: int, own: Launched) -> Iterator[Problem
         yield problem("launcher-and-field", "spec.trainer.numProcPerNode", message, fix, asked)
 
 
-def _fix(own: Launched, gpus: int, job: TrainJob) -> str:
+def _fix(own: Launched, gpus: int, job: MergedTrainJob) -> str:
     """What makes a launcher start a process for each GPU; accelerate counts those of all nodes."""
     return f"set {own.option}={gpus * job.nodes if own.by == 'accelerate' else gpus}"

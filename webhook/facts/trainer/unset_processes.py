@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from webhook.facts.train_job_pods.train_job import TrainJob
+from webhook.facts.train_job_pods.train_job import MergedTrainJob
 from webhook.facts.trainer.launcher import Launched
 from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.releases import shown
@@ -20,7 +20,7 @@ _BY_RUNTIME: Final = ("mpi", "flux")
 """Plugins whose runtime has a number of its own."""
 
 
-def unset_processes(job: TrainJob, claims: Sequence[NodeClaim], own: Launched) -> str:
+def unset_processes(job: MergedTrainJob, claims: Sequence[NodeClaim], own: Launched) -> str:
     """The sentence, which goes on after `is not set`; "" where no claim may be for GPUs."""
     gpus = [claim for claim in claims if not claim.is_other]
     if not gpus:
@@ -29,7 +29,7 @@ def unset_processes(job: TrainJob, claims: Sequence[NodeClaim], own: Launched) -
     return _of_kept(job, kept, own) if kept else _of_dropped(job, gpus)
 
 
-def _of_dropped(job: TrainJob, gpus: Sequence[NodeClaim]) -> str:
+def _of_dropped(job: MergedTrainJob, gpus: Sequence[NodeClaim]) -> str:
     """What is dropped gives no device; the number is for the day when the claims reach the pods."""
     claims = f"claim{'s' if len(gpus) > 1 else ''} {_named(gpus)}"
     start = f"and Trainer {shown(job.release)} drops {claims}"
@@ -42,7 +42,7 @@ def _of_dropped(job: TrainJob, gpus: Sequence[NodeClaim]) -> str:
     return f", {start}, {outcome}: set the field to {number}, and give the pods of the runtime {claims}"
 
 
-def _of_kept(job: TrainJob, gpus: Sequence[NodeClaim], own: Launched) -> str:
+def _of_kept(job: MergedTrainJob, gpus: Sequence[NodeClaim], own: Launched) -> str:
     devices, named = _devices(gpus), _named(gpus)
     is_unused = any(claim.is_unused for claim in gpus)
     if job.plugin in NOT_READ:
@@ -74,13 +74,13 @@ def _single(own: Launched, devices: int, named: str) -> str:
     return f"one process starts on each node{use}"
 
 
-def _fits(job: TrainJob, own: Launched, devices: int) -> bool:
+def _fits(job: MergedTrainJob, own: Launched, devices: int) -> bool:
     """Whether the number that Trainer passes on is right all the same, by no chance, and is what starts."""
     is_meant = devices == 1 or job.plugin in _BY_RUNTIME
     return is_meant and job.processes.per_node == str(devices) and own.processes in (None, devices)
 
 
-def _outcome(job: TrainJob, own: Launched) -> str:
+def _outcome(job: MergedTrainJob, own: Launched) -> str:
     if not job.runtime.is_found:
         return "so the processes per node will be 1 or the CPUs"
     if own.processes is None:
@@ -89,7 +89,7 @@ def _outcome(job: TrainJob, own: Launched) -> str:
     return f"so Trainer passes on {job.processes}, while {own.by} starts {own.processes} per node {why}"
 
 
-def _fix(job: TrainJob, devices: int, *, is_unused: bool) -> str:
+def _fix(job: MergedTrainJob, devices: int, *, is_unused: bool) -> str:
     first = "name the claim in resources.claims of container `node`, and " if is_unused else ""
     if job.plugin == "xgboost":
         return f"{first}request the GPUs as an extended resource"
