@@ -4,6 +4,7 @@ import pytest
 
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
+from webhook.quantity import parse
 from webhook.typed import fields
 from webhook.typed.objects import Metadata
 from webhook.typed.view import Reading, Typed
@@ -28,6 +29,10 @@ class Sample(Typed):
     values = fields.Values()
     labels = fields.Labels()
     amounts = fields.Amounts()
+    quantities = fields.Quantities()
+    text_lists = fields.TextLists()
+    number_map = fields.NumberMap()
+    names = fields.Names()
     cluster_ip = fields.Text(name="clusterIP")
 
 
@@ -50,6 +55,10 @@ def sample(**json):
         ("values", {"values": [1, None]}, [1, None], []),
         ("labels", {"labels": {"a": "b", "c": 1}}, {"a": "b"}, {}),
         ("amounts", {"amounts": {"cpu": 1, "memory": None}}, {"cpu": 1}, {}),
+        ("quantities", {"quantities": {"cpu": "2k", "memory": "much"}}, {"cpu": parse("2k")}, {}),
+        ("text_lists", {"textLists": {"a": ["b"], "c": None}}, {"a": ["b"]}, {}),
+        ("number_map", {"numberMap": {"a": 1, "b": 2.0, "c": "3"}}, {"a": 1, "b": 2}, {}),
+        ("names", {"names": [{"name": "a"}, {}, "b", {"name": 1}]}, ["a", "", "", ""], []),
         ("cluster_ip", {"clusterIP": "None"}, "None", ""),
     ],
 )
@@ -77,6 +86,14 @@ def test_a_part_that_is_not_there_is_false_and_empty():
     assert (bool(sample().part), sample().part.name, bool(sample(part={}).part)) == (False, "", True)
 
 
+def test_a_value_that_is_no_object_is_a_false_one():
+    assert (bool(Inner.of("text")), bool(Inner.of(None)), Inner.of({"name": "a"}, ("x",)).path("name")) == (
+        False,
+        False,
+        ("x", "name"),
+    )
+
+
 def test_an_entry_that_is_no_object_keeps_the_place_of_the_others():
     first, second = sample(parts=["text", {"name": "b"}]).parts
     assert (bool(first), second.name, second.at) == (False, "b", ("spec", "parts", 1))
@@ -98,10 +115,12 @@ def test_a_controller_is_an_owner_that_says_so():
     assert [metadata.is_controlled for metadata in read] == [False, True]
 
 
-@pytest.mark.parametrize("attribute", ["parts", "part_map", "texts", "numbers", "labels", "amounts"])
+MAPS = ("part_map", "labels", "amounts", "quantities", "text_lists", "number_map")
+
+
+@pytest.mark.parametrize("attribute", ["parts", "texts", "names", "numbers", *MAPS])
 def test_reading_a_long_list_or_map_ends_with_the_time(attribute):
     name = fields.camel_case(attribute)
-    is_map = attribute in ("part_map", "labels", "amounts")
-    long = {str(index): "1" for index in range(1000)} if is_map else ["1"] * 1000
+    long = {str(index): "1" for index in range(1000)} if attribute in MAPS else ["1"] * 1000
     with pytest.raises(BudgetExceeded):
         getattr(Sample({name: long}, (), Reading(Deadline(at=0))), attribute)

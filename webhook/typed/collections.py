@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Any, TypeVar, overload
 
-from webhook.deadline import Deadline
+from webhook.deadline import STEP, Deadline
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -28,7 +28,13 @@ class Items(Sequence[Item]):
         return len(self._values)
 
     def __iter__(self) -> Iterator[Item]:
-        return iter(self._deadline.each(self._values))
+        values, deadline = self._values, self._deadline
+        if len(values) > STEP:
+            return iter(deadline.each(values))
+        deadline.left -= len(values)  # as `each`, without a call: thousands a review
+        if deadline.left < 0:
+            deadline.look()
+        return iter(values)
 
     def __contains__(self, value: object) -> bool:
         self._deadline.spend(len(self._values))

@@ -11,19 +11,27 @@ What is read is kept in the object, which never changes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
+from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, overload
 
+from webhook import quantity
+from webhook.quantity import Quantity
 from webhook.typed.collections import Entries, Items
 from webhook.typed.view import Typed
 
 T = TypeVar("T")
 Inner = TypeVar("Inner", bound=Typed)
+_TEXT: Final = frozenset((str,))
 Amount: TypeAlias = str | int | float
 """A quantity as it is written."""
 
 
 class Field(Generic[T]):
-    """One field."""
+    """One field.
+
+    `plain` is the type of the values that are read as they are, without the call of `read`: thousands a review.
+    """
+
+    plain: ClassVar[type | None] = None
 
     def __init__(self, *, name: str = "") -> None:
         self.name = name
@@ -42,8 +50,12 @@ class Field(Generic[T]):
     def __get__(self, owner: Typed | None, kind: type) -> Self | T:
         if owner is None:
             return self
-        value = owner.__dict__[self._attribute] = self.read(owner.json.get(self.name), owner)
-        return value
+        value: Any = owner.json.get(self.name)
+        if type(value) is not self.plain:
+            value = self.read(value, owner)
+        setattr(owner, self._attribute, value)  # faster than by its __dict__
+        result: T = value
+        return result
 
     def read(self, value: Any, owner: Typed) -> T:
         """The value of the field of an object."""
@@ -66,6 +78,8 @@ def whole(value: Any) -> int | None:
 class Text(Field[str]):
     """A string; "" where there is none."""
 
+    plain = str
+
     def __init__(self, default: str = "", *, name: str = "") -> None:
         super().__init__(name=name)
         self._default = default
@@ -77,6 +91,8 @@ class Text(Field[str]):
 
 class Number(Field[int]):
     """A whole number."""
+
+    plain = int
 
     def __init__(self, default: int = 0, *, name: str = "") -> None:
         super().__init__(name=name)
@@ -91,6 +107,8 @@ class Number(Field[int]):
 class OptionalNumber(Field[int | None]):
     """A whole number; None where there is none."""
 
+    plain = int
+
     def read(self, value: Any, owner: Typed) -> int | None:  # noqa: ARG002
         """The number, or None."""
         return whole(value)
@@ -98,6 +116,8 @@ class OptionalNumber(Field[int | None]):
 
 class Truth(Field[bool]):
     """True or false."""
+
+    plain = bool
 
     def __init__(self, *, default: bool = False, name: str = "") -> None:
         super().__init__(name=name)
@@ -110,6 +130,8 @@ class Truth(Field[bool]):
 
 class OptionalTruth(Field[bool | None]):
     """True or false; None where there is neither."""
+
+    plain = bool
 
     def read(self, value: Any, owner: Typed) -> bool | None:  # noqa: ARG002
         """The truth value, or None."""
@@ -141,7 +163,9 @@ class Part(Field[Inner]):
 
     def read(self, value: Any, owner: Typed) -> Inner:
         """The object."""
-        return _part(self.kind, value, (*owner.at, self.name), owner)
+        if isinstance(value, dict):
+            return self.kind(value, (*owner.at, self.name), owner.reading)
+        return self.kind({}, (*owner.at, self.name), owner.reading, is_set=False)
 
 
 class Parts(Field[Items[Inner]]):
@@ -153,10 +177,13 @@ class Parts(Field[Items[Inner]]):
 
     def read(self, value: Any, owner: Typed) -> Items[Inner]:
         """The objects, each with its place."""
-        deadline, at = owner.reading.deadline, (*owner.at, self.name)
-        listed: Sequence[Any] = value if isinstance(value, list) else ()
-        parts = [_part(self.kind, part, (*at, index), owner) for index, part in enumerate(deadline.each(listed))]
-        return Items(parts, deadline)
+        deadline = owner.reading.deadline
+        if not isinstance(value, list):
+            return Items((), deadline)
+        at = (*owner.at, self.name)
+        return Items(
+            [_part(self.kind, part, (*at, index), owner) for index, part in enumerate(deadline.each(value))], deadline
+        )
 
 
 class PartMap(Field[Entries[Inner]]):
@@ -179,9 +206,26 @@ class Texts(Field[Items[str]]):
     def read(self, value: Any, owner: Typed) -> Items[str]:
         """The texts."""
         deadline = owner.reading.deadline
+        if not isinstance(value, list):
+            return Items((), deadline)
+        return Items([text if isinstance(text, str) else "" for text in deadline.each(value)], deadline)
+
+
+class Names(Field[Items[str]]):
+    """The names of the objects of a list, without the objects, of which there may be hundreds; "" for one without."""
+
+    def read(self, value: Any, owner: Typed) -> Items[str]:
+        """The names."""
+        deadline = owner.reading.deadline
         listed: Sequence[Any] = value if isinstance(value, list) else ()
-        texts = [text if isinstance(text, str) else "" for text in deadline.each(listed)]
-        return Items(texts, deadline)
+        deadline.spend(len(listed))
+        try:
+            names = [part["name"] for part in listed]
+        except (KeyError, TypeError):
+            names = [part.get("name") if isinstance(part, dict) else "" for part in listed]
+        if not _TEXT.issuperset(map(type, names)):
+            names = [name if isinstance(name, str) else "" for name in names]
+        return Items(names, deadline)
 
 
 class Numbers(Field[Items[int]]):
@@ -212,6 +256,38 @@ class Amounts(Field[Entries[Amount]]):
         deadline = owner.reading.deadline
         entries = deadline.each(_mapping(value).items())
         return Entries({name: amount for name, amount in entries if amount is not None}, deadline)
+
+
+class Quantities(Field[Entries[Quantity]]):
+    """The same as quantities; what is not one is left out."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[Quantity]:
+        """The quantities by the names of their resources."""
+        deadline = owner.reading.deadline
+        entries = ((name, quantity.read(amount)) for name, amount in deadline.each(_mapping(value).items()))
+        return Entries({name: amount for name, amount in entries if amount is not None}, deadline)
+
+
+class TextLists(Field[Entries[Items[str]]]):
+    """A map from texts to lists of strings."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[Items[str]]:
+        """The lists by their keys."""
+        deadline, texts = owner.reading.deadline, Texts()
+        entries = deadline.each(_mapping(value).items())
+        return Entries(
+            {key: texts.read(listed, owner) for key, listed in entries if isinstance(listed, list)}, deadline
+        )
+
+
+class NumberMap(Field[Entries[int]]):
+    """A map from texts to whole numbers, without what is none."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[int]:
+        """The numbers by their keys."""
+        deadline = owner.reading.deadline
+        entries = ((key, whole(number)) for key, number in deadline.each(_mapping(value).items()))
+        return Entries({key: number for key, number in entries if number is not None}, deadline)
 
 
 def _part(kind: type[Inner], value: Any, at: tuple[str | int, ...], owner: Typed) -> Inner:

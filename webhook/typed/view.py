@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from webhook.deadline import Deadline
 from webhook.paths import FieldPath
+from webhook.typed.collections import Items
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,12 @@ class Typed:
         self.reading = reading
         self.is_set = is_set
 
+    @classmethod
+    def of(cls, value: Any, at: FieldPath = (), reading: Reading | None = None) -> Self:
+        """A value as an object of this type; false, and with nothing in it, where it is none."""
+        is_set = isinstance(value, dict)
+        return cls(value if is_set else {}, at, reading or Reading(), is_set=is_set)
+
     def __bool__(self) -> bool:
         return self.is_set
 
@@ -61,3 +70,7 @@ class Typed:
         if not names:
             return bool(self.json != other.json)
         return any(self.json.get(name) != other.json.get(name) for name in names)
+
+    def charged(self, values: Sequence[Item]) -> Items[Item]:
+        """Values that a check works out of this object, and that a user can make long: walking them is charged."""
+        return Items(values, self.reading.deadline)

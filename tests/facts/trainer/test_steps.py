@@ -222,12 +222,13 @@ def test_injection_names_jobs_and_containers_that_are_there() -> None:
         policy={"torch": {"envInjection": {"targets": targets}}},
     )
     spec = RuntimeSpec(base["spec"], ("spec",), Reading())
-    found = validate_plugins(spec, (2, 3))
+    policy, job_set = spec.ml_policy, spec.template.spec
+    found = validate_plugins(policy, job_set, (2, 3))
     assert [each.message.partition("but ")[2] for each in found] == [
         "job `node` has no container `none`",
         "job `x` has no container `side`",
     ]
-    assert list(validate_plugins(spec, (2, 2))) == []
+    assert list(validate_plugins(policy, job_set, (2, 2))) == []
 
 
 def test_pods_are_refused() -> None:

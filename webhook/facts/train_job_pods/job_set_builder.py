@@ -25,7 +25,6 @@ from webhook.facts.train_job_pods.upsert import upsert_env
 from webhook.problem import Problem
 from webhook.releases import Release, shown
 from webhook.same import Same
-from webhook.typed.job_sets import JobSetSpec
 from webhook.typed.pods import Resources
 
 problem: Final = Group("train-job").problem
@@ -34,7 +33,7 @@ _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
 
 def build(merged: MergedJobSet, job: TrainJob, runtime: Runtime, release: Release) -> None:
     """Make the JobSet of what is merged."""
-    jobs = JobSetSpec(merged.spec, (), job.reading).replicated_jobs
+    jobs = merged.patched.replicated_jobs
     if not jobs:
         return
     asked, policy = job.spec.trainer, runtime.spec.ml_policy

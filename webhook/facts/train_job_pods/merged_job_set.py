@@ -8,6 +8,7 @@ from webhook.attributes import JSON
 from webhook.facts.train_job_pods.processes import UNKNOWN, Processes
 from webhook.paths import FieldPath
 from webhook.problem import Problem
+from webhook.typed.job_sets import JobSetSpec
 from webhook.typed.objects import Metadata
 
 
@@ -17,7 +18,8 @@ class MergedJobSet:
 
     Args:
         spec: its spec.
-        patched: the spec of the runtime with the patches, before Trainer and its plugins add anything.
+        patched: the spec of the runtime with the patches, before Trainer and its plugins add to it, standing
+            where the runtime has it.
         labels, annotations: of the JobSet. annotated: where each annotation stands.
         problems: what was refused, dropped, appended or replaced.
         unknown: replicated jobs and containers of them that patches name and the runtime does not have.
@@ -26,7 +28,7 @@ class MergedJobSet:
     """
 
     spec: JSON
-    patched: JSON = field(default_factory=dict)
+    patched: JobSetSpec
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     annotated: dict[str, FieldPath] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from webhook.patch import strategic
 from webhook.problem import Problem
 from webhook.releases import Release, shown
 from webhook.typed.collections import Items
-from webhook.typed.job_sets import ReplicatedJob
+from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 from webhook.wording import either
 
 problem: Final = Group("train-job").problem
@@ -33,12 +33,14 @@ problem: Final = Group("train-job").problem
 def merge(job: TrainJob, layers: Items[Layer], runtime: Runtime, release: Release) -> MergedJobSet:
     """The JobSet of a TrainJob with these patches on a runtime."""
     template, deadline, indexes = runtime.spec.template, job.reading.deadline, strategic.Indexes()
-    merged = MergedJobSet(spec=template.spec.json)
+    merged = MergedJobSet(spec=template.spec.json, patched=template.spec)
     merged.describe(template.metadata, ("spec", "runtimeRef"))
     for layer in layers:
         merged.describe(layer.metadata, layer.metadata.path("annotations"))
         _lay(merged, layer, runtime, release, deadline, indexes=indexes)
-    merged.patched = merged.spec = _in_order(merged.spec, template.spec.json)
+    merged.spec = _in_order(merged.spec, template.spec.json)
+    if merged.spec is not template.spec.json:
+        merged.patched = JobSetSpec(merged.spec, template.spec.at, template.spec.reading)
     build(merged, job, runtime, release)
     return merged
 
@@ -98,19 +100,16 @@ def _patched_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, 
 def _patched_container(
     merged: MergedJobSet, overlay: Overlay, before: ReplicatedJob, runtime: Runtime
 ) -> Iterator[Problem]:
-    sides = (
-        ("a container", overlay.pod.containers, before.pod.containers),
-        ("an init container", overlay.pod.init_containers, before.pod.init_containers),
-    )
-    for what, patches, containers in sides:
-        there = {container.name for container in containers}
-        for patch in patches:
-            if patch.name and patch.name not in there:
-                merged.unknown.add((overlay.name, patch.name))
-                of = f"replicated job `{overlay.name}` of {runtime}"
-                message = f"is not {what} of {of}, so Trainer adds a new container without an image"
-                fix = "write the name of a container that is there"
-                yield problem("patched-container", patch.path("name"), message, fix, patch.name)
+    containers = {container.name for container in before.pod.containers} if overlay.pod.containers else ()
+    init = {container.name for container in before.pod.init_containers} if overlay.pod.init_containers else ()
+    for patch in overlay.pod.all_containers():
+        there, what = (init, "an init container") if patch.is_init else (containers, "a container")
+        if patch.name and patch.name not in there:
+            merged.unknown.add((overlay.name, patch.name))
+            of = f"replicated job `{overlay.name}` of {runtime}"
+            message = f"is not {what} of {of}, so Trainer adds a new container without an image"
+            fix = "write the name of a container that is there"
+            yield problem("patched-container", patch.path("name"), message, fix, patch.name)
 
 
 def _lost_toleration(overlay: Overlay, before: ReplicatedJob) -> Iterator[Problem]:

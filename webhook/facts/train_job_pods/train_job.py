@@ -55,8 +55,6 @@ class MergedTrainJob:
         runtime: what it refers to.
         layers: its patches, in order.
         merged: the JobSet that Trainer makes, and what became of all that was merged.
-        nodes: how many nodes train.
-        processes: how many processes start on each.
         missing: the runtime, where it is not there.
     """
 
@@ -66,8 +64,6 @@ class MergedTrainJob:
     runtime: Runtime
     layers: Items[Layer]
     merged: MergedJobSet
-    nodes: int
-    processes: Processes
     missing: tuple[MissingObject, ...] = ()
 
     @property
@@ -87,6 +83,16 @@ class MergedTrainJob:
         for variable in self.trainer.env:
             places.setdefault(variable.name, variable.at)
         return places
+
+    @property
+    def processes(self) -> Processes:
+        """How many processes start on each node."""
+        return self.merged.processes
+
+    @cached_property
+    def nodes(self) -> int:
+        """How many nodes train."""
+        return node_count(self.object, self.runtime.spec.ml_policy, self.jobs) if self.object else 0
 
     @cached_property
     def plugin(self) -> str:
@@ -153,8 +159,8 @@ def _train_job(subject: Subject, known: Installation) -> MergedTrainJob:
     job = TrainJob(written, (), Reading(view.deadline), is_set=is_job)
     runtime = find(job.spec.runtime_ref, view)
     patches = Items([*layers(job, release)], view.deadline)
-    merged = merge(job, patches, runtime, release) if runtime.is_found else MergedJobSet(spec={})
-    jobs = JobSetSpec(merged.spec, (), job.reading).replicated_jobs
+    nothing = MergedJobSet(spec={}, patched=runtime.spec.template.spec)
+    merged = merge(job, patches, runtime, release) if runtime.is_found else nothing
     return MergedTrainJob(
         object=job,
         release=release,
@@ -162,8 +168,6 @@ def _train_job(subject: Subject, known: Installation) -> MergedTrainJob:
         runtime=runtime,
         layers=patches,
         merged=merged,
-        nodes=node_count(job, runtime.spec.ml_policy, jobs) if is_job else 0,
-        processes=merged.processes,
         missing=view.all_missing(),
     )
 

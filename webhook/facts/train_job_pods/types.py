@@ -11,7 +11,7 @@ from typing import Final
 from webhook.attributes import GroupVersionKind
 from webhook.facts.kinds import TRAINER
 from webhook.facts.train_job_pods.lookups import CLUSTER_RUNTIME, RUNTIME
-from webhook.typed.fields import Labels, OptionalNumber, Part, Parts, Raw, Text, Texts, Truth
+from webhook.typed.fields import Labels, Names, OptionalNumber, Part, Parts, Raw, Text, Texts, Truth
 from webhook.typed.job_sets import JobSetTemplate
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodClaim, PodTemplate, Resources, Variable
@@ -38,6 +38,7 @@ class Trainer(Typed):
     command = Texts()
     args = Texts()
     env = Parts(Variable)
+    env_names = Names(name="env")
     num_nodes = OptionalNumber()
     num_proc_per_node = Raw()
     resources_per_node = Part(Resources)

@@ -16,7 +16,7 @@ from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
 from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
-from webhook.facts.train_job_pods.types import RuntimeSpec, TrainingRuntime
+from webhook.facts.train_job_pods.types import TrainingRuntime
 from webhook.facts.trainer import (
     changes,
     claims_validation,
@@ -96,12 +96,10 @@ def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
     job = subject.once(train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
-    spec = {**job.runtime.spec.json, "template": {"spec": job.merged.patched}}
-    effective = RuntimeSpec(spec, ("spec",), job.object.reading)
     yield from runtime_advice.advise_deprecated_runtime(job)
     problems = (
-        *runtime_plugins.validate_plugins(effective, job.release),
-        *runtime_plugins.validate_token_volume(effective),
+        *runtime_plugins.validate_plugins(job.runtime.spec.ml_policy, job.merged.patched, job.release),
+        *runtime_plugins.validate_token_volume(job.merged.patched),
     )
     for each in problems:
         if each.code != "training-runtime/torch-address" or (job.nodes > 1 and job.trainer):
@@ -130,7 +128,7 @@ def training_runtime(subject: Subject) -> Iterator[Problem]:
     if not runtime_validation.is_overlooked(subject):
         yield from runtime_validation.validate_steps(runtime.spec, release)
     yield from runtime_validation.validate_ml_policy(runtime.spec.ml_policy, release)
-    yield from runtime_plugins.validate_plugins(runtime.spec, release)
+    yield from runtime_plugins.validate_plugins(runtime.spec.ml_policy, runtime.spec.template.spec, release)
     yield from runtime_validation.validate_job_names(runtime.spec, release)
     if subject.old_object is not None:
         yield from runtime_validation.validate_immutable_fields(subject)
@@ -148,7 +146,7 @@ def _runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Prob
     yield from runtime_advice.advise_ml_policy(spec, release)
     yield from runtime_advice.advise_plugin_variables(spec)
     yield from runtime_advice.advise_initializer_mounts(spec, release)
-    yield from runtime_plugins.validate_token_volume(spec)
+    yield from runtime_plugins.validate_token_volume(spec.template.spec)
     yield from runtime_advice.advise_gangs(spec)
 
 

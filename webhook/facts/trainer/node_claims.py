@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from webhook.attributes import JSON
@@ -45,12 +45,12 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
     job = subject.once(train_job)
     if not job.object:
         return ()
-    declared = {claim.name for claim in _claims_of_pod(job)}
-    dropped = [claim for claim in _dropped(job, subject.typed(TrainJob)) if claim.name not in declared]
+    dropped = _dropped(job, subject)
     wanted: dict[str, set[str]] = {name: {""} for name in job.merged.lost_claims}
     for entry in job.node.resources.claims if job.node is not None else ():
         wanted.setdefault(entry.name, set()).add(entry.request)
-    claims = dra({}, (_pod_set(job), _claims((*_unmerged(job), *dropped), "trainer")), subject.view())["claims"]
+    outside = (*_unmerged(job), *dropped)
+    claims = [*_claims_of_pod(job, subject), *(_resolved(_template(outside), subject) if outside else ())]
     used = [claim for claim in claims if claim["name"] in wanted]
     meant = used or [claim for claim in claims if not claim["users"]]
     is_unused = not used and job.node is not None
@@ -60,33 +60,41 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
     )
 
 
-def _claims(claims: Iterable[PodClaim], at: str) -> PodSet:
-    return PodSet(name="", path=("spec", at), template={"spec": {"resourceClaims": [claim.json for claim in claims]}})
-
-
-def _claims_of_pod(job: MergedTrainJob) -> Iterable[PodClaim]:
-    """The claims of the node's pod; without the runtime those that the TrainJob carries."""
-    return _of_patches(job.object) if job.node_job is None else job.node_job.pod.resource_claims
-
-
-def _pod_set(job: MergedTrainJob) -> PodSet:
-    """The pod of the node, without the runtime with the claims that the TrainJob carries."""
+def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Sequence[JSON]:
+    """The claims of the pod of the node, as the fact `dra` has them; without the runtime those of the patches."""
     if job.node_job is None:
-        return _claims(_claims_of_pod(job), "runtimePatches")
-    return PodSet(name=job.node_job.name, path=(), template=job.node_job.pod_template.json)
+        return _resolved(_template(_of_patches(job.object)), subject)
+    pods = [replicated for replicated in job.jobs if replicated.name == job.node_job.name]
+    if len(pods) > 1:  # no API server takes this: the fact cannot tell them apart
+        return _resolved(job.node_job.pod_template.json, subject)
+    return [claim for claim in subject.fact("dra")["claims"] if claim["podSet"] == job.node_job.name]
 
 
-def _unmerged(job: MergedTrainJob) -> Iterable[PodClaim]:
+def _resolved(template: JSON, subject: Subject) -> Sequence[JSON]:
+    """The claims of a pod as the fact `dra` would have them."""
+    claims: Sequence[JSON] = dra({}, (PodSet(name="", path=("spec",), template=template),), subject.view())["claims"]
+    return claims
+
+
+def _template(claims: Collection[PodClaim]) -> JSON:
+    return {"spec": {"resourceClaims": [claim.json for claim in claims]}}
+
+
+def _unmerged(job: MergedTrainJob) -> Collection[PodClaim]:
     """Claims that the TrainJob asks for and that are not merged into the template of the node."""
     is_merged = job.node_job is not None and job.release >= KEEPS_CLAIMS
     return () if is_merged else job.trainer.resource_claims_per_node
 
 
-def _dropped(job: MergedTrainJob, written: TrainJob) -> Iterator[PodClaim]:
-    """Claims that patches carry and that the API server drops."""
-    if job.release < KEEPS_CLAIMS:
-        yield from _of_patches(written)
-        yield from written.spec.trainer.resource_claims_per_node
+def _dropped(job: MergedTrainJob, subject: Subject) -> Collection[PodClaim]:
+    """Claims that the TrainJob as it is written has, and the API server drops; those of the pods count first."""
+    if job.release >= KEEPS_CLAIMS:
+        return ()
+    written = job.object if job.object.json is subject.object else subject.typed(TrainJob)
+    pod_claims = _of_patches(job.object) if job.node_job is None else job.node_job.pod.resource_claims
+    names = {claim.name for claim in pod_claims}
+    claims = (*_of_patches(written), *written.spec.trainer.resource_claims_per_node)
+    return [claim for claim in claims if claim.name not in names]
 
 
 def _of_patches(job: TrainJob) -> Collection[PodClaim]:

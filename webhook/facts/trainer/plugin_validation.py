@@ -39,7 +39,9 @@ def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
     is_late = (job.plugin == "mpi" and job.release < INJECTION) or (
         job.plugin == "torch" and job.release < NUMBERS_ONLY and not job.trainer.has("numProcPerNode")
     )
-    for variable in job.trainer.env if reserved and not is_late else ():
+    if not reserved or is_late or reserved.isdisjoint(job.trainer.env_names):
+        return
+    for variable in job.trainer.env:
         if variable.name in reserved:
             message = f"must not be set because the {job.plugin} plugin sets this variable"
             fix = instead_of(variable.name, "the TrainJob")

@@ -30,9 +30,8 @@ def jobs_of(runtime: RuntimeSpec) -> Items[ReplicatedJob]:
     return runtime.template.spec.replicated_jobs
 
 
-def validate_plugins(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
-    """Everything that concerns the plugin of a runtime, by itself or with a TrainJob merged into its template."""
-    policy, job_set = runtime.ml_policy, runtime.template.spec
+def validate_plugins(policy: MLPolicy, job_set: JobSetSpec, release: Release) -> Iterator[Problem]:
+    """Everything that concerns the plugin of a runtime, whose template may be patched by a TrainJob."""
     match policy.plugin:
         case "torch":
             if release >= INJECTION:
@@ -100,9 +99,9 @@ def _launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
         yield problem("launcher-count", policy.path("numNodes"), message, fix, nodes)
 
 
-def validate_token_volume(runtime: RuntimeSpec) -> Iterator[Problem]:
+def validate_token_volume(job_set: JobSetSpec) -> Iterator[Problem]:
     """The volume and the mount by which pods report the job's status."""
-    for job in jobs_of(runtime):
+    for job in job_set.replicated_jobs:
         if any(volume.name == _TOKEN_VOLUME for volume in job.pod.volumes):
             yield _token_volume(job.pod.path("volumes"), _TOKEN_VOLUME)
         for container in job.pod.all_containers():
