@@ -39,6 +39,8 @@ class MergedJobSet:
 
     def describe(self, metadata: Metadata, at: FieldPath) -> None:
         """Labels and annotations of the JobSet: later ones win, and where each annotation stands is remembered."""
+        if not metadata:
+            return
         self.labels |= metadata.labels
         self.annotations |= metadata.annotations
         self.annotated |= dict.fromkeys(metadata.annotations, at)

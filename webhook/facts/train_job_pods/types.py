@@ -6,6 +6,7 @@ release-2.0 to release-2.3, and 8c0f5059bd51.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
@@ -153,16 +154,13 @@ class MLPolicy(Typed):
     torch = Part(TorchPolicy)
     mpi = Part(MPIPolicy)
     flux = Part(FluxPolicy)
-    jax = Part(Typed)
-    xgboost = Part(Typed)
 
     @property
     def plugins(self) -> list[str]:
         """Those of PLUGINS that it names: one, where it is valid."""
-        named = zip(PLUGINS, (self.torch, self.mpi, self.flux, self.jax, self.xgboost), strict=True)
-        return [name for name, policy in named if policy]
+        return [name for name in PLUGINS if self.json.get(name) is not None]
 
-    @property
+    @cached_property
     def plugin(self) -> str:
         """Of PLUGINS, `plain` without one, `none` without a policy."""
         return "none" if not self else next(iter(self.plugins), "plain")

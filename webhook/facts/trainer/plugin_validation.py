@@ -39,7 +39,7 @@ def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
     is_late = (job.plugin == "mpi" and job.release < INJECTION) or (
         job.plugin == "torch" and job.release < NUMBERS_ONLY and not job.trainer.has("numProcPerNode")
     )
-    if not reserved or is_late or reserved.isdisjoint(job.trainer.env_names):
+    if is_late or not job.trainer.env_names.shares(reserved):
         return
     for variable in job.trainer.env:
         if variable.name in reserved:
