@@ -64,9 +64,9 @@ def _validate_labels(labels: Entries[str], job: MergedTrainJob) -> Iterator[Prob
 def _located_in_train_job(problems: Items[Problem], job: MergedTrainJob) -> Iterator[Problem]:
     runtime = job.runtime.spec.template.spec
     of_runtime = JobSetSpec(runtime.json, (), runtime.reading)  # with the same paths as the merged one
-    known = {problem.without_path for problem in validate_create(of_runtime)}
+    own = {problem.without_path for problem in validate_create(of_runtime)}
     for problem in problems:
-        is_own = problem.without_path in known
+        is_own = problem.without_path in own
         message = f"in the JobSet of {job.runtime}, {problem.path} {problem.said}"
         where = "the patches or the runtime" if job.is_patched and not is_own else "the runtime"
         fix = f"in {where}, {problem.fix}"

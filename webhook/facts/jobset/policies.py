@@ -34,9 +34,9 @@ def validate_success_policy(job_set: JobSetSpec) -> Iterator[Problem]:
 
 
 def _target_exists(targets: Items[str], job_set: JobSetSpec, at: FieldPath) -> Iterator[Problem]:
-    known: Collection[str] = jobs_by_name(job_set) if targets else ()
+    names: Collection[str] = jobs_by_name(job_set) if targets else ()
     for index, target in enumerate(targets):
-        if target not in known and not is_placeholder(target):
+        if target not in names and not is_placeholder(target):
             message = "is not the name of a replicated job of this JobSet"
             yield problem("target-exists", (*at, index), message, choose_another(job_set), target)
 

@@ -16,7 +16,7 @@ from webhook.facts.train_job_pods.flux_pods import enforce_flux
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
 from webhook.facts.train_job_pods.nodes import counts
 from webhook.facts.train_job_pods.plugins import Making
-from webhook.facts.train_job_pods.pod_set import PodSet, made_of_runtime, pod_set
+from webhook.facts.train_job_pods.pod_set import PodSet, job_of_runtime, pod_set
 from webhook.facts.train_job_pods.processes import predict
 from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import Runtime
@@ -37,9 +37,10 @@ def build(merged: MergedJobSet, job: TrainJob, runtime: Runtime, release: Releas
     if not jobs:
         return
     asked, policy = job.spec.trainer, runtime.spec.ml_policy
-    sets = [pod_set(each, count) for each, count in zip(jobs, counts(jobs, asked.num_nodes, policy), strict=True)]
-    for each in sets if asked else ():
-        _apply_resources(merged, each, asked, runtime, release)
+    pods_of_jobs = zip(jobs, counts(jobs, asked.num_nodes, policy), strict=True)
+    sets = [pod_set(replicated, count) for replicated, count in pods_of_jobs]
+    for pods in sets if asked else ():
+        _apply_resources(merged, pods, asked, runtime, release)
     resources = _counted(sets, asked)
     merged.processes = predict(asked, policy, resources, release)
     making = Making(
@@ -53,19 +54,19 @@ def build(merged: MergedJobSet, job: TrainJob, runtime: Runtime, release: Releas
         release=release,
     )
     trainer = _enforce(making)
-    for each in sets:
-        _initialize(each, job.spec.initializer.json)
-        _lay_trainer(each, trainer, policy, release)
-    own = {id(each.json) for each in runtime.jobs} if runtime.is_of_cluster else frozenset[int]()
-    made = [_made(each, is_own=id(each.given) in own) for each in sets]
-    merged.spec = {**merged.spec, **_coordinator(merged.spec), "replicatedJobs": made}
+    for pods in sets:
+        _initialize(pods, job.spec.initializer.json)
+        _lay_trainer(pods, trainer, policy, release)
+    own = {id(job.json) for job in runtime.jobs} if runtime.is_of_cluster else frozenset[int]()
+    jobs_of_sets = [_replicated_job(pods, is_own=id(pods.given) in own) for pods in sets]
+    merged.spec = {**merged.spec, **_coordinator(merged.spec), "replicatedJobs": jobs_of_sets}
 
 
-def _made(of: PodSet, *, is_own: bool) -> JSON:
+def _replicated_job(of: PodSet, *, is_own: bool) -> JSON:
     """A replicated job; where it is `is_own`, as a runtime of the cluster has it, the same value for all TrainJobs."""
     if not (is_own and of.is_as_given):
-        return of.made()
-    return made_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)
+        return of.replicated_job()
+    return job_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)
 
 
 def _coordinator(spec: JSON) -> JSON:
@@ -78,7 +79,7 @@ def _counted(sets: Sequence[PodSet], trainer: Trainer) -> Resources:
     """The resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
     if trainer.resources_per_node:
         return trainer.resources_per_node
-    nodes = [node for each in sets if each.name == "node" or each.step == "trainer" for node in each.nodes]
+    nodes = [node for pods in sets if pods.name == "node" or pods.step == "trainer" for node in pods.nodes]
     return Resources(nodes[0].get("resources", {}) if nodes else {}, (), trainer.reading)
 
 
@@ -138,13 +139,13 @@ def _add_claims(of: PodSet, claims: list[JSON]) -> None:
     if not claims:
         return
     named = [claim.get("name") for claim in claims]
-    kept = [each for each in of.pod.get("resourceClaims", []) if each.get("name", "") not in named]
+    kept = [claim for claim in of.pod.get("resourceClaims", []) if claim.get("name", "") not in named]
     of.pod["resourceClaims"] = [*kept, *claims]
     for node in of.nodes:
         resources = node.get("resources", {})
         own = resources.get("claims", [])
-        known = {each.get("name", "") for each in own}
-        added = [{"name": name} for name in named if name not in known]
+        names = {claim.get("name", "") for claim in own}
+        added = [{"name": name} for name in named if name not in names]
         node["resources"] = {**resources, "claims": [*own, *added]}
 
 

@@ -64,15 +64,15 @@ def node_job(job_set: JobSetSpec) -> ReplicatedJob | None:
 
 def counted_resources(job: TrainJob, job_set: JobSetSpec) -> Resources:
     """The resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
-    asked, node = job.spec.trainer.resources_per_node, container_of(node_job(job_set), "node")
-    return asked if asked or node is None else node.resources
+    resources, node = job.spec.trainer.resources_per_node, container_of(node_job(job_set), "node")
+    return resources if resources or node is None else node.resources
 
 
 def node_count(job: TrainJob, policy: MLPolicy, jobs: Sequence[ReplicatedJob]) -> int:
     """The nodes that train: what the TrainJob asks for, else what is made of its runtime."""
-    asked = job.spec.trainer.num_nodes
-    if asked is not None:
-        return asked
+    nodes = job.spec.trainer.num_nodes
+    if nodes is not None:
+        return nodes
     if policy.mpi:
         return _pods_of(job_named(jobs, "node")) + policy.mpi.run_launcher_as_node
     return _pods_of(trainer_step(jobs))
@@ -82,13 +82,13 @@ def _pods_of(job: ReplicatedJob | None) -> int:
     return 1 if job is None else job.parallelism
 
 
-def counts(jobs: Sequence[ReplicatedJob], asked: int | None, policy: MLPolicy) -> list[int]:
+def counts(jobs: Sequence[ReplicatedJob], nodes: int | None, policy: MLPolicy) -> list[int]:
     """The pods of each replicated job when a TrainJob asks for so many nodes, or for none in particular."""
     planned = 1 if policy.num_nodes is None else policy.num_nodes
     pods = [planned if policy and is_trainer(job) else job.parallelism for job in jobs]
     pods = [max(count, 1) for count in pods]  # WithPodSet of pkg/runtime/runtime.go
     fits = [job.name == "node" if policy.mpi else is_trainer(job) for job in jobs]
-    if asked is not None and True in fits:
+    if nodes is not None and True in fits:
         is_launcher_node = policy.mpi.run_launcher_as_node
-        pods[fits.index(True)] = max(asked - 1, 1) if is_launcher_node else asked
+        pods[fits.index(True)] = max(nodes - 1, 1) if is_launcher_node else nodes
     return pods

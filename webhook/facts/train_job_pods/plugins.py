@@ -46,7 +46,7 @@ class Making:
     @property
     def trainer_set(self) -> PodSet | None:
         """The first pod set that is labelled as the trainer."""
-        return next((each for each in self.pod_sets if each.step == "trainer"), None)
+        return next((pods for pods in self.pod_sets if pods.step == "trainer"), None)
 
     @property
     def nodes(self) -> int:
@@ -66,7 +66,7 @@ class Making:
 
     def named(self, name: str) -> PodSet | None:
         """The first pod set of a name."""
-        return next((each for each in self.pod_sets if each.name == name), None)
+        return next((pods for pods in self.pod_sets if pods.name == name), None)
 
 
 def variables(values: Mapping[str, JSON]) -> list[JSON]:

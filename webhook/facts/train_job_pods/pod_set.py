@@ -22,7 +22,7 @@ class PodSet:
     """One replicated job.
 
     Args:
-        job: it, as it is merged so far; `made` puts the rest into it.
+        job: it, as it is merged so far; `replicated_job` puts the rest into it.
         pod: its PodSpec.
         metadata: the metadata of its pods.
         containers, init_containers: its containers.
@@ -49,16 +49,16 @@ class PodSet:
 
     def container(self, name: str) -> dict[str, Any] | None:
         """Its first container of a name."""
-        return next((each for each in self.containers if each.get("name") == name), None)
+        return next((container for container in self.containers if container.get("name") == name), None)
 
     def init_container(self, name: str) -> dict[str, Any] | None:
         """Its first init container of a name."""
-        return next((each for each in self.init_containers if each.get("name") == name), None)
+        return next((container for container in self.init_containers if container.get("name") == name), None)
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
         """Its containers `node`: one, where the runtime is valid."""
-        return [each for each in self.containers if each.get("name") == "node"]
+        return [container for container in self.containers if container.get("name") == "node"]
 
     @property
     def is_as_given(self) -> bool:
@@ -68,12 +68,12 @@ class PodSet:
         now = self.pod, self.metadata, self.containers, self.init_containers
         return now == (pod, metadata, own, first)
 
-    def made(self) -> JSON:
+    def replicated_job(self) -> JSON:
         """The replicated job."""
         template = self.job.get("template") or {}
         spec = template.get("spec") or {}
-        held = {"containers": self.containers, "initContainers": self.init_containers}
-        pod = {**self.pod, **{name: listed for name, listed in held.items() if listed}}
+        lists = {"containers": self.containers, "initContainers": self.init_containers}
+        pod = {**self.pod, **{name: listed for name, listed in lists.items() if listed}}
         pods = {**(spec.get("template") or {}), "spec": pod}
         if self.metadata:
             pods["metadata"] = self.metadata
@@ -92,10 +92,10 @@ def pod_set(job: ReplicatedJob, count: int) -> PodSet:
 
 
 @lru_cache(maxsize=64)
-def made_of_runtime(job: Same, count: int, *, is_step: bool) -> JSON:
+def job_of_runtime(job: Same, count: int, *, is_step: bool) -> JSON:
     """A replicated job of a runtime to which nothing is added, made once until the cluster has another runtime.
 
     For jobs of ClusterTrainingRuntimes, which are few: what users write is not kept.
     """
     given = {**job.held, "replicas": 1} if is_step else job.held
-    return pod_set(ReplicatedJob(given, (), Reading()), count).made()
+    return pod_set(ReplicatedJob(given, (), Reading()), count).replicated_job()

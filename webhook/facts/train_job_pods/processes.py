@@ -42,10 +42,10 @@ def predict(trainer: Trainer, policy: MLPolicy, resources: Resources, version: R
     match policy.plugin:
         case "torch":
             default = policy.torch.num_proc_per_node if version < NUMBERS_ONLY else None
-            asked = ("auto" if default is None else default) if explicit is None else explicit
+            per_node = ("auto" if default is None else default) if explicit is None else explicit
             if version < TEMPLATES:
-                return _first_torch(asked, trainer.resources_per_node, gpus)
-            return _torch(asked, gpus, resources)
+                return _first_torch(per_node, trainer.resources_per_node, gpus)
+            return _torch(per_node, gpus, resources)
         case "mpi":
             number = policy.mpi.num_proc_per_node
             return _fixed("mpi", explicit, number, gpus, raises=version >= TEMPLATES)
@@ -61,34 +61,38 @@ def predict(trainer: Trainer, policy: MLPolicy, resources: Resources, version: R
             return Processes(per_node="1", count=1, reason=f"{start}; numProcPerNode is not read")
 
 
-def _first_torch(asked: JSON, resources: Resources, gpus: int) -> Processes:
+def _first_torch(per_node: JSON, resources: Resources, gpus: int) -> Processes:
     """2.0 reads resourcesPerNode alone, and of that its requests last: without requests a number is lost."""
     if not resources:
-        count = whole(asked) or gpus or None
-        return Processes(per_node=str(asked), count=count, reason="torchrun gets it as written")
+        count = whole(per_node) or gpus or None
+        return Processes(per_node=str(per_node), count=count, reason="torchrun gets it as written")
     for side, amounts in (("limits", resources.limits), ("requests", resources.requests)):
-        if resources.has(side) and _takes_cpus(asked, amounts):
+        if resources.has(side) and _takes_cpus(per_node, amounts):
             cpus = max(1, cpu_count({"requests": dict(amounts)}))
             return Processes(per_node=str(cpus), count=cpus, reason=f"Trainer 2.0 takes the CPUs of its {side}")
-    if not resources.has("requests") or asked == "cpu":
+    if not resources.has("requests") or per_node == "cpu":
         return Processes(per_node="1", count=1, reason="Trainer 2.0 takes one without requests to read")
-    return Processes(per_node=str(asked), count=whole(asked) or gpus or None, reason="torchrun gets it as written")
+    return Processes(
+        per_node=str(per_node), count=whole(per_node) or gpus or None, reason="torchrun gets it as written"
+    )
 
 
-def _takes_cpus(asked: JSON, amounts: Mapping[str, Amount]) -> bool:
-    if asked == "auto":
+def _takes_cpus(per_node: JSON, amounts: Mapping[str, Amount]) -> bool:
+    if per_node == "auto":
         return not any("gpu" in name.lower() for name in amounts)
-    return asked == "cpu" and "cpu" in amounts
+    return per_node == "cpu" and "cpu" in amounts
 
 
-def _torch(asked: JSON, gpus: int, resources: Resources) -> Processes:
-    if (number := whole(asked)) is not None:
+def _torch(per_node: JSON, gpus: int, resources: Resources) -> Processes:
+    if (number := whole(per_node)) is not None:
         return Processes(per_node=str(number), count=number, reason="numProcPerNode says so")
-    if asked == "gpu" or (asked == "auto" and gpus):
+    if per_node == "gpu" or (per_node == "auto" and gpus):
         reason = f"torchrun starts one process per visible GPU; {gpus} are requested"
-        return Processes(per_node=str(asked), count=gpus or None, reason=reason)
-    if asked not in ("auto", "cpu"):
-        return Processes(per_node=str(asked), count=int(asked) if str(asked).isdecimal() else None, reason="as written")
+        return Processes(per_node=str(per_node), count=gpus or None, reason=reason)
+    if per_node not in ("auto", "cpu"):
+        return Processes(
+            per_node=str(per_node), count=int(per_node) if str(per_node).isdecimal() else None, reason="as written"
+        )
     if cpus := cpu_count(resources.json):
         reason = f"no GPU is counted, so it is the {cpus} CPUs"
         return Processes(per_node=str(cpus), count=cpus, reason=reason)
@@ -98,8 +102,8 @@ def _torch(asked: JSON, gpus: int, resources: Resources) -> Processes:
 def _fixed(name: str, explicit: JSON, default: int | None, gpus: int, *, raises: bool) -> Processes:
     """A number of the TrainJob or of the runtime, for mpi and flux; where mpi `raises`, one becomes the GPUs."""
     number = 1 if default is None else default
-    if (asked := whole(explicit)) is not None:
-        return Processes(per_node=str(asked), count=asked, reason="numProcPerNode says so")
+    if (per_node := whole(explicit)) is not None:
+        return Processes(per_node=str(per_node), count=per_node, reason="numProcPerNode says so")
     if raises and number == 1 and gpus > 1:
         return Processes(per_node=str(gpus), count=gpus, reason=f"{gpus} GPUs are counted")
     reason = f"the runtime's {name}.numProcPerNode is {number}"

@@ -47,11 +47,9 @@ def merge(job: TrainJob, layers: Items[Layer], runtime: Runtime, release: Releas
 
 def _in_order(spec: JSON, own: JSON) -> JSON:
     """The replicated jobs as the runtime has them in order; those that it does not have come with the first."""
-    order = {each.get("name", ""): place for place, each in enumerate(own.get("replicatedJobs", []))}
+    order = {job.get("name", ""): place for place, job in enumerate(own.get("replicatedJobs", []))}
     jobs = spec.get("replicatedJobs", [])
-    return (
-        {**spec, "replicatedJobs": sorted(jobs, key=lambda each: order.get(each.get("name", ""), 0))} if jobs else spec
-    )
+    return {**spec, "replicatedJobs": sorted(jobs, key=lambda job: order.get(job.get("name", ""), 0))} if jobs else spec
 
 
 def _lay(
@@ -63,20 +61,20 @@ def _lay(
     *,
     indexes: strategic.Indexes,
 ) -> None:
-    """Merge one patch; one that cannot be merged is told and left out."""
+    """Merge one patch; one that cannot be merged is reported and left out."""
     jobs = merged.spec.get("replicatedJobs", [])
     deadline.spend(len(jobs) // 10)
-    known = {each.get("name", ""): each for each in jobs}
+    jobs_by_name = {job.get("name", ""): job for job in jobs}
     for overlay in layer.overlays:
-        before = known.get(overlay.name)
+        before = jobs_by_name.get(overlay.name)
         if before is None:
             merged.unknown.add((overlay.name, ""))
-            merged.problems.append(_patched_job(overlay, known, runtime, release))
+            merged.problems.append(_patched_job(overlay, jobs_by_name, runtime, release))
         else:
             patched = ReplicatedJob(before, (), overlay.job.reading)
             merged.problems.extend(_patched_container(merged, overlay, patched, runtime))
             merged.problems.extend(_lost_toleration(overlay, patched))
-    taken = [each.job.json for each in layer.overlays if release >= WHOLE_JOBSET or each.name in known]
+    taken = [overlay.job.json for overlay in layer.overlays if release >= WHOLE_JOBSET or overlay.name in jobs_by_name]
     if not taken:
         return
     try:
@@ -87,13 +85,13 @@ def _lay(
         merged.problems.append(problem("patch-merges", layer.at, message, error.fix))
 
 
-def _patched_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:
+def _patched_job(overlay: Overlay, jobs_by_name: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:
     """kubeflow/trainer#3948: the webhook of 2.3 looks at the merged job, which has the unknown one by then."""
     does = "refuses a patch of an unknown job"
     if release >= WHOLE_JOBSET:
         does = "adds a job of this name without containers, which JobSet refuses"
     message = f"is not a replicated job of {runtime}, and Trainer {shown(release)} {does}"
-    fix = f"write {either(f'`{name}`' for name in known)}" if known else "remove the patch"
+    fix = f"write {either(f'`{name}`' for name in jobs_by_name)}" if jobs_by_name else "remove the patch"
     return problem("patched-job", overlay.job.path("name"), message, fix, overlay.name)
 
 

@@ -96,7 +96,7 @@ class MergedTrainJob:
 
     @cached_property
     def plugin(self) -> str:
-        """The plugin of the runtime, "" where that is not known."""
+        """The plugin of the runtime, "" where nobody knows it."""
         return self.runtime.spec.ml_policy.plugin if self.runtime.is_found else ""
 
     @cached_property
@@ -148,13 +148,13 @@ class MergedTrainJob:
 
 def train_job(subject: Subject) -> MergedTrainJob:
     """A TrainJob, to be asked for with `Subject.once`; the same for all policies that know the same of Trainer."""
-    known = subject.once(installed)
-    return subject.cluster.once((train_job, Same(subject.object), known), lambda: _train_job(subject, known))
+    trainer = subject.once(installed)
+    return subject.cluster.once((train_job, Same(subject.object), trainer), lambda: _train_job(subject, trainer))
 
 
-def _train_job(subject: Subject, known: Installation) -> MergedTrainJob:
+def _train_job(subject: Subject, trainer: Installation) -> MergedTrainJob:
     is_job = group_kind(subject.object) == TRAIN_JOB
-    view, release = subject.view(), known.release
+    view, release = subject.view(), trainer.release
     written = pruned_once(subject.object, "TrainJob", release, view) if is_job else {}
     job = TrainJob(written, (), Reading(view.deadline), is_set=is_job)
     runtime = find(job.spec.runtime_ref, view)
@@ -164,7 +164,7 @@ def _train_job(subject: Subject, known: Installation) -> MergedTrainJob:
     return MergedTrainJob(
         object=job,
         release=release,
-        takes_claims=known.takes_claims,
+        takes_claims=trainer.takes_claims,
         runtime=runtime,
         layers=patches,
         merged=merged,

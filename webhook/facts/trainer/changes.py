@@ -32,7 +32,7 @@ from webhook.typed.view import Reading
 
 problem: Final = Group("train-job-changes").problem
 LOOKUPS: Final = (
-    reading(JobSet.gvk, *(f"status.replicatedJobsStatus.{each}" for each in ("name", "active"))),
+    reading(JobSet.gvk, *(f"status.replicatedJobsStatus.{name}" for name in ("name", "active"))),
     NAMESPACES,
 )
 _REFERENCE: Final = {"name": "", "kind": "ClusterTrainingRuntime", "apiGroup": "trainer.kubeflow.org"}
@@ -150,7 +150,7 @@ def validate_job_set_update(subject: Subject) -> Iterator[Problem]:
 
 def _differing(old: Items[JSON], new: list[JSON]) -> str:
     """The first fields of pods that are not the same in both, "" where others differ."""
-    pods = ([get(each, _FIXED_POD) or each for each in both] for both in zip(old, new, strict=False))
+    pods = ([get(job, _FIXED_POD) or job for job in jobs] for jobs in zip(old, new, strict=False))
     names = sorted({name for one, other in pods for name in (*one, *other) if one.get(name) != other.get(name)})
     return " and ".join(names[:_MOST_NAMED]) if "template" not in names else ""
 
@@ -166,7 +166,7 @@ def _fixed_in_job_set(job: MergedTrainJob, spec: Mapping[str, JSON]) -> list[JSO
         return [_fixed(replicated) for replicated in job.jobs]
     layers = overlays.layers(TrainJob({"spec": spec}, (), job.object.reading), PATCHES)
     pods = [{**overlay.pod.json, "name": overlay.name} for layer in layers for overlay in layer.overlays]
-    return [each for each in map(_of_pod, pods) if len(each) > 1]
+    return [pod for pod in map(_of_pod, pods) if len(pod) > 1]
 
 
 def _fixed(job: ReplicatedJob) -> JSON:
@@ -177,4 +177,4 @@ def _fixed(job: ReplicatedJob) -> JSON:
 
 
 def _of_pod(pod: Mapping[str, JSON]) -> JSON:
-    return {name: held for name, held in pod.items() if name not in _MUTABLE}
+    return {name: value for name, value in pod.items() if name not in _MUTABLE}

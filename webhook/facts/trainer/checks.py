@@ -101,15 +101,15 @@ def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
         *runtime_plugins.validate_plugins(job.runtime.spec.ml_policy, job.merged.patched, job.release),
         *runtime_plugins.validate_token_volume(job.merged.patched),
     )
-    for each in problems:
-        if each.code != "training-runtime/torch-address" or (job.nodes > 1 and job.trainer):
-            yield _of_runtime(each, job)
+    for problem in problems:
+        if problem.code != "training-runtime/torch-address" or (job.nodes > 1 and job.trainer):
+            yield _of_runtime(problem, job)
 
 
 def _of_runtime(problem: Problem, job: MergedTrainJob) -> Problem:
     """A problem of the runtime as a TrainJob is told of it."""
-    said = f"in {job.runtime}, {problem.path} {problem.said}"
-    return replace(problem, path="spec.runtimeRef", found="", message=said, fix=f"in the runtime, {problem.fix}")
+    message = f"in {job.runtime}, {problem.path} {problem.said}"
+    return replace(problem, path="spec.runtimeRef", found="", message=message, fix=f"in the runtime, {problem.fix}")
 
 
 def train_job_changes(subject: Subject) -> Iterator[Problem]:

@@ -77,15 +77,15 @@ def validate_resource_claims(job: MergedTrainJob) -> Iterator[Problem]:
 
 def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#3239 since 2.2, #3809 since 2.4; before, a plugin says what it takes."""
-    asked = job.trainer.num_proc_per_node
+    per_node = job.trainer.num_proc_per_node
     if job.release < NUMBERS_ONLY:
         return
-    if isinstance(asked, str) and not is_placeholder(asked):
+    if isinstance(per_node, str) and not is_placeholder(per_node):
         message = f"must be a whole number because Trainer {shown(job.release)} does not take a string"
         otherwise = "set a number, or remove numProcPerNode for one process per GPU"
-        fix = f"write the number {asked}" if asked.isdecimal() else otherwise
-        yield wrong_processes(message, fix, f"the text `{asked}`")
-    elif (number := whole(asked)) is not None and number < 1 and job.release >= REFUSES_ZERO:
+        fix = f"write the number {per_node}" if per_node.isdecimal() else otherwise
+        yield wrong_processes(message, fix, f"the text `{per_node}`")
+    elif (number := whole(per_node)) is not None and number < 1 and job.release >= REFUSES_ZERO:
         message = f"must be at least 1 because Trainer {shown(job.release)} refuses less"
         fix = "set a number of at least 1, or remove numProcPerNode for one process per GPU"
         yield wrong_processes(message, fix, f"`{number}`")

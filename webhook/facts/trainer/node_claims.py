@@ -107,7 +107,7 @@ def _of_patches(job: TrainJob) -> Collection[PodClaim]:
 
 
 def _claim(claim: JSON, *, dropped: Collection[str], is_unused: bool) -> NodeClaim:
-    known = [each for request in claim["requests"] for each in (request, *request["choices"])]
+    requests = [choice for request in claim["requests"] for choice in (request, *request["choices"])]
     return NodeClaim(
         name=claim["name"],
         kind=claim["kind"],
@@ -116,7 +116,7 @@ def _claim(claim: JSON, *, dropped: Collection[str], is_unused: bool) -> NodeCla
         devices=claim["devices"],
         at_least=claim["atLeast"],
         is_gpu=claim["gpu"],
-        is_other=bool(known) and all(each["deviceKind"] and not each["gpu"] for each in known),
+        is_other=bool(requests) and all(request["deviceKind"] and not request["gpu"] for request in requests),
         is_dropped=claim["name"] in dropped,
         is_unused=is_unused and claim["name"] not in dropped,
     )

@@ -56,12 +56,12 @@ def instead_of(variable: str, whose: str) -> str:
 
 def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
     """What a plugin does not take for numProcPerNode; what the API server refuses is job_validation.py's."""
-    asked = job.trainer.num_proc_per_node
-    if asked is None or is_placeholder(str(asked)):
+    per_node = job.trainer.num_proc_per_node
+    if per_node is None or is_placeholder(str(per_node)):
         return
-    number = whole(asked)
+    number = whole(per_node)
     if job.release < NUMBERS_ONLY and number is None:
-        yield from _validate_word(job, asked)
+        yield from _validate_word(job, per_node)
     elif number is not None and number < 1 and job.release < REFUSES_ZERO:
         fix = "set a whole number of at least 1, or remove numProcPerNode"
         if job.plugin == "flux" and job.release >= INJECTION:
@@ -71,13 +71,13 @@ def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
             yield problem("no-processes", _PROCESSES, "does not start a process on any node", fix, number)
 
 
-def _validate_word(job: MergedTrainJob, asked: str) -> Iterator[Problem]:
+def _validate_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem]:
     """Words that 2.0 and 2.1 take: torch three, mpi none; other plugins do not read it."""
-    known = {"torch": ("auto", "cpu", "gpu"), "mpi": ()}.get(job.plugin, (asked,))
-    if asked not in known:
-        allowed = "a whole number, auto, cpu or gpu" if known else "a whole number"
+    words = {"torch": ("auto", "cpu", "gpu"), "mpi": ()}.get(job.plugin, (per_node,))
+    if per_node not in words:
+        allowed = "a whole number, auto, cpu or gpu" if words else "a whole number"
         message = f"must be {allowed} for the {job.plugin} plugin of Trainer {shown(job.release)}"
-        yield wrong_processes(message, "set such a value, or remove numProcPerNode", f"the text `{asked}`")
+        yield wrong_processes(message, "set such a value, or remove numProcPerNode", f"the text `{per_node}`")
 
 
 def validate_flux(job: MergedTrainJob) -> Iterator[Problem]:
@@ -129,11 +129,11 @@ def _worker_command(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def _launcher_resources(job: MergedTrainJob) -> Iterator[Problem]:
-    asked = job.trainer.resources_per_node
-    if asked and not job.runtime.spec.ml_policy.mpi.run_launcher_as_node:
+    resources = job.trainer.resources_per_node
+    if resources and not job.runtime.spec.ml_policy.mpi.run_launcher_as_node:
         message = f"reaches only the launcher of {job.runtime}, so the workers keep the resources of the runtime"
         fix = "remove resourcesPerNode, and use a runtime whose workers request these resources"
-        yield problem("launcher-resources", asked.at, message, fix)
+        yield problem("launcher-resources", resources.at, message, fix)
 
 
 def _worker_image(job: MergedTrainJob, worker: ReplicatedJob) -> Iterator[Problem]:

@@ -33,10 +33,11 @@ def validate_pods(subject: Subject) -> Iterator[Problem]:
     problems = list(_problems(job.job_set, subject))
     if problems:
         of_runtime = set(_problems(job.runtime.spec.template.spec, subject))
-        for each in Items(problems, subject.deadline):
-            is_own = each in of_runtime
-            fix = f"in the runtime, {each.fix}" if is_own and each.code == "train-job/unused-claim" else each.fix
-            yield replace(each, path=job.origin(is_own=is_own), fix=fix)
+        for refusal in Items(problems, subject.deadline):
+            is_own = refusal in of_runtime
+            is_unused = refusal.code == "train-job/unused-claim"
+            fix = f"in the runtime, {refusal.fix}" if is_own and is_unused else refusal.fix
+            yield replace(refusal, path=job.origin(is_own=is_own), fix=fix)
 
 
 def _problems(job_set: JobSetSpec, subject: Subject) -> Iterator[Problem]:

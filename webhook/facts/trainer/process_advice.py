@@ -33,35 +33,35 @@ def devices(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> int:
         return pod_gpus(job)
     if pod_gpus(job):
         return 0
-    known = [(claim, claim.devices) for claim in claims if claim.devices is not None]
-    return sum(count for claim, count in known if claim.is_gpu) if len(known) == len(claims) else 0
+    counts = [(claim, claim.devices) for claim in claims if claim.devices is not None]
+    return sum(count for claim, count in counts if claim.is_gpu) if len(counts) == len(claims) else 0
 
 
 def advise_processes(subject: Subject, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
     """Everything about GPUs and processes of a TrainJob whose nodes have these claims."""
     job = subject.once(train_job)
     gpus = devices(job, claims)
-    own = launched(subject, gpus)
-    yield from lost_gpus(job, own)
-    yield from processes_per_gpu(job, gpus) if own.processes is None else advise_launcher(job, gpus, own)
+    launcher = launched(subject, gpus)
+    yield from lost_gpus(job, launcher)
+    yield from processes_per_gpu(job, gpus) if launcher.processes is None else advise_launcher(job, gpus, launcher)
     yield from ambiguous_gpus(job)
     yield from no_gpu(job, gpus, claims)
     yield from shared_claims(job, claims)
 
 
-def lost_gpus(job: MergedTrainJob, own: Launched) -> Iterator[Problem]:
+def lost_gpus(job: MergedTrainJob, launcher: Launched) -> Iterator[Problem]:
     """ResourcesPerNode without the GPUs of the runtime: before 2.3 the pods lose them, since then their count does."""
-    asked = job.trainer.resources_per_node
-    if not asked or runtime_gpus(job) == 0 or job.counted[0] > 0 or _says_none(asked):
+    resources = job.trainer.resources_per_node
+    if not resources or runtime_gpus(job) == 0 or job.counted[0] > 0 or _says_none(resources):
         return
     lacks = f"has no GPU although {job.runtime} has {runtime_gpus(job)} per node"
     if pod_gpus(job) == 0:
         message = f"{lacks}, and Trainer {shown(job.release)} replaces all resources, so the job runs without a GPU"
-        yield problem("lost-gpus", asked.at, message, "request the GPUs here too")
-    elif own.processes is None and not _is_count_right(job):
+        yield problem("lost-gpus", resources.at, message, "request the GPUs here too")
+    elif launcher.processes is None and not _is_count_right(job):
         message = f"{lacks}, so the pods keep these GPUs, but the processes per node will be {job.processes}"
         number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {pod_gpus(job)}"
-        yield problem("lost-gpus", asked.at, message, f"request the GPUs here too{number}")
+        yield problem("lost-gpus", resources.at, message, f"request the GPUs here too{number}")
 
 
 def _says_none(resources: Resources) -> bool:
@@ -102,8 +102,8 @@ def no_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Itera
     explicit = job.trainer.has("numProcPerNode")
     if job.plugin != "torch" or job.node is None or explicit or claims:
         return
-    if job.counted[0] == gpus == runtime_gpus(job) == 0 and (made := _made_for_gpus(job)):
-        message = f"has no GPU although {made} is for GPUs, so the job trains on CPUs only"
+    if job.counted[0] == gpus == runtime_gpus(job) == 0 and (reason := _made_for_gpus(job)):
+        message = f"has no GPU although {reason} is for GPUs, so the job trains on CPUs only"
         fix = "set the number of GPUs for each node in limits, such as nvidia.com/gpu: 1"
         yield problem("no-gpu", _PER_NODE, message, fix)
 

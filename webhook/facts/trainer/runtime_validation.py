@@ -121,11 +121,11 @@ def _elastic_nodes(policy: MLPolicy) -> Iterator[Problem]:
 
 def _validate_first_processes(policy: MLPolicy) -> Iterator[Problem]:
     """The same: three words are numbers, too."""
-    asked = policy.torch.num_proc_per_node
-    is_word = isinstance(asked, str) and asked not in _WORDS and not is_placeholder(asked)
-    if is_word or ((number := whole(asked)) is not None and number < 1):
+    per_node = policy.torch.num_proc_per_node
+    is_word = isinstance(per_node, str) and per_node not in _WORDS and not is_placeholder(per_node)
+    if is_word or ((number := whole(per_node)) is not None and number < 1):
         message = "must be auto, cpu, gpu or a whole number of at least 1"
-        yield _processes(policy.torch.path("numProcPerNode"), message, "set one of these", asked)
+        yield _processes(policy.torch.path("numProcPerNode"), message, "set one of these", per_node)
 
 
 def validate_job_names(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:

@@ -62,21 +62,21 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
 def validate_priority_classes(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
     """Classes that are known not to be there; of others nobody knows."""
     result = subject.result("priorities")
-    for each in Items(result.value["classes"], subject.deadline):
-        if each["found"]:
+    for priority in Items(result.value["classes"], subject.deadline):
+        if priority["found"]:
             continue
-        if each["absent"]:
+        if priority["absent"]:
             message = (
-                f"leads to pods that are refused because replicated job `{each['podSet']}` of {job.runtime} names "
-                f"PriorityClass `{each['name']}`, which does not exist"
+                f"leads to pods that are refused because replicated job `{priority['podSet']}` of {job.runtime} names "
+                f"PriorityClass `{priority['name']}`, which does not exist"
             )
-            near = each["nearest"]
-            where = "in the runtime, " if each["path"] == "spec.runtimeRef" else ""
+            near = priority["nearest"]
+            where = "in the runtime, " if priority["path"] == "spec.runtimeRef" else ""
             fix = f"{where}write `{near}`, or create the class" if near else f"create the class, or {where}name another"
-            yield problem("priority-class", each["path"], message, fix)
+            yield problem("priority-class", priority["path"], message, fix)
         else:
-            yield problem("priority-class", each["path"], missing=_lacking(result, each["name"]))
+            yield problem("priority-class", priority["path"], missing=_lacking(result, priority["name"]))
 
 
 def _lacking(priorities: Result, name: str) -> tuple[MissingObject, ...]:
-    return tuple(each for each in priorities.lacks(("classes",)) if each.name == name)
+    return tuple(missing for missing in priorities.lacks(("classes",)) if missing.name == name)

@@ -38,7 +38,7 @@ def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
     if job.release < NUMBERS_ONLY and explicit is None:  # the plugin's checks ended there
         return
     model, args = model_of(name), job.trainer.args
-    nodes = 1 if (asked := job.trainer.num_nodes) is None else asked
+    nodes = 1 if job.trainer.num_nodes is None else job.trainer.num_nodes
     yield from _validate_model(job, model, nodes)
     if job.release >= ADAPTERS and nodes == 1 and is_quantized(args, job.release):
         yield from _validate_quantized(model, explicit, job)
@@ -47,10 +47,10 @@ def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def _validate_model(job: MergedTrainJob, model: str, nodes: int) -> Iterator[Problem]:
-    known = _MODELS if job.release >= ADAPTERS else _FIRST_MODELS
-    if model not in known:
+    models = _MODELS if job.release >= ADAPTERS else _FIRST_MODELS
+    if model not in models:
         message = f"names a runtime for a model that Trainer {shown(job.release)} cannot tune with torchtune"
-        fix = f"use one of {', '.join(map(_runtime_name, known))}"
+        fix = f"use one of {', '.join(map(_runtime_name, models))}"
         yield problem("tune-model", _NAME, message, fix, job.runtime.name)
     if nodes > 1 and model != _MANY_NODES:
         message = f"must be 1 because Trainer tunes the model of `{job.runtime.name}` on one node only"
@@ -73,7 +73,7 @@ def _validate_quantized(model: str, explicit: JSON, job: MergedTrainJob) -> Iter
 
 
 def _validate_args(args: Sequence[str], nodes: int, job: MergedTrainJob) -> Iterator[Problem]:
-    adapted = any("model.lora_attn_modules" in each for each in args) or is_quantized(args, job.release)
+    adapted = any("model.lora_attn_modules" in argument for argument in args) or is_quantized(args, job.release)
     if nodes > 1 and adapted:
         message = "must be 1 because adapters (LoRA, QLoRA) train on one node only"
         yield problem("tune-adapters", _NODES, message, "set 1, or remove the arguments for adapters", nodes)
