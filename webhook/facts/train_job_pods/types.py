@@ -31,6 +31,10 @@ class RuntimeRef(Typed):
     kind = Text("ClusterTrainingRuntime")
     name = Text()
 
+    def refers_to(self, other: RuntimeRef) -> bool:
+        """Whether it names the same runtime as another reference."""
+        return (self.api_group, self.kind, self.name) == (other.api_group, other.kind, other.name)
+
 
 class Trainer(Typed):
     """What runs on the nodes that train. The number of processes is a word, too, until 2.1."""
@@ -101,7 +105,7 @@ class TrainJobSpec(Typed):
     pod_template_overrides = Parts(TemplateOverride)
     pod_spec_overrides = Parts(SpecOverride)
     suspend = Truth()
-    managed_by = Text()
+    managed_by = Text("trainer.kubeflow.org/trainjob-controller")
 
 
 class TrainJob(Object):

@@ -19,9 +19,9 @@ from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.overlays import Overlay
 from webhook.facts.train_job_pods.releases import FIXED_GRACE, PATCHES
-from webhook.facts.train_job_pods.spec_changes import specs
+from webhook.facts.train_job_pods.spec_changes import is_changed, specs
 from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
-from webhook.facts.train_job_pods.types import TrainJob
+from webhook.facts.train_job_pods.types import TrainJob, TrainJobSpec
 from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
@@ -35,8 +35,6 @@ LOOKUPS: Final = (
     reading(JobSet.gvk, *(f"status.replicatedJobsStatus.{name}" for name in ("name", "active"))),
     NAMESPACES,
 )
-_REFERENCE: Final = {"name": "", "kind": "ClusterTrainingRuntime", "apiGroup": "trainer.kubeflow.org"}
-_MANAGER: Final = "trainer.kubeflow.org/trainjob-controller"
 _MUTABLE: Final = ("nodeSelector", "tolerations", "schedulingGates")
 """Fields of a PodSpec that JobSet lets change while it is suspended, besides labels and annotations."""
 _FIXED_POD: Final = ("template", "spec", "template", 1)
@@ -52,24 +50,16 @@ _OF_PODS: Final = (
 
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     """Since 2.2 (kubeflow/trainer#3157), the runtime and the manager always; a default is as good as written."""
-    now, before = specs(subject)
+    now, before = (TrainJobSpec(spec, ("spec",), Reading(subject.deadline)) for spec in specs(subject))
     fixed = ["trainer", "initializer", "activeDeadlineSeconds"] if release_of(subject) >= PATCHES else []
-    changed = [name for name in fixed if _differ(now, before, name)]
-    if now.get("managedBy", _MANAGER) != before.get("managedBy", _MANAGER):
+    changed = [name for name in fixed if is_changed(name, now, before)]
+    if now.managed_by != before.managed_by:
         changed.append("managedBy")
-    if any(_reference(now, name) != _reference(before, name) for name in _REFERENCE):
+    if not now.runtime_ref.refers_to(before.runtime_ref):
         changed.append("runtimeRef")
     for name in changed:
         fix = "restore the old value, or create a new TrainJob"
         yield problem("immutable-field", f"spec.{name}", "cannot change after the TrainJob was created", fix)
-
-
-def _differ(now: Mapping[str, JSON], before: Mapping[str, JSON], name: str) -> bool:
-    return name in now and name in before and bool(now[name] != before[name])
-
-
-def _reference(spec: Mapping[str, JSON], name: str) -> JSON:
-    return get(spec, ("runtimeRef", name), _REFERENCE[name])
 
 
 def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
@@ -83,7 +73,7 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
         old = before.get(key)
         for name in _OF_PODS if old is not None else ():
             is_fixed = name != "terminationGracePeriodSeconds" or release >= FIXED_GRACE
-            if old is not None and is_fixed and _differ(overlay.pod.json, old.pod.json, name):
+            if old is not None and is_fixed and is_changed(name, overlay.pod, old.pod):
                 message = "cannot change because a patch is fixed once the TrainJob has it"
                 fix = "restore the old value, or create a new TrainJob"
                 yield problem("immutable-patch", overlay.pod.path(name), message, fix)

@@ -54,7 +54,7 @@ def validate_runtime_ref(job: MergedTrainJob) -> Iterator[Problem]:
 def validate_managed_by(job: MergedTrainJob) -> Iterator[Problem]:
     """Only two controllers are known."""
     manager = job.spec.managed_by
-    if job.spec.has("managedBy") and manager not in _MANAGERS and not is_placeholder(manager):
+    if manager not in _MANAGERS and not is_placeholder(manager):
         fix = f"set {' or '.join(_MANAGERS)}, or remove managedBy, which means {_MANAGERS[0]}"
         yield problem("managed-by", "spec.managedBy", "must be one of the two controllers of TrainJobs", fix, manager)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Group
+from webhook.facts.jobset.job_set import jobs_by_name
 from webhook.facts.train_job_pods.nodes import container_of, init_container_of, job_named, trainer_step
 from webhook.facts.train_job_pods.releases import INJECTION
 from webhook.facts.train_job_pods.types import EnvInjection, MLPolicy, RuntimeSpec
@@ -46,12 +47,12 @@ def validate_plugins(policy: MLPolicy, job_set: JobSetSpec, release: Release) ->
 
 def _env_injection(injection: EnvInjection, job_set: JobSetSpec) -> Iterator[Problem]:
     """torch.go validateEnvInjectionTargets: jobs and containers that the runtime does not have."""
+    jobs = jobs_by_name(job_set) if injection.targets else {}
     containers: dict[str, set[str]] = {}
     for target in injection.targets:
         job = target.job_name
         if job not in containers:
-            replicated = job_named(job_set.replicated_jobs, job)
-            listed = () if replicated is None else replicated.pod.all_containers()
+            listed = jobs[job].pod.all_containers() if job in jobs else ()
             containers[job] = {container.name for container in listed}
         for name in target.container_names:
             if name not in containers[job]:

@@ -21,6 +21,7 @@ from webhook.facts.train_job_pods.releases import (
     SHORT_NAMES,
     STEP_CONTAINERS,
 )
+from webhook.facts.train_job_pods.spec_changes import is_changed
 from webhook.facts.train_job_pods.types import MLPolicy, RuntimeSpec, TrainingRuntime
 from webhook.facts.trainer.runtime_plugins import jobs_of, problem
 from webhook.paths import FieldPath
@@ -29,7 +30,6 @@ from webhook.problem import Problem
 from webhook.releases import Release, shown
 from webhook.typed.fields import whole
 from webhook.typed.job_sets import ReplicatedJob
-from webhook.typed.view import Typed
 
 CONTAINERS: Final = {
     "trainer": "node",
@@ -140,14 +140,10 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     """`self == oldSelf`, which says nothing of a field that is added or removed."""
     now, before = (typed(TrainingRuntime).spec.template.spec for typed in (subject.typed, subject.typed_old))
     names = _FIXED if release_of(subject) >= FLUX_AND_MORE else _FIXED[:-1]
-    places = [now.path(name) for name in names if _is_changed(name, now, before)]
+    places = [now.path(name) for name in names if is_changed(name, now, before)]
     old = {job.name: job for job in reversed(before.replicated_jobs)}
-    changed = [job for job in now.replicated_jobs if job.name in old and _is_changed("dependsOn", job, old[job.name])]
+    changed = [job for job in now.replicated_jobs if job.name in old and is_changed("dependsOn", job, old[job.name])]
     places += [job.path("dependsOn") for job in changed]
     for place in places:
         fix = "restore the old value, or create a new runtime"
         yield problem("immutable-field", place, "cannot change after the runtime was created", fix)
-
-
-def _is_changed(name: str, now: Typed, before: Typed) -> bool:
-    return None not in (now.json.get(name), before.json.get(name)) and now.differs(before, name)
