@@ -80,9 +80,12 @@ def _lay(
     try:
         merged.spec = strategic.merge(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline, indexes)
     except strategic.Unmergeable as error:
-        where = f"in replicated job `{layer.overlays[0].name}`, " if len(layer.overlays) == 1 else ""
-        message = f"cannot be merged into {runtime} because {where}{error}"
-        merged.problems.append(problem("patch-merges", layer.at, message, error.fix))
+        merged.problems.append(_patch_merges(layer, runtime, error))
+
+
+def _patch_merges(layer: Layer, runtime: Runtime, error: strategic.Unmergeable) -> Problem:
+    where = f"in replicated job `{layer.overlays[0].name}`, " if len(layer.overlays) == 1 else ""
+    return problem("patch-merges", layer.at, f"cannot be merged into {runtime} because {where}{error}", error.fix)
 
 
 def _patched_job(overlay: Overlay, jobs_by_name: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:

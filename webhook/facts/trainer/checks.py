@@ -18,7 +18,6 @@ from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
 from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.facts.train_job_pods.types import TrainingRuntime
 from webhook.facts.trainer import (
-    changes,
     claims_validation,
     job_validation,
     patch_validation,
@@ -29,6 +28,7 @@ from webhook.facts.trainer import (
     runtime_validation,
     scheduling,
     step_validation,
+    train_job_changes,
 )
 from webhook.facts.trainer.node_claims import node_claims
 from webhook.facts.trainer.pod_validation import validate_pods
@@ -39,28 +39,29 @@ _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
 
 _ALONE: Final = (
     job_validation.validate_name,
-    job_validation.validate_runtime_ref,
+    job_validation.validate_runtime_kind,
     job_validation.validate_managed_by,
     job_validation.validate_resource_claims,
     job_validation.validate_num_proc_per_node,
-    job_validation.validate_sources,
+    job_validation.validate_source_scheme,
     claims_validation.validate_resource_claims_per_node,
-    patch_validation.validate_managers,
+    patch_validation.validate_patch_managers,
     patch_validation.validate_overlays,
-    job_validation.validate_num_nodes,
+    job_validation.validate_no_nodes,
 )
 _ON_RUNTIME: Final = (
-    step_validation.validate_initializers,
+    step_validation.validate_initializer_step,
     step_validation.validate_trainer,
-    step_validation.validate_num_nodes_reaches,
+    step_validation.validate_ignored_nodes,
     plugin_validation.validate_reserved_env,
     plugin_validation.validate_processes,
-    plugin_validation.validate_flux,
+    plugin_validation.validate_flux_nodes,
     plugin_validation.validate_launcher_as_node,
+    plugin_validation.validate_extra_node,
     plugin_validation.validate_workers,
-    plugin_validation.validate_rendezvous,
+    plugin_validation.validate_no_trainer,
     validate_torchtune,
-    scheduling.validate_queue,
+    scheduling.validate_volcano_queue,
     scheduling.validate_gang,
 )
 
@@ -80,13 +81,13 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
     if not changes_more_than_suspend(subject):
         return
     job = subject.once(train_job)
-    yield from step_validation.validate_runtime(job, subject)
+    yield from step_validation.validate_runtime_exists(job, subject)
     if job.runtime.is_found:
         yield from job.merged.problems
         for validate in _ON_RUNTIME:
             yield from validate(job)
         yield from validate_pods(subject)
-        yield from scheduling.validate_priority_classes(job, subject)
+        yield from scheduling.validate_priority_class(job, subject)
     kept = [claim for claim in subject.once(node_claims) if not claim.is_dropped]
     yield from process_advice.advise_processes(subject, kept)
 
@@ -112,14 +113,14 @@ def _of_runtime(problem: Problem, job: MergedTrainJob) -> Problem:
     return replace(problem, path="spec.runtimeRef", found="", message=message, fix=f"in the runtime, {problem.fix}")
 
 
-def train_job_changes(subject: Subject) -> Iterator[Problem]:
+def train_job_update(subject: Subject) -> Iterator[Problem]:
     """What may not change of a TrainJob."""
     if subject.old_object is None:
         return
-    yield from changes.validate_immutable_fields(subject)
-    yield from changes.validate_immutable_patches(subject)
-    yield from changes.validate_suspended(subject)
-    yield from changes.validate_job_set_update(subject)
+    yield from train_job_changes.validate_immutable_fields(subject)
+    yield from train_job_changes.validate_immutable_patches(subject)
+    yield from train_job_changes.validate_running(subject)
+    yield from train_job_changes.validate_job_set_immutable(subject)
 
 
 def training_runtime(subject: Subject) -> Iterator[Problem]:
@@ -129,7 +130,7 @@ def training_runtime(subject: Subject) -> Iterator[Problem]:
         yield from runtime_validation.validate_steps(runtime.spec, release)
     yield from runtime_validation.validate_ml_policy(runtime.spec.ml_policy, release)
     yield from runtime_plugins.validate_plugins(runtime.spec.ml_policy, runtime.spec.template.spec, release)
-    yield from runtime_validation.validate_job_names(runtime.spec, release)
+    yield from runtime_validation.validate_job_name_length(runtime.spec, release)
     if subject.old_object is not None:
         yield from runtime_validation.validate_immutable_fields(subject)
     yield from _runtime_advice(runtime, subject)
@@ -153,7 +154,7 @@ def _runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Prob
 CHECKS: Final = (
     Check(group="train-job", run=train_job_alone, kinds=_TRAIN_JOB),
     Check(group="train-job", run=train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*DEVICES, PRIORITY_CLASSES)),
-    Check(group="train-job-changes", run=train_job_changes, kinds=_TRAIN_JOB, lookups=changes.LOOKUPS),
+    Check(group="train-job-changes", run=train_job_update, kinds=_TRAIN_JOB, lookups=train_job_changes.LOOKUPS),
     Check(group="training-runtime", run=training_runtime, kinds=TRAINING_RUNTIMES, lookups=(INSTALLED,)),
     Check(group="training-runtime", run=runtime_of_train_job, kinds=_TRAIN_JOB),
 )

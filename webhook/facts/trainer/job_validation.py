@@ -40,7 +40,7 @@ def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
         yield problem("name", "metadata.name", message, fix, name)
 
 
-def validate_runtime_ref(job: MergedTrainJob) -> Iterator[Problem]:
+def validate_runtime_kind(job: MergedTrainJob) -> Iterator[Problem]:
     """Only two kinds are runtimes."""
     reference = job.spec.runtime_ref
     kind, group = reference.kind, reference.api_group
@@ -96,7 +96,7 @@ def wrong_processes(message: str, fix: str, shown: str) -> Problem:
     return problem("processes", "spec.trainer.numProcPerNode", message, fix, shown=shown)
 
 
-def validate_sources(job: MergedTrainJob) -> Iterator[Problem]:
+def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
     """The initializer chooses by the scheme where to load from."""
     initializer = job.spec.initializer
     for source in (initializer.dataset, initializer.model) if job.release >= INITIALIZER_MOUNT else ():
@@ -107,7 +107,7 @@ def validate_sources(job: MergedTrainJob) -> Iterator[Problem]:
             yield problem("source-scheme", source.path("storageUri"), message, fix, uri)
 
 
-def validate_num_nodes(job: MergedTrainJob) -> Iterator[Problem]:
+def validate_no_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#2170: 0 is accepted."""
     if job.trainer.num_nodes == 0 and not job.spec.suspend:
         message = "makes a job without a training pod"

@@ -31,7 +31,7 @@ _STEPS: Final = {
 """Where the variables of a step's container belong."""
 
 
-def validate_managers(job: MergedTrainJob) -> Iterator[Problem]:
+def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
     """Each patch of runtimePatches has a manager of its own."""
     patches = job.spec.runtime_patches if job.release >= PATCHES else ()
     managers = Counter(patch.manager for patch in patches)

@@ -80,7 +80,7 @@ def _validate_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem]:
         yield wrong_processes(message, "set such a value, or remove numProcPerNode", f"the text `{per_node}`")
 
 
-def validate_flux(job: MergedTrainJob) -> Iterator[Problem]:
+def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#3667."""
     if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.num_nodes is None:
         message = f"must be set because the flux plugin of Trainer {shown(job.release)} crashes without numNodes"
@@ -88,21 +88,28 @@ def validate_flux(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """mpi.go: a launcher that is a node needs both jobs for several nodes; kubeflow/trainer#3954 for one."""
+    """mpi.go: a launcher that is a node needs both jobs for several nodes."""
     nodes = job.trainer.num_nodes
-    if job.plugin != "mpi" or nodes is None or not job.runtime.spec.ml_policy.mpi.run_launcher_as_node:
-        return
-    worker = job_named(job.jobs, "node")
-    for name in ("launcher", "node") if nodes > 1 else ():
+    for name in ("launcher", "node") if nodes is not None and nodes > 1 and _is_launcher_node(job) else ():
         if job_named(job.jobs, name) is None:
             message = f"must be 1 because {job.runtime} runs the launcher as a node and has no replicated job `{name}`"
             yield problem("launcher-as-node", _NODES, message, "set 1, or use another runtime", nodes)
-    if nodes == 1 and worker is not None and trainer_step(job.jobs) is not worker:
+
+
+def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#3954: with a worker beside such a launcher, one node is two."""
+    worker = job_named(job.jobs, "node")
+    has_worker = worker is not None and trainer_step(job.jobs) is not worker
+    if job.trainer.num_nodes == 1 and has_worker and _is_launcher_node(job):
         message = (
             f"starts 2 nodes, each with its devices, because {job.runtime} runs the launcher as a node beside a worker"
         )
         fix = "set 2, which starts the same nodes, or use a runtime whose launcher is not a node"
         yield problem("extra-node", _NODES, message, fix, 1)
+
+
+def _is_launcher_node(job: MergedTrainJob) -> bool:
+    return job.plugin == "mpi" and job.runtime.spec.ml_policy.mpi.run_launcher_as_node
 
 
 def validate_workers(job: MergedTrainJob) -> Iterator[Problem]:
@@ -145,7 +152,7 @@ def _worker_image(job: MergedTrainJob, worker: ReplicatedJob) -> Iterator[Proble
         yield problem("worker-image", "spec.trainer.image", message, fix)
 
 
-def validate_rendezvous(job: MergedTrainJob) -> Iterator[Problem]:
+def validate_no_trainer(job: MergedTrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#4076: without spec.trainer the plugins set no variables."""
     if not job.trainer and job.nodes > 1 and job.plugin in ("torch", "jax", "xgboost"):
         message = (

@@ -128,7 +128,7 @@ def _validate_first_processes(policy: MLPolicy) -> Iterator[Problem]:
         yield _processes(policy.torch.path("numProcPerNode"), message, "set one of these", per_node)
 
 
-def validate_job_names(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
+def validate_job_name_length(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
     """kubeflow/trainer#4394."""
     for job in jobs_of(runtime) if release >= SHORT_NAMES else ():
         if len(job.name) > _LONGEST_NAME:

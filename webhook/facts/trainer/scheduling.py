@@ -23,7 +23,7 @@ problem: Final = Group("train-job").problem
 _QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
-def validate_queue(job: MergedTrainJob) -> Iterator[Problem]:
+def validate_volcano_queue(job: MergedTrainJob) -> Iterator[Problem]:
     """volcano.go, since 2.1."""
     if job.scheduler == "volcano" and job.release >= QUEUES and job.merged.annotations.get(_QUEUE) == "":
         message = (
@@ -59,7 +59,7 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
         yield problem("gang-dependency", "spec.runtimeRef", message, f"use a runtime without {by} or without dependsOn")
 
 
-def validate_priority_classes(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
+def validate_priority_class(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
     """Classes that are known not to be there; of others nobody knows."""
     result = subject.result("priorities")
     for priority in Items(result.value["classes"], subject.deadline):

@@ -30,7 +30,7 @@ _SHARED: Final = ("env", "resourcesPerNode")
 _SHOWN: Final = 80
 
 
-def validate_runtime(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
+def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
     """A runtime that is known not to be there; of another one nobody knows."""
     if job.runtime.is_found or not job.runtime.name:
         return
@@ -47,7 +47,7 @@ def validate_runtime(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]
         yield problem("runtime-exists", "spec.runtimeRef.name", missing=job.missing)
 
 
-def validate_initializers(job: MergedTrainJob) -> Iterator[Problem]:
+def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
     """jobset.go checkInitializer: the job, its container, and since 2.3 its mount (kubeflow/trainer#3714)."""
     initializer = job.spec.initializer
     for role, source in (("dataset", initializer.dataset), ("model", initializer.model)):
@@ -115,7 +115,7 @@ def _shares_node(job: MergedTrainJob) -> bool:
     return is_node and container_of(job_named(job.jobs, "node"), "node") is not None
 
 
-def validate_num_nodes_reaches(job: MergedTrainJob) -> Iterator[Problem]:
+def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """The number goes to the labelled job, of an MPI runtime to the job named `node`."""
     if _is_number_unread(job) and not _unreached(job):
         message = f"is ignored because {_lacks_node(job, None)}"

@@ -88,7 +88,7 @@ def _overlays(spec: Mapping[str, JSON], subject: Subject) -> Iterator[tuple[tupl
             yield (patch.manager, overlay.name), overlay
 
 
-def validate_suspended(subject: Subject) -> Iterator[Problem]:
+def validate_running(subject: Subject) -> Iterator[Problem]:
     """Patches change only while the job is suspended: before or after the change since 2.2, before that after it."""
     (now, before), release = specs(subject), release_of(subject)
     name = overlays.field(release)
@@ -117,7 +117,7 @@ def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
         yield problem("active-pods", path, message, "wait until these pods are gone, then change the patches")
 
 
-def validate_job_set_update(subject: Subject) -> Iterator[Problem]:
+def validate_job_set_immutable(subject: Subject) -> Iterator[Problem]:
     """Changes that Trainer takes and JobSet refuses once the job exists (kubernetes-sigs/jobset#624).
 
     Trainer updates a JobSet that is suspended, or whose TrainJob is.
