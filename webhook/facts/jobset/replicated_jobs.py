@@ -54,8 +54,8 @@ def _dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_digit: b
 
 
 def _most_pods(job: ReplicatedJob) -> Iterator[Problem]:
-    are_set = job.has("replicas") and job.template.spec.has("parallelism")
-    if are_set and job.replicas * job.parallelism > _MOST_PODS:
+    is_too_many = job.replicas * job.parallelism > _MOST_PODS
+    if is_too_many and job.has("replicas") and job.template.spec.has("parallelism"):
         message = f"makes more than {_MOST_PODS} pods together with the parallelism of {job.parallelism}"
         yield problem("most-pods", job.path("replicas"), message, "lower replicas or parallelism", job.replicas)
 
