@@ -6,6 +6,7 @@ Walking one charges its length; walking a long one looks at the clock on the way
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar, overload
 
 from webhook.deadline import STEP, Deadline
@@ -43,6 +44,11 @@ class Items(Sequence[Item]):
     def __contains__(self, value: object) -> bool:
         self._deadline.spend(len(self._values))
         return value in self._values
+
+    def shares(self, values: AbstractSet[object]) -> bool:
+        """Whether a set has any of the values."""
+        self._deadline.spend(len(self._values))
+        return not values.isdisjoint(self._values)
 
     @overload
     def __getitem__(self, index: int) -> Item: ...
