@@ -216,6 +216,14 @@ class Amounts(Field[Entries[Amount]]):
         return Entries({name: amount for name, amount in entries if amount is not None}, deadline)
 
 
+class ValueMap(Field[Entries[Any]]):
+    """A map from texts to whatever stands there, as JSON, null included."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[Any]:
+        """The values by their keys."""
+        return Entries(_mapping(value), owner.reading.deadline)
+
+
 class Quantities(Field[Entries[Quantity]]):
     """The same as quantities; what is not one is left out."""
 

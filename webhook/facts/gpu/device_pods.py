@@ -14,13 +14,12 @@ from webhook import quantity
 from webhook.facts.command_lines.command import launched
 from webhook.facts.gpu import devices
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.pods.pod_sets import pod_sets
+from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import located_in_runtime, located_in_train_job
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
 from webhook.typed.pods import Container, PodSpec, PodTemplate
-from webhook.typed.view import Reading
 from webhook.workloads.podsets import PodSet
 
 BATCH: Final = frozenset(
@@ -103,7 +102,7 @@ def workload(subject: Subject) -> Workload:
 
 
 def _using(podset: PodSet, subject: Subject) -> DevicePods:
-    template = PodTemplate.of(podset.template, (), Reading(subject.deadline))
+    template = template_of(podset, subject)
     containers, devices = [], dict[str, int]()
     for container in template.spec.running_containers():
         requested = devices_of(container)

@@ -17,6 +17,8 @@ from webhook.facts.train_job_pods.train_job import runtime_podsets, train_job
 from webhook.facts.view import View
 from webhook.problem import MissingObject
 from webhook.same import Same
+from webhook.typed.pods import PodTemplate
+from webhook.typed.view import Reading
 from webhook.workloads.embedded import embedded, holds_objects
 from webhook.workloads.podsets import PodSet, group_kind, podsets
 from webhook.workloads.table import Table
@@ -48,6 +50,14 @@ def pod_sets(subject: Subject) -> PodSets:
     return PodSets(
         (*own, *(podset for each in inside for podset in each.all)),
         tuple(dict.fromkeys(missing for each in inside for missing in each.missing)),
+    )
+
+
+def template_of(podset: PodSet, subject: Subject) -> PodTemplate:
+    """The template of a pod set with typed fields, once a request; its paths begin at the template."""
+    template = podset.template
+    return subject.cluster.once(
+        (PodTemplate, Same(template)), lambda: PodTemplate.of(template, (), Reading(subject.deadline))
     )
 
 
