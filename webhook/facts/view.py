@@ -100,6 +100,12 @@ class View:
         reading = Reading(self.deadline)
         return Items([kind(obj, (), reading) for obj in self.deadline.each(self.objects(kind.gvk))], self.deadline)
 
+    def list(self, kind: type[Whole], namespace: str | None = None) -> Items[Whole]:
+        """As `all`, with typed fields."""
+        reading = Reading(self.deadline)
+        listed = self.deadline.each(self.all(kind.gvk, namespace))
+        return Items([kind.of(obj, (), reading) for obj in listed], self.deadline)
+
     def _object(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON:
         key = (gvk, namespace, name)
         if key not in self._seen.objects:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from webhook.attributes import GroupVersionKind
+from webhook.attributes import NAMESPACE, GroupVersionKind
 from webhook.typed.fields import Labels, Part, Parts, Text, Truth
 from webhook.typed.view import Typed
 
@@ -49,3 +49,9 @@ class Object(Typed):
     def namespace(self) -> str:
         """Its namespace, "" where it does not say so."""
         return self.metadata.namespace
+
+
+class Namespace(Object):
+    """core/v1 Namespace."""
+
+    gvk = NAMESPACE

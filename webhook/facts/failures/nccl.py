@@ -14,7 +14,7 @@ from typing import Final
 
 from webhook import yamlfile
 from webhook.facts.check import Group
-from webhook.facts.command_lines.command import launched
+from webhook.facts.command_lines.command import launched_by
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, workload
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
@@ -38,7 +38,7 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
                 yield from _nccl_ib_disable(pods, container, disabled)
             if (topology := variables.get("NCCL_TOPO_FILE")) and topology.value:
                 yield from _nccl_topology_file(pods, container, topology)
-            if pods.spec.host_network and work.count > 1 and launched(container.json, subject).by in LAUNCHERS:
+            if pods.spec.host_network and work.count > 1 and launched_by(container, subject).by in LAUNCHERS:
                 yield from _nccl_socket_ifname(pods, container)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from webhook import quantity
-from webhook.facts.command_lines.command import launched
+from webhook.facts.command_lines.command import launched_by
 from webhook.facts.gpu import devices
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods.pod_sets import pod_sets, template_of
@@ -127,7 +127,7 @@ def devices_of(container: Container) -> dict[str, int]:
 
 def trains(container: Container, subject: Subject) -> bool:
     """Whether the command of a container starts several processes that train together."""
-    by = launched(container.json, subject).by
+    by = launched_by(container, subject).by
     return by not in ("", "python", "several")
 
 

@@ -14,9 +14,9 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.requested_devices import RequestedDevice, device_container
-from webhook.facts.pods.containers import Container, containers
-from webhook.facts.values import text
 from webhook.short_texts import kept_for_short_texts
+from webhook.typed.pods import Container, PodTemplate, Resources
+from webhook.typed.view import Reading
 from webhook.workloads.podsets import Fragment, PodSet
 from webhook.workloads.resource_fields import ResourceField
 
@@ -67,15 +67,15 @@ def _pods(
 
 
 def _containers(podset: PodSet, deadline: Deadline) -> list[JSON]:
-    return [_container(each, podset, deadline) for each in deadline.paced([*containers(podset.template)])]
+    template = PodTemplate.of(podset.template, (), Reading(deadline))
+    return [_container(container, podset) for container in template.spec.all_containers()]
 
 
 def _outside(field: ResourceField) -> tuple[PodSet, JSON]:
     """A pod set of one container with resources that stand outside a template."""
     path = field.path if field.is_device else field.path[:-1]
     made = PodSet(name=field.podset, path=path, template={}, count=field.count, elsewhere=True)
-    value = {"name": field.container, "resources": field.resources}
-    container = _container(Container((), value, init=False), made, Deadline())
+    container = _container(Container.of({"name": field.container, "resources": field.resources}), made)
     if field.is_device:
         container["resources"] = [{**each, "path": container["path"]} for each in container["resources"]]
     return made, container
@@ -84,7 +84,7 @@ def _outside(field: ResourceField) -> tuple[PodSet, JSON]:
 def _podset(podset: PodSet, own: Sequence[JSON]) -> JSON:
     vendors = {vendor: _per_pod(own, vendor) for vendor in {name for each in own for name in each["vendors"]}}
     per_pod = sum(vendors.values())
-    runtime_class = text(paths.get(podset.template, ("spec", "runtimeClassName")))
+    runtime_class = PodTemplate.of(podset.template).spec.runtime_class_name
     return {
         "name": podset.name,
         "path": paths.render(podset.path),
@@ -110,22 +110,22 @@ def _per_pod(own: Sequence[JSON], vendor: str) -> int:
     return max(running, highest)
 
 
-def _container(container: Container, podset: PodSet, deadline: Deadline) -> JSON:
-    read = device_container(container, deadline)
-    at = paths.render(podset.locate(container.path))
+def _container(container: Container, podset: PodSet) -> JSON:
+    read = device_container(container)
+    at = paths.render(podset.locate(container.at))
     vendors = read.vendors
     return {
         "podSet": podset.name,
         "path": at,
         "name": container.name,
-        "init": container.init,
-        "restarts": container.restarts,
-        "resources": [_resource(each, at) for each in deadline.each(read.requested)],
+        "init": container.is_init,
+        "restarts": container.is_sidecar,
+        "resources": [_resource(requested, at) for requested in read.requested],
         "vendors": vendors,
         "devices": sum(vendors.values()),
         "gpuImage": read.is_gpu_image,
         "visibleDevices": read.visible_devices,
-        "claims": len(container.claims()),
+        "claims": len(container.resources.claims),
     }
 
 
@@ -152,18 +152,17 @@ def _below(side: str, name: str) -> str:
     return "." + paths.render(("resources", side, name))
 
 
-def devices_of(resources: JSON, deadline: Deadline) -> int:
+def gpus_of(resources: Resources) -> int:
     """GPUs and parts of them that the resources of one container ask for, by any vendor's name."""
-    if not isinstance(resources, dict):
-        return 0
-    asked: dict[str, JSON] = {}
-    for side in ("requests", "limits"):
-        amounts = resources.get(side)
-        asked |= amounts if isinstance(amounts, dict) else {}
     total = 0
-    for name, written in deadline.each(asked.items()):
+    for name, written in {**resources.written_requests, **resources.written_limits}.items():
         device = devices.resource(name)
         if device.gpu and device.kind in devices.COUNTED:
             amount = quantity.read(written)
             total += amount.value() if amount is not None and amount.is_whole() and amount.sign() > 0 else 0
     return total
+
+
+def devices_of(resources: JSON, deadline: Deadline) -> int:
+    """The same of the JSON of the resources."""
+    return gpus_of(Resources.of(resources, (), Reading(deadline)))
