@@ -5,10 +5,10 @@ Walking one charges its length; walking a long one looks at the clock on the way
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Any, TypeVar, overload
 
-from webhook.deadline import Deadline
+from webhook.deadline import STEP, Deadline
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -32,7 +32,13 @@ class Items(Sequence[Item]):
         return len(self._values)
 
     def __iter__(self) -> Iterator[Item]:
-        return iter(self._deadline.each(self._values))
+        values, deadline = self._values, self._deadline
+        if len(values) > STEP:
+            return iter(deadline.each(values))
+        deadline.left -= len(values)  # as `each`, without a call: thousands a review
+        if deadline.left < 0:
+            deadline.look()
+        return iter(values)
 
     def __contains__(self, value: object) -> bool:
         self._deadline.spend(len(self._values))
@@ -73,7 +79,7 @@ class Entries(Mapping[str, Value]):
         return len(self._values)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._walked(self._values))
+        return iter(self._deadline.each(self._values))
 
     def __contains__(self, key: object) -> bool:
         return key in self._values
@@ -103,10 +109,10 @@ class Entries(Mapping[str, Value]):
 
     def items(self) -> ItemsView[str, Value]:
         """The entries; of many, the clock is looked at on the way."""
-        return _ChargedItems(self._values, self._deadline)
-
-    def _walked(self, keys: Mapping[str, Value]) -> Iterable[str]:
-        return self._deadline.each(keys)
+        if len(self._values) > STEP:
+            return _ChargedItems(self._values, self._deadline)
+        self._deadline.spend(len(self._values))
+        return self._values.items()
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Entries):

@@ -11,7 +11,7 @@ What is read is kept in the object, which never changes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, overload
 
 from webhook import quantity
 from webhook.quantity import Quantity
@@ -25,7 +25,12 @@ Amount: TypeAlias = str | int | float
 
 
 class Field(Generic[T]):
-    """One field."""
+    """One field.
+
+    `plain` is the type of the values that are read as they are, without the call of `read`: thousands a review.
+    """
+
+    plain: ClassVar[type | None] = None
 
     def __init__(self, *, name: str = "") -> None:
         self.name = name
@@ -44,8 +49,12 @@ class Field(Generic[T]):
     def __get__(self, owner: Typed | None, kind: type) -> Self | T:
         if owner is None:
             return self
-        value = owner.__dict__[self._attribute] = self.read(owner.json.get(self.name), owner)
-        return value
+        value: Any = owner.json.get(self.name)
+        if type(value) is not self.plain:
+            value = self.read(value, owner)
+        setattr(owner, self._attribute, value)  # faster than by its __dict__
+        result: T = value
+        return result
 
     def read(self, value: Any, owner: Typed) -> T:
         """The value of the field of an object."""
@@ -68,6 +77,8 @@ def whole(value: Any) -> int | None:
 class Text(Field[str]):
     """A string; "" where there is none."""
 
+    plain = str
+
     def __init__(self, default: str = "", *, name: str = "") -> None:
         super().__init__(name=name)
         self._default = default
@@ -79,6 +90,8 @@ class Text(Field[str]):
 
 class Number(Field[int]):
     """A whole number."""
+
+    plain = int
 
     def __init__(self, default: int = 0, *, name: str = "") -> None:
         super().__init__(name=name)
@@ -93,6 +106,8 @@ class Number(Field[int]):
 class OptionalNumber(Field[int | None]):
     """A whole number; None where there is none."""
 
+    plain = int
+
     def read(self, value: Any, owner: Typed) -> int | None:  # noqa: ARG002
         """The number, or None."""
         return whole(value)
@@ -100,6 +115,8 @@ class OptionalNumber(Field[int | None]):
 
 class Truth(Field[bool]):
     """True or false."""
+
+    plain = bool
 
     def __init__(self, *, default: bool = False, name: str = "") -> None:
         super().__init__(name=name)
@@ -112,6 +129,8 @@ class Truth(Field[bool]):
 
 class OptionalTruth(Field[bool | None]):
     """True or false; None where there is neither."""
+
+    plain = bool
 
     def read(self, value: Any, owner: Typed) -> bool | None:  # noqa: ARG002
         """The truth value, or None."""
@@ -143,7 +162,9 @@ class Part(Field[Inner]):
 
     def read(self, value: Any, owner: Typed) -> Inner:
         """The object."""
-        return _part(self.kind, value, (*owner.at, self.name), owner)
+        if isinstance(value, dict):
+            return self.kind(value, (*owner.at, self.name), owner.reading)
+        return self.kind({}, (*owner.at, self.name), owner.reading, is_set=False)
 
 
 class Parts(Field[Items[Inner]]):
@@ -155,10 +176,13 @@ class Parts(Field[Items[Inner]]):
 
     def read(self, value: Any, owner: Typed) -> Items[Inner]:
         """The objects, each with its place."""
-        deadline, at = owner.reading.deadline, (*owner.at, self.name)
-        listed: Sequence[Any] = value if isinstance(value, list) else ()
-        parts = [_part(self.kind, part, (*at, index), owner) for index, part in enumerate(deadline.each(listed))]
-        return Items(parts, deadline)
+        deadline = owner.reading.deadline
+        if not isinstance(value, list):
+            return Items((), deadline)
+        at = (*owner.at, self.name)
+        return Items(
+            [_part(self.kind, part, (*at, index), owner) for index, part in enumerate(deadline.each(value))], deadline
+        )
 
 
 class PartMap(Field[Entries[Inner]]):
@@ -212,8 +236,12 @@ class Amounts(Field[Entries[Amount]]):
     def read(self, value: Any, owner: Typed) -> Entries[Amount]:
         """The quantities by the names of their resources."""
         deadline = owner.reading.deadline
-        entries = deadline.each(_mapping(value).items())
-        return Entries({name: amount for name, amount in entries if amount is not None}, deadline)
+        if not isinstance(value, dict):
+            return Entries({}, deadline)
+        deadline.spend(len(value))
+        if None not in value.values():  # as nearly always: no copy
+            return Entries(value, deadline)
+        return Entries({name: amount for name, amount in value.items() if amount is not None}, deadline)
 
 
 class ValueMap(Field[Entries[Any]]):

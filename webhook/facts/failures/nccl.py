@@ -23,7 +23,7 @@ from webhook.typed.pods import Container, Variable
 
 problem: Final = Group("device-failures").problem
 FILE: Final = Path(__file__).with_name("rdma.yaml")
-_LOOKED_AT: Final = ("NCCL_IB_DISABLE", "NCCL_TOPO_FILE")
+_LOOKED_AT: Final = frozenset(("NCCL_IB_DISABLE", "NCCL_TOPO_FILE"))
 _INTERFACE: Final = "NCCL_SOCKET_IFNAME"
 _CONFIGURATION: Final = "nccl.conf"
 
@@ -44,6 +44,8 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
 
 def _variables(container: Container) -> Mapping[str, Variable]:
     """Those variables of a container that are looked at, of each name the last, which counts."""
+    if _LOOKED_AT.isdisjoint(container.environment.names):  # as nearly always, and there may be hundreds
+        return {}
     return {variable.name: variable for variable in container.env if variable.name in _LOOKED_AT}
 
 
