@@ -26,6 +26,7 @@ class Metadata(Typed):
     namespace = Text()
     labels = Labels()
     annotations = Labels()
+    deletion_timestamp = Text()
     owner_references = Parts(OwnerReference)
 
     @property

@@ -380,8 +380,7 @@ class PodTemplate(Typed):
     spec = Part(PodSpec)
 
 
-class Pod(Object):
-    """core/v1 Pod."""
+class Pod(PodTemplate, Object):
+    """core/v1 Pod, which is its own template."""
 
     gvk = POD
-    spec = Part(PodSpec)

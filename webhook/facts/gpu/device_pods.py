@@ -96,8 +96,8 @@ class Workload:
 def workload(subject: Subject) -> Workload:
     """What an object has of such pods, to be asked for with `Subject.once`."""
     listed = subject.once(pod_sets)
-    located = [located_in_runtime(podset) for podset in subject.deadline.paced(listed.all)]
-    using = [_using(podset, subject) for podset in subject.deadline.paced(located)]
+    located = [located_in_runtime(podset) for podset in listed.all]
+    using = [_using(podset, subject) for podset in listed.all.of(located)]
     return Workload(tuple(located), tuple(pods for pods in using if pods.containers), listed.missing)
 
 
@@ -116,8 +116,8 @@ def _using(podset: PodSet, subject: Subject) -> DevicePods:
 def devices_of(container: Container) -> dict[str, int]:
     """The devices that a container requests by the names of their resources, those of which it has at least one."""
     counts = {}
-    amounts = {**container.resources.requests, **container.resources.limits}
-    for name, amount in amounts.items():
+    requests, limits = container.resources.requests, container.resources.limits
+    for name, amount in dict((*requests.items(), *limits.items())).items():
         if devices.resource(name).kind in devices.COUNTED:
             count = quantity.read(amount)
             if count is not None and count.is_whole() and count.sign() > 0:

@@ -155,7 +155,8 @@ def _below(side: str, name: str) -> str:
 def gpus_of(resources: Resources) -> int:
     """GPUs and parts of them that the resources of one container ask for, by any vendor's name."""
     total = 0
-    for name, written in {**resources.written_requests, **resources.written_limits}.items():
+    amounts = (*resources.written_requests.items(), *resources.written_limits.items())
+    for name, written in dict(amounts).items():
         device = devices.resource(name)
         if device.gpu and device.kind in devices.COUNTED:
             amount = quantity.read(written)

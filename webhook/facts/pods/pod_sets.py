@@ -18,7 +18,7 @@ from webhook.facts.view import View
 from webhook.problem import MissingObject
 from webhook.same import Same
 from webhook.typed.collections import Items
-from webhook.typed.pods import PodTemplate
+from webhook.typed.pods import Pod, PodTemplate
 from webhook.typed.view import Reading
 from webhook.workloads.embedded import embedded, holds_objects
 from webhook.workloads.podsets import PodSet, group_kind, podsets
@@ -56,6 +56,8 @@ def pod_sets(subject: Subject) -> PodSets:
 def template_of(podset: PodSet, subject: Subject) -> PodTemplate:
     """The template of a pod set with typed fields, once a request; its paths begin at the template."""
     template = podset.template
+    if template is subject.object:
+        return subject.typed(Pod)
     return subject.cluster.once(
         (PodTemplate, Same(template)), lambda: PodTemplate.of(template, (), Reading(subject.deadline))
     )
