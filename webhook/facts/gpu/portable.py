@@ -18,10 +18,11 @@ from webhook.attributes import JSON
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
+from webhook.typed.collections import Items
 from webhook.typed.pods import Container, Pod, PodSpec, PodTemplate, Resources
 from webhook.workloads.embedded import embedded, holds_objects
 from webhook.workloads.podsets import Fragment, fragments, group_kind
-from webhook.workloads.resource_fields import resource_fields
+from webhook.workloads.resource_fields import ResourceField, resource_fields
 
 NAME: Final = "gpu"
 POD: Final = ("", "Pod")
@@ -63,9 +64,8 @@ class Place:
 def asked(subject: Subject) -> list[tuple[Place, Place | None]]:
     """Places that ask for `gpu` and are new or have changed, each with what stood there before."""
     old = () if subject.old_object is None else _places(subject.old_object, subject)
-    before = {each.path: each for each in subject.deadline.paced(old)}
-    now = subject.deadline.paced(_places(subject.object, subject))
-    pairs = ((place, before.get(place.path)) for place in now if place.asks)
+    before = {place.path: place for place in old}
+    pairs = ((place, before.get(place.path)) for place in _places(subject.object, subject) if place.asks)
     return [(place, old) for place, old in pairs if old is None or old.resources.differs(place.resources)]
 
 
@@ -76,7 +76,7 @@ def _places(obj: JSON, subject: Subject) -> Iterator[Place]:
         yield from _in_template(pod, is_windows=pod.spec.os.name == "windows")
         return
     for path, root in _roots(obj, subject):
-        for field in resource_fields(root, subject.table):
+        for field in _fields(root, subject):
             if not field.is_device:
                 yield Place(Resources.of(field.resources, (*path, *field.path), subject.reading))
         # containers of a fragment for a TrainJob's runtime have no resources in the CRD
@@ -91,6 +91,11 @@ def _roots(obj: JSON, subject: Subject) -> Iterator[tuple[FieldPath, JSON]]:
     yield (), obj
     if holds_objects(obj, subject.table):
         yield from ((each.path, each.object) for each in subject.deadline.paced(embedded(obj, subject.table)))
+
+
+def _fields(root: JSON, subject: Subject) -> Items[ResourceField]:
+    """What stands outside the templates of an object."""
+    return Items(tuple(resource_fields(root, subject.table)), subject.deadline)
 
 
 def _in_fragment(fragment: Fragment, path: FieldPath, root: JSON, subject: Subject) -> Iterator[Place]:
@@ -118,7 +123,7 @@ def devices(subject: Subject) -> Iterator[FieldPath]:
 
 def _devices(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
     for path, root in _roots(obj, subject):
-        for field in resource_fields(root, subject.table):
+        for field in _fields(root, subject):
             if field.device == NAME:
                 yield (*path, *field.path)
 

@@ -25,39 +25,39 @@ def gpu(
     podsets: Sequence[PodSet],
     fragments: Sequence[Fragment] = (),
     fields: Sequence[ResourceField] = (),
-    deadline: Deadline | None = None,
+    reading: Reading | None = None,
 ) -> JSON:
     """The fact `gpu` of an object with these pod sets, and with fields outside its templates that ask for devices.
 
     What partial templates say is kept apart, in `patches`.
     """
-    until = deadline or Deadline()
+    read = reading or Reading()
     sets, described, vendors = [], [], dict[str, int]()
-    for podset, own in _pods(podsets, fields, until):
+    for podset, own in _pods(podsets, fields, read):
         described.extend(own)
         sets.append(_podset(podset, own))
         for vendor, count in sets[-1]["vendors"].items():
             vendors[vendor] = vendors.get(vendor, 0) + count * (1 if podset.pods is None else podset.pods)
-    patched = [PodSet(name=each.of, path=each.path, template=each.template, bare=each.bare) for each in fragments]
+    patched = [PodSet(name=part.of, path=part.path, template=part.template, bare=part.bare) for part in fragments]
     return {
         "containers": described,
-        "patches": [each for podset in until.paced(patched) for each in _containers(podset, until)],
+        "patches": [container for podset in patched for container in _containers(podset, read)],
         "podSets": sets,
         "vendors": vendors,
-        "devices": None if any(each["total"] is None for each in sets) else sum(each["total"] for each in sets),
+        "devices": None if any(one["total"] is None for one in sets) else sum(one["total"] for one in sets),
     }
 
 
 def _pods(
-    podsets: Sequence[PodSet], fields: Sequence[ResourceField], deadline: Deadline
+    podsets: Sequence[PodSet], fields: Sequence[ResourceField], reading: Reading
 ) -> Iterator[tuple[PodSet, list[JSON]]]:
     """Each pod set with its containers, and those that have fields alone and no template."""
     outside: dict[str, list[tuple[PodSet, JSON]]] = {}
-    for each in deadline.paced(fields):
-        if each.podset and (each.resources or not each.is_device):
-            outside.setdefault(each.podset, []).append(_outside(each))
-    for podset in deadline.paced(podsets):
-        own = _containers(podset, deadline)
+    for field in fields:
+        if field.podset and (field.resources or not field.is_device):
+            outside.setdefault(field.podset, []).append(_outside(field))
+    for podset in podsets:
+        own = _containers(podset, reading)
         yield podset, [*own, *(container for _, container in outside[podset.name])] if podset.name in outside else own
     if not outside:
         return
@@ -66,8 +66,8 @@ def _pods(
         yield from ((podset, [container]) for podset, container in listed if name not in known)
 
 
-def _containers(podset: PodSet, deadline: Deadline) -> list[JSON]:
-    template = PodTemplate.of(podset.template, (), Reading(deadline))
+def _containers(podset: PodSet, reading: Reading) -> list[JSON]:
+    template = PodTemplate.of(podset.template, (), reading)
     return [_container(container, podset) for container in template.spec.all_containers()]
 
 

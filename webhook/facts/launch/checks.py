@@ -23,6 +23,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
 from webhook.paths import get
 from webhook.problem import Problem
+from webhook.typed.collections import Items
 from webhook.typed.objects import Object
 
 _KUBEFLOW: Final = "kubeflow.org"
@@ -57,7 +58,7 @@ def launch(subject: Subject) -> Iterator[Problem]:
         yield from _of_group(listed, subject)
 
 
-def _of_group(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:
+def _of_group(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
     if subject.group_kind[0] == _KUBEFLOW:
         if subject.group_kind[1] == "PyTorchJob":
             yield from _of_pytorch_job(listed, subject)
@@ -74,7 +75,7 @@ def _of_group(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:
         yield from mpi_slots.validate_slots(listed, hosts_of(plugins, listed), subject.deadline)
 
 
-def _of_pytorch_job(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:
+def _of_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
     """The nodes and ranks of a PyTorchJob; too many nodes, and variables that its operator sets, have rules there."""
     spec = subject.typed(PyTorchJob).spec
     has_master = spec.pytorch_replica_specs.get("Master") is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from webhook.attributes import JSON
 from webhook.facts.pods.container_validation import problem
 from webhook.facts.pods.node_selection import EFFECTS
 from webhook.name_faults import key_fault, value_fault
@@ -48,7 +49,7 @@ def validate_node_selector(selector: NodeSelector) -> Iterator[Problem]:
     """As ValidateNodeSelector."""
     if not selector.node_selector_terms:
         message = "must have at least one term because without a term no node fits"
-        yield problem("affinity", selector.path("nodeSelectorTerms"), message, "add a term, or remove the affinity")
+        yield _affinity(selector.path("nodeSelectorTerms"), message, "add a term, or remove the affinity")
     for term in selector.node_selector_terms:
         yield from _validate_term(term)
 
@@ -59,14 +60,14 @@ def _validate_term(term: NodeSelectorTerm) -> Iterator[Problem]:
         operator, count = requirement.operator, len(requirement.values)
         if operator not in _OPERATORS:
             message = f"must be one of {', '.join(_OPERATORS)}"
-            yield problem("affinity", requirement.path("operator"), message, "set one of these", operator)
+            yield _affinity(requirement.path("operator"), message, "set one of these", operator)
         elif count != 1 if operator in ("Gt", "Lt") else (count == 0) == (operator in ("In", "NotIn")):
             wanted, fix = "one value", "write one value"
             if count and "Exist" in operator:
                 wanted, fix = "no value", "remove the values"
             message = f"must have {wanted} for operator {operator}"
-            yield problem("affinity", requirement.path("values"), message, fix)
-        yield from _validate_key(requirement.key, requirement.path("key"), "affinity")
+            yield _affinity(requirement.path("values"), message, fix)
+        yield from _affinity_key(requirement.key, requirement.path("key"))
 
 
 def _validate_pod_affinity(affinity: PodAffinity) -> Iterator[Problem]:
@@ -81,21 +82,31 @@ def _validate_topology(term: PodAffinityTerm) -> Iterator[Problem]:
     key, path = term.topology_key, term.path("topologyKey")
     if not key:
         fix = "name a label of nodes such as kubernetes.io/hostname"
-        yield problem("affinity", path, "must be set because it says which nodes are compared", fix)
+        yield _affinity(path, "must be set because it says which nodes are compared", fix)
     else:
-        yield from _validate_key(key, path, "affinity")
+        yield from _affinity_key(key, path)
 
 
 def _validate_weight(term: PreferredNodes | PreferredPods) -> Iterator[Problem]:
     if term.weight not in _WEIGHTS:
         path, message = term.path("weight"), "must be from 1 to 100"
-        yield problem("affinity", path, message, "set a weight from 1 to 100", term.weight)
+        yield _affinity(path, message, "set a weight from 1 to 100", term.weight)
 
 
-def _validate_key(key: str, at: FieldPath, rule: str) -> Sequence[Problem]:
+def _affinity_key(key: str, path: FieldPath) -> Iterator[Problem]:
+    if fault := _key_fault(key):
+        yield _affinity(path, fault, USE_KEY, key)
+
+
+def _affinity(path: FieldPath, message: str, fix: str, found: JSON = None) -> Problem:
+    return problem("affinity", path, message, fix, found)
+
+
+def _key_fault(key: str) -> str:
+    """What is wrong with the key of a label, a selector or a toleration; "" for nothing."""
     if qualified_name(key) and not is_placeholder(key):
-        return (problem(rule, at, f"cannot be the key of a label because {key_fault(key)}", USE_KEY, key),)
-    return ()
+        return f"cannot be the key of a label because {key_fault(key)}"
+    return ""
 
 
 def validate_tolerations(pod: PodSpec) -> Iterator[Problem]:
@@ -103,32 +114,41 @@ def validate_tolerations(pod: PodSpec) -> Iterator[Problem]:
     for toleration in pod.tolerations:
         key, operator, value = toleration.key, toleration.operator, toleration.value
         if key:
-            yield from _validate_key(key, toleration.path("key"), "toleration")
+            yield from _toleration_key(toleration)
         if not key and operator != "Exists":
             message, fix = (
                 "must be Exists because a toleration without a key tolerates every key",
                 "set Exists, or name a key",
             )
-            yield problem("toleration", toleration.path("operator"), message, fix, operator or None)
+            yield _toleration(toleration.path("operator"), message, fix, operator or None)
         elif operator not in ("", "Equal", "Exists", "Lt", "Gt") and not is_placeholder(operator):
             path, message = toleration.path("operator"), "must be Equal or Exists"
-            yield problem("toleration", path, message, "set one of these", operator)
+            yield _toleration(path, message, "set one of these", operator)
         elif operator == "Exists" and value:
             message, fix = "must not be set for operator Exists", "remove the value"
-            yield problem("toleration", toleration.path("value"), message, fix, value)
+            yield _toleration(toleration.path("value"), message, fix, value)
         elif value and label_value(value) and not is_placeholder(value):
             message = f"cannot be the value of a taint because {value_fault(value)}"
-            yield problem("toleration", toleration.path("value"), message, USE_VALUE, value)
+            yield _toleration(toleration.path("value"), message, USE_VALUE, value)
         yield from _validate_effect(toleration)
+
+
+def _toleration_key(toleration: Toleration) -> Iterator[Problem]:
+    if fault := _key_fault(toleration.key):
+        yield _toleration(toleration.path("key"), fault, USE_KEY, toleration.key)
+
+
+def _toleration(path: FieldPath, message: str, fix: str, found: JSON = None) -> Problem:
+    return problem("toleration", path, message, fix, found)
 
 
 def _validate_effect(toleration: Toleration) -> Sequence[Problem]:
     effect, path = toleration.effect, toleration.path("effect")
     if effect and effect not in EFFECTS and not is_placeholder(effect):
-        return (problem("toleration", path, f"must be one of {', '.join(EFFECTS)}", "set one of these", effect),)
+        return (_toleration(path, f"must be one of {', '.join(EFFECTS)}", "set one of these", effect),)
     if toleration.toleration_seconds is not None and effect != "NoExecute":
         message = "must be NoExecute because tolerationSeconds is set"
-        return (problem("toleration", path, message, "set NoExecute, or remove tolerationSeconds", effect or None),)
+        return (_toleration(path, message, "set NoExecute, or remove tolerationSeconds", effect or None),)
     return ()
 
 
@@ -142,25 +162,32 @@ def validate_scheduling_gates(pod: PodSpec) -> Iterator[Problem]:
 
 def validate_node_selector_labels(pod: PodSpec) -> Iterator[Problem]:
     """ValidateLabels of spec.nodeSelector."""
-    yield from _validate_labels(pod.node_selector, pod.path("nodeSelector"), "node-selector")
+    for path, fault, fix, found in _label_faults(pod.node_selector, pod.path("nodeSelector")):
+        yield problem("node-selector", path, fault, fix, found)
 
 
 def validate_labels(metadata: Metadata) -> Iterator[Problem]:
     """ValidateLabels of metadata."""
-    yield from _validate_labels(metadata.labels, metadata.path("labels"), "label")
+    for path, fault, fix, found in _label_faults(metadata.labels, metadata.path("labels")):
+        yield _label(path, fault, fix, found)
 
 
-def _validate_labels(labels: Mapping[str, str], at: FieldPath, rule: str) -> Iterator[Problem]:
+def _label(path: FieldPath, message: str, fix: str, found: str) -> Problem:
+    return problem("label", path, message, fix, found)
+
+
+def _label_faults(labels: Mapping[str, str], at: FieldPath) -> Iterator[tuple[FieldPath, str, str, str]]:
+    """Where labels are wrong, what is wrong, what to do, and what stands there."""
     for key, value in labels.items():
-        yield from _validate_key(key, at, rule)
+        if fault := _key_fault(key):
+            yield at, fault, USE_KEY, key
         if label_value(value) and not is_placeholder(value):
-            message = f"cannot be the value of a label because {value_fault(value)}"
-            yield problem(rule, (*at, key), message, USE_VALUE, value)
+            yield (*at, key), f"cannot be the value of a label because {value_fault(value)}", USE_VALUE, value
 
 
 def validate_annotations(metadata: Metadata) -> Iterator[Problem]:
     """ValidateAnnotations, by which case does not matter."""
     for key in metadata.annotations:
         if qualified_name(key.lower()) and not is_placeholder(key):
-            message = f"cannot be the key of an annotation because {key_fault(key)}"
-            yield problem("label", metadata.path("annotations"), message, USE_KEY, key)
+            fault = f"cannot be the key of an annotation because {key_fault(key)}"
+            yield _label(metadata.path("annotations"), fault, USE_KEY, key)
