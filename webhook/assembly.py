@@ -11,7 +11,7 @@ from webhook.attributes import JSON
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.errors import ConfigurationError, InputError
+from webhook.errors import ConfigurationError, InputError, Problem
 from webhook.policy.load import Options, load
 from webhook.policy.param_rules import ParamRules
 from webhook.policy.policy_set import PolicySet
@@ -92,10 +92,16 @@ def context_objects(named: Sequence[Path], policies: PolicySet) -> tuple[JSON, .
         InputError: something could not be read, or a param of the policies names a rule that does not exist.
     """
     inputs = documents.read(named)
-    rules = ParamRules(policies.validating, policies.registry)
-    problems = [*inputs.problems]
-    for each in inputs.documents:
-        problems += [each.document.problem((*each.path, *at), text) for at, text in rules.mistakes(each.value)]
-    if problems:
+    if problems := (*inputs.problems, *param_problems(policies, inputs)):
         raise InputError(*problems)
     return tuple(each.value for each in inputs.documents)
+
+
+def param_problems(policies: PolicySet, inputs: documents.Inputs) -> tuple[Problem, ...]:
+    """What is wrong with those of some objects that are params of the policies: rules that do not exist."""
+    rules = ParamRules(policies.validating, policies.registry)
+    return tuple(
+        each.document.problem((*each.path, *at), text)
+        for each in inputs.documents
+        for at, text in rules.mistakes(each.value)
+    )

@@ -150,6 +150,9 @@ def test_a_param_of_the_context_is_read_as_strictly(tmp_path, capsys):
     assert run(["replay", review, "--context", str(context)]) == 2
     told = "data.deny: unknown rule `storage/read-write-one`: did you mean `storage/read-write-once`?\n"
     assert capsys.readouterr().err == f"error: {context}:5:3: {told}"
+    for verb in ("replay", "audit"):  # an input that is a param; the others are reviewed all the same
+        assert run([verb, str(context)]) == 2
+        assert f"error: {context}:5:3: {told}" in capsys.readouterr().err
     context.write_text(context.read_text().replace("namespace: claimgate-system", "namespace: other"))
     assert run(["replay", review, "--context", str(context)]) == 0  # no binding names it
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from webhook import yamlfile
+from webhook import shipped, yamlfile
 from webhook.cli import run
 from webhook.report.case import CaseResult
 from webhook.report.finding import Result
@@ -373,3 +373,17 @@ def test_junit_is_well_formed_whatever_a_message_holds(suite, tmp_path):
 
 def test_shipped_policies_pass_their_suites(capsys):
     assert run(["test", "--require-tests", "-o", "json"]) == 0, capsys.readouterr().out
+
+
+def test_a_param_of_a_case_that_names_no_rule_fails_the_case(tmp_path, capsys):
+    folder = tmp_path / "storage"
+    shutil.copytree(shipped.policies() / "storage", folder)
+    (param,) = (each.value for each in yamlfile.read(folder / "params.yaml"))
+    param["data"]["deny"] = "storage/claim-exist"
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "team"}}
+    case = {"name": "misspelt", "input": pod, "params": [param], "expect": {"allowed": True}}
+    (folder / "suite.yaml").write_text(json.dumps({"cases": [case]}))
+    assert run(["test", str(folder)]) == 1
+    assert (
+        "data.deny: unknown rule `storage/claim-exist`: did you mean `storage/claim-exists`?" in capsys.readouterr().out
+    )

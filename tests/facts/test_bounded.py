@@ -9,14 +9,16 @@ from webhook.attributes import GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
+from webhook.facts.command_lines import shell
 from webhook.facts.command_lines.command import launch
-from webhook.facts.command_lines.shell import Reading, Variables, commands
+from webhook.facts.command_lines.shell import Variables, commands
 from webhook.facts.dra.inventory import inventory
 from webhook.facts.gpu.requested_devices import device_container
 from webhook.facts.opensandbox import shards
-from webhook.facts.pods.containers import Container
 from webhook.facts.view import _MOST_COMPARED, View
 from webhook.similar_names import nearest
+from webhook.typed.pods import Container
+from webhook.typed.view import Reading
 
 DOUBLED = [{"name": "E0", "value": "x"}, *({"name": f"E{i}", "value": f"$(E{i - 1})$(E{i - 1})"} for i in range(1, 60))]
 
@@ -51,7 +53,7 @@ def test_a_sourced_file_may_set_any_variable_that_was_known():
 def test_options_that_add_up_are_joined_once():
     said = launch({"command": ["mpirun", *["--mca", "a", "b"] * 3, *["--mca", "rmaps", "oversubscribe"], "python"]})
     assert said.oversubscribed
-    assert Reading().left == Reading.MOST
+    assert shell.Reading().left == shell.Reading.MOST
 
 
 def test_a_name_longer_than_names_are_is_near_none():
@@ -82,10 +84,9 @@ def test_a_container_that_a_patch_names_as_it_is_has_nothing_to_tell():
 
 def test_the_clock_is_read_for_each_name_that_is_compared_with_all_known_ones():
     resources = {"limits": {f"nvidia.com/gpux-{i}": 1 for i in range(5)}}
-    container = Container(("spec", "containers", 0), {"resources": resources}, init=False)
-    assert device_container(container, Late(5)).requested == ()
+    assert device_container(Container.of({"resources": resources}, (), Reading(Late(5)))).requested == ()
     with pytest.raises(BudgetExceeded):
-        device_container(container, Late(4))
+        device_container(Container.of({"resources": resources}, (), Reading(Late(4))))
 
 
 SLICE = {

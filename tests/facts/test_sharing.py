@@ -52,7 +52,7 @@ def test_facts_of_one_object_share_one_merge() -> None:
     target = target_of(obj, context)
     values = {name: fact(name, target, param(), context).value for name in NAMES}
     (job,) = context.subject(target, param()).once(merged).jobs
-    assert values["podSets"][0]["template"] is job["template"]["spec"]["template"]
+    assert values["podSets"][0]["template"] is job.pod_template.json
     assert cluster.asked["ClusterTrainingRuntime"] == 1
 
 

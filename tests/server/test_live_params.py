@@ -12,7 +12,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.logs import Log
 from webhook.policy.load import Options, load
 from webhook.server.counters import Counters
-from webhook.server.live_params import MOST_SHOWN, LiveParams
+from webhook.server.live_params import MOST, LiveParams
 
 POLICIES = load([shipped.policies() / "storage"], Options(table=TABLE, lazy=True))
 TOLD = (
@@ -39,7 +39,8 @@ class Process:
         """What is logged of a new view."""
         self.view = FilesCluster(objects)
         before = len(self.stream.getvalue())
-        self.params.look()
+        if self.params.has_changed():
+            self.params.note(self.params.find())
         return [json.loads(line)["mistakes"] for line in self.stream.getvalue()[before:].splitlines()]
 
 
@@ -64,5 +65,13 @@ def test_what_is_told_is_bounded() -> None:
     process = Process()
     (line,) = process.look(param(warn=" ".join(f"storage/x{number}" for number in range(30))))
     assert line == process.params.remark()
-    assert process.params.remark().count("unknown rule") == MOST_SHOWN
-    assert process.params.remark().endswith("; and 10 more")
+    assert process.params.remark().count("unknown rule") == MOST
+    assert process.counters.param_mistakes == {(): MOST}
+
+
+def test_nothing_is_read_where_nothing_changed() -> None:
+    process = Process()
+    assert process.params.has_changed()
+    assert not process.params.has_changed()
+    process.view = FilesCluster([param()])
+    assert process.params.has_changed()

@@ -28,6 +28,11 @@ def test_other_values_are_charged_as_the_list_is():
         list(Items((), Deadline(at=0)).of(range(LONG)))
 
 
+def test_items_share_values_with_a_set():
+    items = Items(["a", "b"], Deadline())
+    assert [items.shares(frozenset(values)) for values in ("bc", "cd", "")] == [True, False, False]
+
+
 def test_entries_are_a_map():
     entries = Entries({"a": 1, "b": 2}, Deadline())
     assert (len(entries), entries["a"], entries.get("c"), entries.get("c", 3), "b" in entries) == (2, 1, None, 3, True)

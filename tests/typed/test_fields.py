@@ -29,6 +29,7 @@ class Sample(Typed):
     values = fields.Values()
     labels = fields.Labels()
     amounts = fields.Amounts()
+    value_map = fields.ValueMap()
     quantities = fields.Quantities()
     text_lists = fields.TextLists()
     number_map = fields.NumberMap()
@@ -131,3 +132,8 @@ def test_reading_a_long_list_or_map_ends_with_the_time(attribute):
     long = {str(index): "1" for index in range(1000)} if attribute in MAPS else ["1"] * 1000
     with pytest.raises(BudgetExceeded):
         getattr(Sample({name: long}, (), Reading(Deadline(at=0))), attribute)
+
+
+def test_a_map_of_values_keeps_null():
+    assert sample(valueMap={"a": None, "b": 1}).value_map == {"a": None, "b": 1}
+    assert sample(valueMap=["a"]).value_map == {}

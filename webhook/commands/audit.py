@@ -72,7 +72,8 @@ def command(
     assembled = assembly.assemble(settings, context=audited_objects.objects(inputs), unbound=unbound)
     options.warn_of_unbound(assembled.policies)
     # before the report, so that findings are what a terminal shows last
-    problems = (*inputs.problems, *documents.nothing(path, inputs, "object"))
+    wrong_params = assembly.param_problems(assembled.policies, inputs)
+    problems = (*inputs.problems, *wrong_params, *documents.nothing(path, inputs, "object"))
     sys.stderr.write(terminal.lines(_told(inputs, assembled, problems)))
     audit = _Audit(inputs, assembled, reviewed=as_, is_verbose=verbose, details=ReviewOptions(advice=advice))
     with output.Report(outputs, writers, audit.rules) as report:

@@ -91,11 +91,15 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Who answers, what is known of kinds, and of rules: nothing when a server answers."""
+    """Who answers, what is known of kinds, and of rules: nothing when a server answers.
+
+    `problems` are what is wrong with inputs that are params.
+    """
 
     door: Door
     table: table.Table
     rules: Rules
+    problems: tuple[Problem, ...] = ()
 
 
 @contextmanager
@@ -113,7 +117,8 @@ def _local(
         options=details,
         explains=explains,
     )
-    yield _Asked(door, assembled.table, rules(assembled.policies))
+    problems = assembly.param_problems(assembled.policies, inputs)
+    yield _Asked(door, assembled.table, rules(assembled.policies), problems)
 
 
 def _objects(inputs: documents.Inputs) -> Iterator[JSON]:
@@ -141,7 +146,7 @@ class _Replay:
         self._asked = asked
         self._answered = self._denied = 0
         self._is_undecided = False
-        self._unreadable = list(inputs.problems)
+        self._unreadable = [*inputs.problems, *asked.problems]
         self._notes: dict[str, str] = {}
 
     def answers(self) -> Iterator[Answer]:

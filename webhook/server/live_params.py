@@ -7,7 +7,8 @@ has changed it already: a rule that does not exist is logged once for each chang
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from webhook.cluster import Cluster
@@ -20,8 +21,8 @@ from webhook.server.counters import Counters
 
 PERIOD_S: Final = 5.0
 """How often a change of the view is looked for. A log line about a ConfigMap may be some seconds late."""
-MOST_SHOWN: Final = 20
-"""Mistakes that are told in /readyz?verbose; a ConfigMap may have a megabyte of them."""
+MOST: Final = 20
+"""Mistakes that are told; a ConfigMap may have a megabyte of them, and to find the nearest id takes milliseconds."""
 
 
 class LiveParams:
@@ -34,33 +35,39 @@ class LiveParams:
         self._cluster = cluster
         self._counters = counters
         self._log = log
-        self._mistakes: dict[str, None] = {}
+        self._mistakes: Sequence[str] = ()
         self._seen: object = None
 
     def remark(self) -> str:
         """The mistakes that were found last, for /readyz?verbose and the log."""
-        shown = [*self._mistakes][:MOST_SHOWN]
-        left = len(self._mistakes) - len(shown)
-        return "; ".join([*shown, *[f"and {left} more"] * bool(left)])
+        return "; ".join(self._mistakes)
 
     async def watch(self) -> None:
-        """Look again and again."""
+        """Look again and again; what takes long is done in a thread."""
         while True:
-            self.look()
+            if self.has_changed():
+                self.note(await asyncio.to_thread(self.find))
             await asyncio.sleep(PERIOD_S)
 
-    def look(self) -> None:
-        """Find the mistakes, if policies or view have changed; new ones are counted, and logged in one line."""
+    def has_changed(self) -> bool:
+        """Whether policies or params may be others than at the last look."""
         policies, cluster = self._policies(), self._cluster()
-        rules = ParamRules(policies.validating, policies.registry)
-        seen = policies, [cluster.revision(kind) for kind in dict.fromkeys(kind for kind, *_ in rules.static_params())]
-        if seen == self._seen:
-            return
-        self._seen = seen
-        before, self._mistakes = self._mistakes, dict.fromkeys(_mistakes(rules, cluster))
-        added = len(self._mistakes.keys() - before.keys())
+        kinds = {kind for kind, *_ in ParamRules(policies.validating, policies.registry).static_params()}
+        seen = policies, {kind: cluster.revision(kind) for kind in kinds}
+        before, self._seen = self._seen, seen
+        return seen != before
+
+    def find(self) -> Sequence[str]:
+        """The mistakes in the params by now."""
+        policies = self._policies()
+        return tuple(islice(_mistakes(ParamRules(policies.validating, policies.registry), self._cluster()), MOST))
+
+    def note(self, mistakes: Sequence[str]) -> None:
+        """Count those that are new, and log all in one line if there are some."""
+        added = set(mistakes).difference(self._mistakes)
+        self._mistakes = mistakes
         if added:
-            self._counters.param_mistakes[()] += added
+            self._counters.param_mistakes[()] += len(added)
             self._log.warning("params name what does not exist", mistakes=self.remark())
 
 

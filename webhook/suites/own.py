@@ -17,8 +17,9 @@ from webhook.admission.phases import PhaseName
 from webhook.attributes import JSON, Attributes, Operation
 from webhook.errors import CallError, InputError, Problem
 from webhook.model_errors import complaint
-from webhook.paths import FieldPath
+from webhook.paths import FieldPath, render
 from webhook.policy.load import Options, load
+from webhook.policy.param_rules import ParamRules
 from webhook.policy.policy_set import PolicySet
 from webhook.suites.case import Case, Entry, Request, Unreadable, answer
 from webhook.suites.expectation import Expectation, advice
@@ -185,12 +186,17 @@ def request(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], ho
     """What a case asks.
 
     Raises:
-        InputError: a file that it names cannot be read, or what it asks about cannot be sent.
+        InputError: a file that it names cannot be read, what it asks about cannot be sent, or a param names a rule that
+            does not exist.
     """
     context = [held for part in (*case.params, *case.context) for held in _objects(part, suite)]
+    loaded = policies()
+    rules = ParamRules(loaded.validating, loaded.registry)
+    if wrong := [Problem(message=text, path=render(at)) for obj in context for at, text in rules.mistakes(obj)]:
+        raise InputError(*wrong)
     return Request(
         attributes=_attributes(case, suite, how),
-        policies=policies(),
+        policies=loaded,
         phase=case.phase,
         context=tuple(context),
         authorizer=case.authorizer,

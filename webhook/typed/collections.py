@@ -5,7 +5,8 @@ Walking one charges its length; walking a long one looks at the clock on the way
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar, overload
 
 from webhook.deadline import STEP, Deadline
@@ -44,6 +45,11 @@ class Items(Sequence[Item]):
         self._deadline.spend(len(self._values))
         return value in self._values
 
+    def shares(self, values: AbstractSet[object]) -> bool:
+        """Whether a set has any of the values."""
+        self._deadline.spend(len(self._values))
+        return not values.isdisjoint(self._values)
+
     @overload
     def __getitem__(self, index: int) -> Item: ...
 
@@ -79,7 +85,7 @@ class Entries(Mapping[str, Value]):
         return len(self._values)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._walked(self._values))
+        return iter(self._deadline.each(self._values))
 
     def __contains__(self, key: object) -> bool:
         return key in self._values
@@ -109,10 +115,10 @@ class Entries(Mapping[str, Value]):
 
     def items(self) -> ItemsView[str, Value]:
         """The entries; of many, the clock is looked at on the way."""
-        return _ChargedItems(self._values, self._deadline)
-
-    def _walked(self, keys: Mapping[str, Value]) -> Iterable[str]:
-        return self._deadline.each(keys)
+        if len(self._values) > STEP:
+            return _ChargedItems(self._values, self._deadline)
+        self._deadline.spend(len(self._values))
+        return self._values.items()
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Entries):

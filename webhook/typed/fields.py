@@ -265,8 +265,20 @@ class Amounts(Field[Entries[Amount]]):
         if not value:
             return Entries({}, owner.reading.deadline)
         deadline = owner.reading.deadline
-        entries = deadline.each(_mapping(value).items())
-        return Entries({name: amount for name, amount in entries if amount is not None}, deadline)
+        if not isinstance(value, dict):
+            return Entries({}, deadline)
+        deadline.spend(len(value))
+        if None not in value.values():  # as nearly always: no copy
+            return Entries(value, deadline)
+        return Entries({name: amount for name, amount in value.items() if amount is not None}, deadline)
+
+
+class ValueMap(Field[Entries[Any]]):
+    """A map from texts to whatever stands there, as JSON, null included."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[Any]:
+        """The values by their keys."""
+        return Entries(_mapping(value), owner.reading.deadline)
 
 
 class Quantities(Field[Entries[Quantity]]):

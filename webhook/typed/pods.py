@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from webhook.attributes import POD
 from webhook.typed.collections import Items
+from webhook.typed.environment import EnvironmentOf
 from webhook.typed.fields import (
     Amounts,
     Labels,
@@ -19,10 +21,14 @@ from webhook.typed.fields import (
     Text,
     Texts,
     Truth,
+    ValueMap,
     Values,
 )
 from webhook.typed.objects import Metadata, Object
 from webhook.typed.view import Typed
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class ContainerClaim(Typed):
@@ -33,10 +39,12 @@ class ContainerClaim(Typed):
 
 
 class Resources(Typed):
-    """core/v1 ResourceRequirements."""
+    """core/v1 ResourceRequirements; the written amounts have null too, which counts as 0 in a pod."""
 
     limits = Amounts()
     requests = Amounts()
+    written_limits = ValueMap(name="limits")
+    written_requests = ValueMap(name="requests")
     claims = Parts(ContainerClaim)
 
 
@@ -110,8 +118,21 @@ class Lifecycle(Typed):
     post_start = Part(LifecycleHandler)
 
 
+class SecurityContext(Typed):
+    """core/v1 SecurityContext."""
+
+    run_as_user = OptionalNumber()
+    run_as_group = OptionalNumber()
+
+
+class PodSecurityContext(SecurityContext):
+    """core/v1 PodSecurityContext."""
+
+    fs_group = OptionalNumber()
+
+
 class Container(Typed):
-    """core/v1 Container."""
+    """core/v1 Container; `environment` is the names and values of `env`, without an object for each variable."""
 
     name = Text()
     image = Text()
@@ -120,12 +141,14 @@ class Container(Typed):
     env = Parts(Variable)
     env_from = Values()
     env_names = Names(name="env")
+    environment = EnvironmentOf(name="env")
     image_pull_policy = Text()
     lifecycle = Part(Lifecycle)
     ports = Parts(ContainerPort)
     readiness_probe = Raw()
     resources = Part(Resources)
     restart_policy = Text()
+    security_context = Part(SecurityContext)
     startup_probe = Raw()
     restart_policy_rules = Values()
     volume_mounts = Parts(VolumeMount)
@@ -206,10 +229,17 @@ class EphemeralVolume(Typed):
     volume_claim_template = Part(VolumeClaimTemplate)
 
 
+class HostPath(Typed):
+    """core/v1 HostPathVolumeSource."""
+
+    path_on_host = Text(name="path")
+
+
 class Volume(Typed):
     """core/v1 Volume."""
 
     name = Text()
+    host_path = Part(HostPath)
     persistent_volume_claim = Part(VolumeClaimSource)
     empty_dir = Part(EmptyDir)
     ephemeral = Part(EphemeralVolume)
@@ -248,17 +278,58 @@ class NodeSelector(Typed):
     node_selector_terms = Parts(NodeSelectorTerm)
 
 
+class PreferredNodes(Typed):
+    """core/v1 PreferredSchedulingTerm."""
+
+    weight = Number()
+    preference = Part(NodeSelectorTerm)
+
+
 class NodeAffinity(Typed):
     """core/v1 NodeAffinity."""
 
-    required = Part(NodeSelector, name="requiredDuringSchedulingIgnoredDuringExecution")
-    preferred = Values(name="preferredDuringSchedulingIgnoredDuringExecution")
+    required = Part(NodeSelector, name=REQUIRED)
+    preferred = Parts(PreferredNodes, name=PREFERRED)
+
+
+class PodAffinityTerm(Typed):
+    """core/v1 PodAffinityTerm."""
+
+    topology_key = Text()
+
+
+class PreferredPods(Typed):
+    """core/v1 WeightedPodAffinityTerm."""
+
+    weight = Number()
+    pod_affinity_term = Part(PodAffinityTerm)
+
+
+class PodAffinity(Typed):
+    """core/v1 PodAffinity and PodAntiAffinity."""
+
+    required = Parts(PodAffinityTerm, name=REQUIRED)
+    preferred = Parts(PreferredPods, name=PREFERRED)
 
 
 class Affinity(Typed):
     """core/v1 Affinity."""
 
     node_affinity = Part(NodeAffinity)
+    pod_affinity = Part(PodAffinity)
+    pod_anti_affinity = Part(PodAffinity)
+
+
+class SchedulingGate(Typed):
+    """core/v1 PodSchedulingGate."""
+
+    name = Text()
+
+
+class PodOs(Typed):
+    """core/v1 PodOS."""
+
+    name = Text()
 
 
 class SchedulingGroup(Typed):
@@ -282,7 +353,8 @@ class PodSpec(Typed):
     init_containers = Parts(Container)
     node_name = Text()
     node_selector = Labels()
-    overhead = Amounts()
+    os = Part(PodOs)
+    overhead = ValueMap()
     priority_class_name = Text()
     resource_claims = Parts(PodClaim)
     resources = Part(Resources)
@@ -290,18 +362,20 @@ class PodSpec(Typed):
     runtime_class_name = Text()
     scheduler_name = Text()
     scheduling_group = Part(SchedulingGroup)
+    scheduling_gates = Parts(SchedulingGate)
+    security_context = Part(PodSecurityContext)
+    service_account_name = Text()
     subdomain = Text()
     termination_grace_period_seconds = OptionalNumber()
     tolerations = Parts(Toleration)
     volumes = Parts(Volume)
 
-    def all_containers(self) -> Iterator[Container]:
+    def all_containers(self) -> list[Container]:
         """The containers, then the init containers, each in order. Ephemeral ones cannot have resources.
 
         Source: k8s.io/kubernetes v1.36 allowedEphemeralContainerFields.
         """
-        yield from self.containers
-        yield from self.init_containers
+        return [container for container in (*self.containers, *self.init_containers) if container]
 
     def running_containers(self) -> Iterator[Container]:
         """The containers and sidecars, which run as long as the pod does."""
@@ -319,8 +393,7 @@ class PodTemplate(Typed):
     spec = Part(PodSpec)
 
 
-class Pod(Object):
-    """core/v1 Pod."""
+class Pod(PodTemplate, Object):
+    """core/v1 Pod, which is its own template."""
 
     gvk = POD
-    spec = Part(PodSpec)

@@ -11,6 +11,8 @@ from tests.rows import all_rows
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.resources import gpu
 from webhook.facts.train_job_pods.processes import gpu_count
+from webhook.typed.pods import Resources
+from webhook.typed.view import Reading
 from webhook.workloads.podsets import PodSet, podsets
 from webhook.workloads.resource_fields import resource_fields
 
@@ -262,7 +264,7 @@ def test_images_that_compute_on_gpus(image: str, expected: bool) -> None:
 )
 def test_trainer_counts_names_with_gpu_in_them(limits: dict, requests: dict, expected: tuple) -> None:
     """kubeflow/trainer pkg/runtime/runtime.go GetNumGPUPerNode."""
-    assert gpu_count({"limits": limits, "requests": requests}) == expected
+    assert gpu_count(Resources({"limits": limits, "requests": requests}, (), Reading())) == expected
 
 
 def test_no_pod_sets_no_devices() -> None:

@@ -9,8 +9,9 @@ import pytest
 from tests.facts.subjects import subject
 from tests.rows import all_rows
 from webhook.facts.jobset import name_length
-from webhook.facts.jobset.job_set import JobSet
 from webhook.facts.jobset.validation import validate_create
+from webhook.typed.job_sets import JobSetSpec
+from webhook.typed.view import Reading
 
 
 def job(name: str = "node", *mounts: str, volumes: tuple[str, ...] = (), **more: Any) -> dict:
@@ -24,8 +25,12 @@ def job(name: str = "node", *mounts: str, volumes: tuple[str, ...] = (), **more:
     return {"name": name, "template": {"spec": template}, **more}
 
 
-def told(spec: object) -> list[tuple[str, str, str]]:
-    found = validate_create(JobSet(spec=spec))
+def typed(spec: dict) -> JobSetSpec:
+    return JobSetSpec(spec, (), Reading())
+
+
+def told(spec: dict) -> list[tuple[str, str, str]]:
+    found = validate_create(typed(spec))
     return [(each.code.removeprefix("job-set/"), each.path, f"{each.found} {each.message}".strip()) for each in found]
 
 
@@ -249,7 +254,7 @@ def test_alpha_features_are_told_once() -> None:
 
 def test_the_pods_of_a_runtime_are_not_counted_yet() -> None:
     spec = {"coordinator": {"replicatedJob": "node", "podIndex": 9}, "replicatedJobs": [job(spec=INDEXED)]}
-    assert list(validate_create(JobSet(spec=spec, is_counted=False))) == []
+    assert list(validate_create(typed(spec), is_counted=False)) == []
 
 
 def test_a_job_set_is_checked_where_it_stands() -> None:
@@ -278,7 +283,7 @@ def test_a_job_set_is_checked_where_it_stands() -> None:
 )
 def test_a_name_may_be_as_long_as_what_is_named_after_it(spec: dict, expected: tuple) -> None:
     """`<name>-node-0-0-abcde`, `<name>-node-0`, `<name>-node-0-0.<name>`, `<template>-<name>`: 63 characters each."""
-    limit, of, name = name_length.limit(spec)
+    limit, of, name = name_length.limit(typed(spec))
     assert (limit, of, name) == expected
     made = {
         "pod": "x" * limit + "-node-0-0-abcde",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.facts.subjects import subject
-from webhook.facts.train_job_pods.train_job import TrainJob, train_job
+from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.facts.trainer.node_claims import NodeClaim, node_claims
 from webhook.problem import Problem
 
@@ -45,7 +45,7 @@ def job(name: str = "j", **spec: object) -> dict:
 class Made:
     """A TrainJob on its runtime, what its node claims, and every problem but those that miss an object."""
 
-    job: TrainJob
+    job: MergedTrainJob
     claims: tuple[NodeClaim, ...]
     problems: list[Problem]
 
@@ -78,4 +78,4 @@ def pod_patch(name: str, **pod: object) -> dict:
 
 
 def pod_of(made: Made, index: int = 0) -> dict:
-    return made.job.jobs[index]["template"]["spec"]["template"]["spec"]
+    return made.job.jobs[index].pod.json

@@ -18,7 +18,7 @@ from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.train_job import TrainJob, train_job
+from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.facts.view import View
 from webhook.policy.policy_set import PolicySet
 from webhook.schema import decode_object
@@ -57,7 +57,7 @@ def spoken(*verdicts: Verdict) -> str:
     return "warn" if any(verdict.warnings for verdict in verdicts) else "none"
 
 
-def predicted(trainjob: dict[str, Any]) -> TrainJob:
+def predicted(trainjob: dict[str, Any]) -> MergedTrainJob:
     """The TrainJob as the fact has it."""
     attributes = attributes_of_object(deepcopy(trainjob), TABLE.row)
     obj = decode_object(attributes.object, attributes.kind).value

@@ -22,7 +22,7 @@ def test_every_job_set_is_predicted() -> None:
         made = row["observed"].get("jobset")
         if made is not None:
             job = predicted(row["trainjob"])
-            ours = normal(job.merged.spec, suspend=job.spec.get("suspend", False))
+            ours = normal(job.merged.spec, suspend=job.spec.suspend)
             if ours != normal(made["spec"]):
                 wrong.append(row["id"])
     assert {*wrong} - NAMED_LATER == set()

@@ -41,13 +41,10 @@ def test_the_trainer_step_gets_spec_trainer() -> None:
     }
     assert side == {"name": "side", "image": "s"}
     first, second = fact.job.jobs
-    assert (first["replicas"], first["template"]["spec"]["parallelism"], first["template"]["spec"]["completions"]) == (
-        1,
-        3,
-        3,
-    )
-    counted = {"replicas": 1, "parallelism": 1, "completions": 1}
-    assert {**second, **second["template"]["spec"]}.items() >= counted.items()
+    assert [(each.replicas, each.parallelism, each.template.spec.completions) for each in (first, second)] == [
+        (1, 3, 3),
+        (1, 1, 1),
+    ]
     assert (
         pod_of(fact, 1) == base["spec"]["template"]["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]["spec"]
     )
@@ -70,8 +67,7 @@ def test_mpi_nodes_are_the_job_named_node(launcher_is_node: bool, nodes: int, ex
     )
     fact = of(job(trainer={"numNodes": nodes, "image": "mine", "resourcesPerNode": {"limits": {"cpu": 2}}}), base)
     launcher, workers = fact.job.jobs
-    assert workers["template"]["spec"]["parallelism"] == expected
-    assert launcher["template"]["spec"]["parallelism"] == 1
+    assert (launcher.parallelism, workers.parallelism) == (1, expected)
     assert pod_of(fact, 1)["containers"][0]["image"] == "runtime"
     assert ("resources" in pod_of(fact, 1)["containers"][0]) is launcher_is_node
 
@@ -165,9 +161,9 @@ def test_unknown_names_are_appended_since_2_3_and_refused_before() -> None:
     (path, text), _ = fact.told("patched-container")
     assert path.endswith("replicatedJobs[1].template.spec.template.spec.containers[0].name")
     assert text.startswith("`nod` is not a container of replicated job `node`")
-    assert sorted(each["name"] for each in fact.job.jobs) == ["launcher", "nod", "node"]
+    assert sorted(each.name for each in fact.job.jobs) == ["launcher", "nod", "node"]
     before = of(own, runtime(), version=(2, 2))
-    assert [each["name"] for each in before.job.jobs] == ["node"]
+    assert [each.name for each in before.job.jobs] == ["node"]
     assert [text.split(" is")[0] for _, text in before.told("patched-job")] == ["`nod`", "`launcher`"]
     assert all("refuses" in text for _, text in before.told("patched-job"))
 
@@ -273,7 +269,7 @@ def test_deprecated_runtimes_say_so() -> None:
 def test_pod_names_bound_the_jobs_name(jobs: list, nodes: int, bound: int, longest: str) -> None:
     """The limits that kubeflow/trainer#2735 found."""
     made = of(job("x" * 20, trainer={"numNodes": nodes}), runtime(*jobs)).job
-    assert (limit(made.merged.spec), length(made.object)) == ((bound, "pod", longest), 20)
+    assert (limit(made.job_set), length(made.object.metadata)) == ((bound, "pod", longest), 20)
 
 
 # --- odd objects ---------------------------------------------------------------------------------------------------------
@@ -338,4 +334,4 @@ def test_a_runtime_of_almost_that_name_is_offered() -> None:
 def test_a_generated_name_gets_five_letters() -> None:
     obj = job()
     obj["metadata"] = {"generateName": "abc-"}
-    assert length(of(obj, runtime()).job.object) == 9
+    assert length(of(obj, runtime()).job.object.metadata) == 9

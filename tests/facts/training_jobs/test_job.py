@@ -38,7 +38,7 @@ def test_roles_have_their_main_container() -> None:
     found = role("PyTorchJob", "pytorchReplicaSpecs", {"replicas": 3, **pods(side, main)})
     assert (found.replicas, found.is_given, found.has_main, found.is_open) == (3, True, True, False)
     assert (found.gpus, found.cpus, found.limits_gpus, found.has_open_gpus) == (2, 2, True, False)
-    assert found.containers == (side, main)
+    assert [container.json for container in found.containers] == [side, main]
 
 
 def test_the_first_container_of_an_mpi_job_is_its_main_one() -> None:

@@ -18,12 +18,14 @@ from webhook.deadline import Deadline
 from webhook.facts.command_lines.launchers import Launcher
 from webhook.facts.command_lines.shell import Reading, Variables
 from webhook.facts.command_lines.wrappers import Start, starts
-from webhook.facts.pods.containers import Variables as Environment
-from webhook.facts.pods.containers import environment, variables_of
 from webhook.facts.subject import Subject
-from webhook.facts.values import items
 from webhook.placeholders import is_placeholder
 from webhook.same import Same
+from webhook.typed import fields
+from webhook.typed.environment import Environment
+from webhook.typed.pods import Container
+from webhook.typed.view import Reading as ReadingOf
+from webhook.typed.view import Typed
 
 PYTHON: Final = "python"
 SEVERAL: Final = "several"
@@ -99,23 +101,39 @@ class _Asked:
         return sum(map(len, self.words)) + env
 
 
-def launch(container: JSON, deadline: Deadline | None = None) -> Launch:
+class _Command(Typed):
+    """The command and the arguments of a container, as they are written."""
+
+    command = fields.Values()
+    args = fields.Values()
+
+    def words(self) -> tuple[str, ...]:
+        """The words; none where only the image knows them, or where one is no text."""
+        words = [*self.command, *self.args]
+        return tuple(filter(None, words)) if all(isinstance(word, str) for word in words) else ()
+
+
+def launch_of(container: Container) -> Launch:
     """What the command of a container starts; a word that is no text is unknown."""
-    until = deadline or Deadline()
-    argv = _argv(container, until)
-    return _of_words(argv, variables_of(container, until), until) if argv else _NOTHING
+    words = _Command(container.json, container.at, container.reading).words()
+    return _of_words(words, container.environment, container.reading.deadline) if words else _NOTHING
+
+
+def launched_by(container: Container, subject: Subject) -> Launch:
+    """The same, found out once a request: many checks ask."""
+    if not (container.command or container.args):
+        return _NOTHING
+    return subject.cluster.once((launch_of, Same(container.json)), lambda: launch_of(container))
+
+
+def launch(container: JSON, deadline: Deadline | None = None) -> Launch:
+    """As `launch_of`, of the JSON of a container."""
+    return launch_of(Container.of(container, (), ReadingOf(deadline or Deadline())))
 
 
 def launched(container: JSON, subject: Subject) -> Launch:
-    """The same, found out once a request: many checks ask."""
-    if not (container.get("command") or container.get("args")):
-        return _NOTHING
-    return subject.cluster.once((launch, Same(container)), lambda: _launched(container, subject))
-
-
-def _launched(container: JSON, subject: Subject) -> Launch:
-    argv = _argv(container, subject.deadline)
-    return _of_words(argv, environment(container, subject), subject.deadline) if argv else _NOTHING
+    """As `launched_by`, of the JSON of a container."""
+    return launched_by(Container.of(container, (), ReadingOf(subject.deadline)), subject)
 
 
 def _of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> Launch:
@@ -126,12 +144,6 @@ def _of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> Launc
         if said.by not in MPI:
             return said
     return _launch(_Asked(argv, env.pairs(), until))
-
-
-def _argv(container: JSON, until: Deadline) -> tuple[str, ...]:
-    """The words; none where only the image knows them, or where one is no text."""
-    words = [each for side in ("command", "args") for each in until.each(items(container.get(side)))]
-    return tuple(filter(None, words)) if all(isinstance(each, str) for each in words) else ()
 
 
 def _launch(asked: _Asked) -> Launch:

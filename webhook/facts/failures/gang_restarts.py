@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.command_lines.command import launched
+from webhook.facts.command_lines.command import launched_by
 from webhook.facts.command_lines.node_limits import limits_of
 from webhook.facts.failures.groups import DEVICE_FAILURES
 from webhook.facts.failures.types import JobSet, PolicyHolder, RayJob
@@ -78,7 +78,7 @@ def _is_rigid(pods: DevicePods, subject: Subject) -> bool:
     """Whether its pods train together and need all of them: a launcher of 2 to 4 nodes goes on with fewer."""
     for container in pods.containers:
         if trains(container, subject):
-            limits = limits_of(launched(container.json, subject))
+            limits = limits_of(launched_by(container, subject))
             return limits is None or limits[0] == limits[1] > 1
     return False
 

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from webhook import yamlfile
-from webhook.facts.command_lines.command import launched
+from webhook.facts.command_lines.command import launched_by
 from webhook.facts.failures.groups import DEVICE_FAILURES
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, workload
 from webhook.facts.subject import Subject
@@ -50,7 +50,7 @@ NCCL_TOPOLOGY_FILE: Final = DEVICE_FAILURES.rule(
 )
 
 FILE: Final = Path(__file__).with_name("rdma.yaml")
-_LOOKED_AT: Final = ("NCCL_IB_DISABLE", "NCCL_TOPO_FILE")
+_LOOKED_AT: Final = frozenset(("NCCL_IB_DISABLE", "NCCL_TOPO_FILE"))
 _INTERFACE: Final = "NCCL_SOCKET_IFNAME"
 _CONFIGURATION: Final = "nccl.conf"
 
@@ -65,12 +65,14 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
                 yield from _nccl_ib_disable(pods, container, disabled)
             if (topology := variables.get("NCCL_TOPO_FILE")) and topology.value:
                 yield from _nccl_topology_file(pods, container, topology)
-            if pods.spec.host_network and work.count > 1 and launched(container.json, subject).by in LAUNCHERS:
+            if pods.spec.host_network and work.count > 1 and launched_by(container, subject).by in LAUNCHERS:
                 yield from _nccl_socket_ifname(pods, container)
 
 
 def _variables(container: Container) -> Mapping[str, Variable]:
     """Those variables of a container that are looked at, of each name the last, which counts."""
+    if _LOOKED_AT.isdisjoint(container.environment.names):  # as nearly always, and there may be hundreds
+        return {}
     return {variable.name: variable for variable in container.env if variable.name in _LOOKED_AT}
 
 

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from webhook import quantity
-from webhook.facts.command_lines.command import launched
+from webhook.facts.command_lines.command import launched_by
 from webhook.facts.gpu import devices
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.pods.pod_sets import pod_sets
+from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import located_in_runtime, located_in_train_job
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
 from webhook.typed.pods import Container, PodSpec, PodTemplate
-from webhook.typed.view import Reading
 from webhook.workloads.podsets import PodSet
 
 BATCH: Final = frozenset(
@@ -97,13 +96,13 @@ class Workload:
 def workload(subject: Subject) -> Workload:
     """What an object has of such pods, to be asked for with `Subject.once`."""
     listed = subject.once(pod_sets)
-    located = [located_in_runtime(podset) for podset in subject.deadline.paced(listed.all)]
-    using = [_using(podset, subject) for podset in subject.deadline.paced(located)]
+    located = [located_in_runtime(podset) for podset in listed.all]
+    using = [_using(podset, subject) for podset in listed.all.of(located)]
     return Workload(tuple(located), tuple(pods for pods in using if pods.containers), listed.missing)
 
 
 def _using(podset: PodSet, subject: Subject) -> DevicePods:
-    template = PodTemplate.of(podset.template, (), Reading(subject.deadline))
+    template = template_of(podset, subject)
     containers, devices = [], dict[str, int]()
     for container in template.spec.running_containers():
         requested = devices_of(container)
@@ -117,8 +116,8 @@ def _using(podset: PodSet, subject: Subject) -> DevicePods:
 def devices_of(container: Container) -> dict[str, int]:
     """The devices that a container requests by the names of their resources, those of which it has at least one."""
     counts = {}
-    amounts = {**container.resources.requests, **container.resources.limits}
-    for name, amount in amounts.items():
+    requests, limits = container.resources.requests, container.resources.limits
+    for name, amount in dict((*requests.items(), *limits.items())).items():
         if devices.resource(name).kind in devices.COUNTED:
             count = quantity.read(amount)
             if count is not None and count.is_whole() and count.sign() > 0:
@@ -128,7 +127,7 @@ def devices_of(container: Container) -> dict[str, int]:
 
 def trains(container: Container, subject: Subject) -> bool:
     """Whether the command of a container starts several processes that train together."""
-    by = launched(container.json, subject).by
+    by = launched_by(container, subject).by
     return by not in ("", "python", "several")
 
 

@@ -74,10 +74,10 @@ GPU: Final = structure(
 
 
 def _compute(subject: Subject) -> Result:
-    listed, deadline = subject.once(pod_sets), subject.deadline
-    parts = fragments(subject.object, subject.table, deadline)
-    fields = tuple(resource_fields(subject.object, subject.table))
-    return listed.result(gpu(listed.all, parts, fields, deadline), "patches", missing={})
+    listed = subject.once(pod_sets)
+    parts = listed.all.of(fragments(subject.object, subject.table, subject.deadline))
+    fields = listed.all.of(tuple(resource_fields(subject.object, subject.table)))
+    return listed.result(gpu(listed.all, parts, fields, subject.reading), "patches", missing={})
 
 
 FACTS: Final = (

@@ -12,27 +12,25 @@ from functools import lru_cache
 from typing import Final
 
 from webhook import quantity
-from webhook.attributes import JSON
 from webhook.cluster.interest import reading
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
 from webhook.facts.gpu.devices import COUNTED
 from webhook.facts.gpu.requested_devices import DeviceContainer, device_containers
-from webhook.facts.kinds import NODE, RUNTIME_CLASS
-from webhook.facts.pods.node_selection import REQUIRED_TERMS
+from webhook.facts.gpu.types import Node, RuntimeClass
 from webhook.facts.pods.pod_requests import Limits, pod_requests, units
 from webhook.facts.pods.pod_requests import asked as asked_of
 from webhook.facts.resource_units import amount, of_resource
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, text
-from webhook.paths import get, render
+from webhook.paths import FieldPath, render
 from webhook.problem import Problem
 from webhook.same import Same
+from webhook.typed.pods import Pod, PodSpec, SelectorRequirement
 
 requests_problem: Final = Group("gpu-requests").problem
 problem: Final = Group("node-devices").problem
-WINDOWS_LOOKUPS: Final = (reading(RUNTIME_CLASS, "scheduling.nodeSelector"),)
-NODE_LOOKUPS: Final = (reading(NODE, "status.allocatable"),)
+WINDOWS_LOOKUPS: Final = (reading(RuntimeClass.gvk, "scheduling.nodeSelector"),)
+NODE_LOOKUPS: Final = (reading(Node.gvk, "status.allocatable"),)
 _OS: Final = "kubernetes.io/os"
 _BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
 """Fields that may bind a pod to Windows."""
@@ -42,53 +40,54 @@ _ORDINARY: Final = ("cpu", "memory")
 
 def validate_vendors(subject: Subject) -> Iterator[Problem]:
     """Containers that request GPUs of several vendors."""
-    for each in subject.deadline.each(subject.once(device_containers)):
-        if len(each.requested) < 2:
+    for container in subject.once(device_containers):
+        if len(container.requested) < 2:
             continue
-        asked = {
-            device.device.vendor: device.name
-            for device in each.requested
-            if device.device.gpu and device.device.kind in COUNTED and device.number
+        by_vendor = {
+            requested.device.vendor: requested.name
+            for requested in container.requested
+            if requested.device.gpu and requested.device.kind in COUNTED and requested.number
         }
-        if len(asked) > 1:
-            names = " and ".join(f"`{name}`" for name in asked.values())
+        if len(by_vendor) > 1:
+            names = " and ".join(f"`{name}`" for name in by_vendor.values())
             message = f"requests {names}, but nodes rarely have GPUs of several vendors, so the pod would stay Pending"
-            yield requests_problem("vendors", render(each.container.path), message, "keep those of one vendor")
+            yield requests_problem("vendors", container.container.at, message, "keep those of one vendor")
 
 
 def validate_windows(subject: Subject) -> Iterator[Problem]:
     """Pods that are bound to Windows and request devices."""
-    spec = mapping(subject.object.get("spec"))
-    if _BINDING.isdisjoint(spec):
+    pod = subject.typed(Pod).spec
+    if _BINDING.isdisjoint(pod.json):
         return
-    name = next(filter(None, map(_counted, subject.deadline.each(subject.once(device_containers)))), "")
-    if name and (where := _windows(spec, subject)):
+    name = next(filter(None, map(_counted, subject.once(device_containers))), "")
+    if name and (where := _windows(pod, subject)):
         message = f"binds the pod to Windows, where no device plugin offers `{name}`, so the pod stays Pending"
         yield requests_problem("windows", where, message, "use Linux nodes, or remove the request")
 
 
-def _counted(each: DeviceContainer) -> str:
-    return next((device.name for device in each.requested if device.device.kind in COUNTED and device.number), "")
+def _counted(container: DeviceContainer) -> str:
+    counted = (each for each in container.requested if each.device.kind in COUNTED and each.number)
+    return next((requested.name for requested in counted), "")
 
 
-def _windows(spec: JSON, subject: Subject) -> str:
-    """Where a pod says that it runs on Windows, "" where it does not."""
-    if get(spec, ("os", "name")) == "windows":
-        return "spec.os.name"
-    if mapping(spec.get("nodeSelector")).get(_OS) == "windows":
-        return render(("spec", "nodeSelector", _OS))
-    terms = items(get(spec, REQUIRED_TERMS))
-    if terms and all(any(map(_is_windows, items(mapping(each).get("matchExpressions")))) for each in terms):
-        return render(("spec", *REQUIRED_TERMS))
-    name = text(spec.get("runtimeClassName"))
-    runtime_class = subject.view().get(RUNTIME_CLASS, name, namespaced=False) if name else None
-    selector = mapping(get(runtime_class, ("scheduling", "nodeSelector"))) if runtime_class is not None else {}
-    return "spec.runtimeClassName" if selector.get(_OS) == "windows" else ""
+def _windows(pod: PodSpec, subject: Subject) -> FieldPath:
+    """Where a pod says that it runs on Windows, () where it does not."""
+    if pod.os.name == "windows":
+        return pod.os.path("name")
+    if pod.node_selector.get(_OS) == "windows":
+        return pod.path("nodeSelector", _OS)
+    terms = pod.required_node_terms()
+    if terms and all(any(map(_is_windows, term.match_expressions)) for term in terms):
+        return pod.affinity.node_affinity.required.path("nodeSelectorTerms")
+    name = pod.runtime_class_name
+    runtime_class = subject.view().find(RuntimeClass, name, namespaced=False) if name else RuntimeClass.of(None)
+    if runtime_class.scheduling.node_selector.get(_OS) == "windows":
+        return pod.path("runtimeClassName")
+    return ()
 
 
-def _is_windows(requirement: JSON) -> bool:
-    given = mapping(requirement)
-    return given.get("key") == _OS and given.get("operator") == "In" and items(given.get("values")) == ["windows"]
+def _is_windows(requirement: SelectorRequirement) -> bool:
+    return requirement.key == _OS and requirement.operator == "In" and requirement.values == ["windows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
     """Devices that no node of a whole cluster has, or not as many."""
     using = [each for each in subject.once(workload).device_pods if each.devices]
     view = subject.view()
-    nodes = view.objects(NODE) if using and view.is_whole() else ()
+    nodes = view.objects(Node.gvk) if using and view.is_whole() else ()
     if nodes:
         subject.deadline.spend(len(nodes))
         largest, shapes = _largest(Same(nodes)).amounts, _shapes(Same(nodes))
@@ -166,7 +165,7 @@ def _shapes(nodes: Same) -> tuple[_Shape, ...]:
     """Nodes that have devices, each sort once, for each state of the cluster."""
     distinct: set[frozenset[tuple[str, int]]] = set()
     for node in nodes.held:
-        written = mapping(get(node, ("status", "allocatable")))
+        written = Node.of(node).status.allocatable
         read = ((name, amount(name, value)) for name, value in written.items() if "/" in name or name in _ORDINARY)
         distinct.add(frozenset((name, count) for name, count in read if count))
     return tuple(_Shape(dict(each)) for each in distinct)
@@ -175,10 +174,9 @@ def _shapes(nodes: Same) -> tuple[_Shape, ...]:
 @lru_cache(maxsize=_KEPT_STATES)
 def _largest(nodes: Same) -> _Largest:
     """Made once for each state of the cluster: a view gives the same sequence until a node changes."""
-    listed: Sequence[JSON] = nodes.held
     amounts: dict[str, int] = {}
-    for node in listed:
-        for name, value in mapping(get(node, ("status", "allocatable"))).items():
+    for node in nodes.held:
+        for name, value in Node.of(node).status.allocatable.items():
             read = quantity.read(value) if "/" in name else None
             if read is not None and read.value() > amounts.get(name, 0):
                 amounts[name] = read.value()

@@ -9,20 +9,20 @@ placeholder is left alone until it is filled in.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from webhook import paths, quantity
 from webhook.attributes import JSON
-from webhook.facts.pods.containers import containers
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, text
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
+from webhook.typed.collections import Items
+from webhook.typed.pods import Container, Pod, PodSpec, PodTemplate, Resources
 from webhook.workloads.embedded import embedded, holds_objects
 from webhook.workloads.podsets import Fragment, fragments, group_kind
-from webhook.workloads.resource_fields import resource_fields
+from webhook.workloads.resource_fields import ResourceField, resource_fields
 
 NAME: Final = "gpu"
 POD: Final = ("", "Pod")
@@ -35,14 +35,18 @@ _ZERO: Final = re.compile(r"[+-]?0{1,18}")
 class Place:
     """One place of limits and requests. In a `patch` of a template, null takes the template's amount away."""
 
-    path: FieldPath
-    resources: JSON
+    resources: Resources
     is_windows: bool = False
     is_patch: bool = False
 
-    def amounts(self, side: str) -> JSON:
+    @property
+    def path(self) -> FieldPath:
+        """Where they stand."""
+        return self.resources.at
+
+    def amounts(self, side: str) -> Mapping[str, JSON]:
         """Its limits or requests."""
-        return mapping(mapping(self.resources).get(side))
+        return self.resources.written_limits if side == "limits" else self.resources.written_requests
 
     @property
     def asks(self) -> bool:
@@ -60,52 +64,53 @@ class Place:
 def asked(subject: Subject) -> list[tuple[Place, Place | None]]:
     """Places that ask for `gpu` and are new or have changed, each with what stood there before."""
     old = () if subject.old_object is None else _places(subject.old_object, subject)
-    before = {each.path: each for each in subject.deadline.paced(old)}
-    now = subject.deadline.paced(_places(subject.object, subject))
-    pairs = ((place, before.get(place.path)) for place in now if place.asks)
-    return [(place, old) for place, old in pairs if old is None or old.resources != place.resources]
+    before = {place.path: place for place in old}
+    pairs = ((place, before.get(place.path)) for place in _places(subject.object, subject) if place.asks)
+    return [(place, old) for place, old in pairs if old is None or old.resources.differs(place.resources)]
 
 
 def _places(obj: JSON, subject: Subject) -> Iterator[Place]:
     """A Pod's containers, or what another object has outside its templates, which are Pods of their own."""
-    if not isinstance(obj, dict):
-        return
     if group_kind(obj) == POD:
-        yield from _in_template(obj, (), is_windows=_is_windows(obj))
+        pod = PodTemplate.of(obj, (), subject.reading)
+        yield from _in_template(pod, is_windows=pod.spec.os.name == "windows")
         return
     for path, root in _roots(obj, subject):
-        for field in resource_fields(root, subject.table):
+        for field in _fields(root, subject):
             if not field.is_device:
-                yield Place((*path, *field.path), field.resources)
+                yield Place(Resources.of(field.resources, (*path, *field.path), subject.reading))
         # containers of a fragment for a TrainJob's runtime have no resources in the CRD
         for fragment in fragments(root, subject.table, subject.deadline, of_runtime=False):
-            yield from _in_fragment(fragment, path, root)
+            yield from _in_fragment(fragment, path, root, subject)
 
 
 def _roots(obj: JSON, subject: Subject) -> Iterator[tuple[FieldPath, JSON]]:
-    """An object and those inside it, each with its place."""
+    """An object and those inside it, each with its place; none of what is deleted."""
+    if not obj:
+        return
     yield (), obj
     if holds_objects(obj, subject.table):
         yield from ((each.path, each.object) for each in subject.deadline.paced(embedded(obj, subject.table)))
 
 
-def _in_fragment(fragment: Fragment, path: FieldPath, root: JSON) -> Iterator[Place]:
+def _fields(root: JSON, subject: Subject) -> Items[ResourceField]:
+    """What stands outside the templates of an object."""
+    return Items(tuple(resource_fields(root, subject.table)), subject.deadline)
+
+
+def _in_fragment(fragment: Fragment, path: FieldPath, root: JSON, subject: Subject) -> Iterator[Place]:
     """Containers of a partial template."""
+    template = PodTemplate.of(fragment.template, (*path, *fragment.path), subject.reading)
     is_patch = fragment.of.startswith("spec.")
-    into = paths.get(root, tuple(fragment.of.split("."))) if is_patch else None
-    has_own = "os" in mapping(fragment.template.get("spec"))
-    is_windows = _is_windows(fragment.template if has_own else into)
-    yield from _in_template(fragment.template, (*path, *fragment.path), is_windows=is_windows, is_patch=is_patch)
+    into = PodTemplate.of(paths.get(root, tuple(fragment.of.split("."))) if is_patch else None)
+    os = template.spec.os if "os" in template.spec.json else into.spec.os
+    yield from _in_template(template, is_windows=os.name == "windows", is_patch=is_patch)
 
 
-def _in_template(template: JSON, path: FieldPath, *, is_windows: bool, is_patch: bool = False) -> Iterator[Place]:
-    for container in containers(template):
-        if (resources := container.value.get("resources")) is not None:
-            yield Place((*path, *container.path, "resources"), resources, is_windows, is_patch)
-
-
-def _is_windows(template: JSON) -> bool:
-    return bool(paths.get(template, ("spec", "os", "name")) == "windows")
+def _in_template(template: PodTemplate, *, is_windows: bool, is_patch: bool = False) -> Iterator[Place]:
+    for container in template.spec.all_containers():
+        if container.resources:
+            yield Place(container.resources, is_windows, is_patch)
 
 
 def devices(subject: Subject) -> Iterator[FieldPath]:
@@ -118,23 +123,17 @@ def devices(subject: Subject) -> Iterator[FieldPath]:
 
 def _devices(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
     for path, root in _roots(obj, subject):
-        for field in resource_fields(root, subject.table):
+        for field in _fields(root, subject):
             if field.device == NAME:
                 yield (*path, *field.path)
 
 
 def names_gpu(subject: Subject) -> bool:
     """Whether anything in a Pod names `gpu` among limits or requests, wherever Kubernetes may take it or not."""
-    spec = subject.object.get("spec") or {}
-    holders = [spec]
-    for name in _HOLDERS:
-        if listed := spec.get(name):
-            holders += subject.deadline.each(listed)
-    for each in holders:
-        resources = each.get("resources")
-        if resources and (NAME in (resources.get("limits") or ()) or NAME in (resources.get("requests") or ())):
-            return True
-    return False
+    pod = subject.typed(Pod).spec
+    holders = [pod.resources, *(container.resources for container in pod.all_containers())]
+    holders += [container.resources for container in pod.ephemeral_containers]
+    return any(NAME in resources.written_limits or NAME in resources.written_requests for resources in holders)
 
 
 def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
@@ -143,17 +142,12 @@ def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
     k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceName,
     allowedEphemeralContainerFields.
     """
-    spec = paths.get(subject.object, ("spec",)) if group_kind(subject.object) == POD else None
-    number = len(items(mapping(spec).get(_EPHEMERAL)))
-    for path in subject.deadline.paced([("spec",), *(("spec", _EPHEMERAL, n) for n in range(number))]):
-        for side in SIDES:
-            field = (*path, "resources", side, NAME)
-            if paths.get(subject.object, field) is not None:
-                yield field, path != ("spec",)
-
-
-_EPHEMERAL: Final = "ephemeralContainers"
-_HOLDERS: Final = ("containers", "initContainers", _EPHEMERAL)
+    pod = subject.typed(Pod).spec if group_kind(subject.object) == POD else PodSpec.of(None)
+    holders: tuple[PodSpec | Container, ...] = (pod, *pod.ephemeral_containers)
+    for holder in holders:
+        for side, amounts in (("limits", holder.resources.limits), ("requests", holder.resources.requests)):
+            if NAME in amounts:
+                yield holder.path("resources", side, NAME), holder is not pod
 
 
 def count(value: JSON) -> str:
@@ -180,4 +174,4 @@ def shown(value: JSON) -> str:
     """An amount as CEL shows it: 2.0 is `2`; "" for null."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return "" if value is None else text(value) or str(value)
+    return "" if value is None else str(value)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from webhook import paths
-from webhook.attributes import JSON, NAMESPACE
+from webhook.attributes import JSON
 from webhook.cel.types import BOOL, STRING, list_of
 from webhook.errors import LookupFailed
 from webhook.facts.fact import Fact, Result, structure
@@ -25,10 +25,10 @@ from webhook.facts.gpu.portable import (
     whole,
 )
 from webhook.facts.subject import Subject
-from webhook.facts.values import text
 from webhook.facts.view import NAMESPACES
 from webhook.paths import FieldPath
 from webhook.short_texts import kept_for_short_texts
+from webhook.typed.objects import Namespace
 from webhook.workloads.podsets import group_kind
 
 LABEL: Final = "claimgate.dev/gpu"
@@ -159,10 +159,10 @@ def _label(subject: Subject) -> str:
     if not subject.namespace:
         return ""
     view = subject.view()
-    namespace = view.get(NAMESPACE, subject.namespace, namespaced=False)
-    if namespace is None:
+    namespace = view.find(Namespace, subject.namespace, namespaced=False)
+    if not namespace:
         raise LookupFailed("; ".join(map(str, view.all_missing())))
-    return text(paths.get(namespace, ("metadata", "labels", LABEL)))
+    return namespace.metadata.labels.get(LABEL, "")
 
 
 def _ask(place: Place, at: str, old: Place | None, portable: Sequence[_Field], meant: Sequence[_Field]) -> JSON:

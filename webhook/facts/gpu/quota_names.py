@@ -10,33 +10,40 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Group
+from webhook.facts.gpu.types import LimitRange, ResourceQuota
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping
-from webhook.paths import get
+from webhook.paths import FieldPath
 from webhook.problem import Problem
 
 problem: Final = Group("gpu-quota").problem
 _NAME: Final = "gpu"
 _OF_QUOTAS: Final = (_NAME, f"requests.{_NAME}", f"limits.{_NAME}")
-_OF_LIMITS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
-_MESSAGE: Final = "is not a resource of Kubernetes, so the API server refuses the object and no GPU is counted"
 
 
 def validate_quota(subject: Subject) -> Iterator[Problem]:
     """What a ResourceQuota says of `gpu`."""
-    hard = mapping(get(subject.object, ("spec", "hard")))
+    spec = subject.typed(ResourceQuota).spec
     for name in _OF_QUOTAS:
-        if name in hard:
-            fix = "name the resource of a vendor, such as requests.nvidia.com/gpu"
-            yield problem("resource-name", ("spec", "hard", name), _MESSAGE, fix, shown=f"`{name}`")
+        if name in spec.hard:
+            yield _resource_name(spec.path("hard", name), name, "requests.nvidia.com/gpu")
 
 
 def validate_limit_range(subject: Subject) -> Iterator[Problem]:
     """What a LimitRange says of it."""
-    limits = items(get(subject.object, ("spec", "limits")))
-    for index, each in enumerate(subject.deadline.paced(limits)):
-        for field in _OF_LIMITS:
-            if _NAME in mapping(mapping(each).get(field)):
-                path = ("spec", "limits", index, field, _NAME)
-                fix = "name the resource of a vendor, such as nvidia.com/gpu"
-                yield problem("resource-name", path, _MESSAGE, fix, shown=f"`{_NAME}`")
+    for item in subject.typed(LimitRange).spec.limits:
+        for field, amounts in (
+            ("max", item.max),
+            ("min", item.min),
+            ("default", item.default),
+            ("defaultRequest", item.default_request),
+            ("maxLimitRequestRatio", item.max_limit_request_ratio),
+        ):
+            if _NAME in amounts:
+                yield _resource_name(item.path(field, _NAME), _NAME, "nvidia.com/gpu")
+
+
+def _resource_name(path: FieldPath, name: str, example: str) -> Problem:
+    message = "is not a resource of Kubernetes, so the API server refuses the object and no GPU is counted"
+    return problem(
+        "resource-name", path, message, f"name the resource of a vendor, such as {example}", shown=f"`{name}`"
+    )

@@ -10,14 +10,14 @@ from typing import Literal, NamedTuple
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.deadline import STEP, Deadline
+from webhook.deadline import STEP
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.devices import Device
-from webhook.facts.pods.containers import Amounts, Container, amounts, amounts_of
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, names, text
 from webhook.paths import FieldPath
 from webhook.quantity import Quantity
+from webhook.typed.collections import Items
+from webhook.typed.pods import Container, Pod
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _SEARCH_WORK = STEP + 1
@@ -64,9 +64,10 @@ class DeviceContainer(NamedTuple):
     def vendors(self) -> dict[str, int]:
         """Devices by vendor."""
         vendors: dict[str, int] = {}
-        for each in self.requested:
-            if each.device.kind in devices.COUNTED:
-                vendors[each.device.vendor] = vendors.get(each.device.vendor, 0) + each.number
+        for requested in self.requested:
+            vendor = requested.device.vendor
+            if requested.device.kind in devices.COUNTED:
+                vendors[vendor] = vendors.get(vendor, 0) + requested.number
         return vendors
 
     @property
@@ -77,45 +78,44 @@ class DeviceContainer(NamedTuple):
     @property
     def is_gpu_image(self) -> bool:
         """Whether its image is known to need GPUs."""
-        return devices.is_gpu_image(text(self.container.value.get("image")))
+        return devices.is_gpu_image(self.container.image)
 
     @property
     def visible_devices(self) -> str:
         """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
-        env = items(self.container.value.get("env"))
-        known = names(env)
-        return text(env[known.index(_VISIBLE)].get("value")) if _VISIBLE in known else ""
+        names, values = self.container.environment
+        return (values[names.index(_VISIBLE)] or "") if _VISIBLE in names else ""
 
-    def path_of(self, each: RequestedDevice) -> FieldPath:
+    def path_of(self, requested: RequestedDevice) -> FieldPath:
         """Where the amount of a device stands."""
-        return (*self.container.path, "resources", each.side, each.name)
+        return self.container.path("resources", requested.side, requested.name)
 
 
-def device_containers(subject: Subject) -> tuple[DeviceContainer, ...]:
+def device_containers(subject: Subject) -> Items[DeviceContainer]:
     """The containers of a Pod, then its init containers, to be asked for with `Subject.once`."""
-    listed = subject.once(amounts_of)
-    return tuple([DeviceContainer(each.container, _requested(each, subject.deadline)) for each in listed])
+    pod = subject.typed(Pod).spec
+    return pod.containers.of([device_container(container) for container in pod.all_containers()])
 
 
-def device_container(container: Container, deadline: Deadline) -> DeviceContainer:
+def device_container(container: Container) -> DeviceContainer:
     """One container with its devices."""
-    return DeviceContainer(container, _requested(amounts(container), deadline))
+    return DeviceContainer(container, _requested(container) if container.resources.json else ())
 
 
 def requests_devices(subject: Subject) -> bool:
     """Whether any container requests some, to be asked for with `Subject.once`."""
-    return any(each.requested for each in subject.once(device_containers))
+    return any(container.requested for container in subject.once(device_containers))
 
 
-def _requested(asked: Amounts, deadline: Deadline) -> tuple[RequestedDevice, ...]:
-    limits, requests, made = asked.limits, asked.requests, []
-    for name in deadline.each(asked.names):
+def _requested(container: Container) -> tuple[RequestedDevice, ...]:
+    limits, requests, requested = container.resources.limits, container.resources.requests, []
+    for name in dict.fromkeys((*limits, *requests)):
         device = devices.resource(name)
-        if device.kind or ("/" in name and _nearest(name, deadline)):
-            made.append(RequestedDevice(name, device, limits.get(name), requests.get(name)))
-    return tuple(made)
+        if device.kind or ("/" in name and _nearest(name, container)):
+            requested.append(RequestedDevice(name, device, limits.get(name), requests.get(name)))
+    return tuple(requested)
 
 
-def _nearest(name: str, deadline: Deadline) -> str:
-    deadline.spend(_SEARCH_WORK)
+def _nearest(name: str, container: Container) -> str:
+    container.reading.deadline.spend(_SEARCH_WORK)
     return devices.nearest(name)

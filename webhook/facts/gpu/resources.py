@@ -14,9 +14,9 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.requested_devices import RequestedDevice, device_container
-from webhook.facts.pods.containers import Container, containers
-from webhook.facts.values import text
 from webhook.short_texts import kept_for_short_texts
+from webhook.typed.pods import Container, PodTemplate, Resources
+from webhook.typed.view import Reading
 from webhook.workloads.podsets import Fragment, PodSet
 from webhook.workloads.resource_fields import ResourceField
 
@@ -25,39 +25,39 @@ def gpu(
     podsets: Sequence[PodSet],
     fragments: Sequence[Fragment] = (),
     fields: Sequence[ResourceField] = (),
-    deadline: Deadline | None = None,
+    reading: Reading | None = None,
 ) -> JSON:
     """The fact `gpu` of an object with these pod sets, and with fields outside its templates that ask for devices.
 
     What partial templates say is kept apart, in `patches`.
     """
-    until = deadline or Deadline()
+    read = reading or Reading()
     sets, described, vendors = [], [], dict[str, int]()
-    for podset, own in _pods(podsets, fields, until):
+    for podset, own in _pods(podsets, fields, read):
         described.extend(own)
         sets.append(_podset(podset, own))
         for vendor, count in sets[-1]["vendors"].items():
             vendors[vendor] = vendors.get(vendor, 0) + count * (1 if podset.pods is None else podset.pods)
-    patched = [PodSet(name=each.of, path=each.path, template=each.template, bare=each.bare) for each in fragments]
+    patched = [PodSet(name=part.of, path=part.path, template=part.template, bare=part.bare) for part in fragments]
     return {
         "containers": described,
-        "patches": [each for podset in until.paced(patched) for each in _containers(podset, until)],
+        "patches": [container for podset in patched for container in _containers(podset, read)],
         "podSets": sets,
         "vendors": vendors,
-        "devices": None if any(each["total"] is None for each in sets) else sum(each["total"] for each in sets),
+        "devices": None if any(one["total"] is None for one in sets) else sum(one["total"] for one in sets),
     }
 
 
 def _pods(
-    podsets: Sequence[PodSet], fields: Sequence[ResourceField], deadline: Deadline
+    podsets: Sequence[PodSet], fields: Sequence[ResourceField], reading: Reading
 ) -> Iterator[tuple[PodSet, list[JSON]]]:
     """Each pod set with its containers, and those that have fields alone and no template."""
     outside: dict[str, list[tuple[PodSet, JSON]]] = {}
-    for each in deadline.paced(fields):
-        if each.podset and (each.resources or not each.is_device):
-            outside.setdefault(each.podset, []).append(_outside(each))
-    for podset in deadline.paced(podsets):
-        own = _containers(podset, deadline)
+    for field in fields:
+        if field.podset and (field.resources or not field.is_device):
+            outside.setdefault(field.podset, []).append(_outside(field))
+    for podset in podsets:
+        own = _containers(podset, reading)
         yield podset, [*own, *(container for _, container in outside[podset.name])] if podset.name in outside else own
     if not outside:
         return
@@ -66,16 +66,16 @@ def _pods(
         yield from ((podset, [container]) for podset, container in listed if name not in known)
 
 
-def _containers(podset: PodSet, deadline: Deadline) -> list[JSON]:
-    return [_container(each, podset, deadline) for each in deadline.paced([*containers(podset.template)])]
+def _containers(podset: PodSet, reading: Reading) -> list[JSON]:
+    template = PodTemplate.of(podset.template, (), reading)
+    return [_container(container, podset) for container in template.spec.all_containers()]
 
 
 def _outside(field: ResourceField) -> tuple[PodSet, JSON]:
     """A pod set of one container with resources that stand outside a template."""
     path = field.path if field.is_device else field.path[:-1]
     made = PodSet(name=field.podset, path=path, template={}, count=field.count, elsewhere=True)
-    value = {"name": field.container, "resources": field.resources}
-    container = _container(Container((), value, init=False), made, Deadline())
+    container = _container(Container.of({"name": field.container, "resources": field.resources}), made)
     if field.is_device:
         container["resources"] = [{**each, "path": container["path"]} for each in container["resources"]]
     return made, container
@@ -84,7 +84,7 @@ def _outside(field: ResourceField) -> tuple[PodSet, JSON]:
 def _podset(podset: PodSet, own: Sequence[JSON]) -> JSON:
     vendors = {vendor: _per_pod(own, vendor) for vendor in {name for each in own for name in each["vendors"]}}
     per_pod = sum(vendors.values())
-    runtime_class = text(paths.get(podset.template, ("spec", "runtimeClassName")))
+    runtime_class = PodTemplate.of(podset.template).spec.runtime_class_name
     return {
         "name": podset.name,
         "path": paths.render(podset.path),
@@ -110,22 +110,22 @@ def _per_pod(own: Sequence[JSON], vendor: str) -> int:
     return max(running, highest)
 
 
-def _container(container: Container, podset: PodSet, deadline: Deadline) -> JSON:
-    read = device_container(container, deadline)
-    at = paths.render(podset.locate(container.path))
+def _container(container: Container, podset: PodSet) -> JSON:
+    read = device_container(container)
+    at = paths.render(podset.locate(container.at))
     vendors = read.vendors
     return {
         "podSet": podset.name,
         "path": at,
         "name": container.name,
-        "init": container.init,
-        "restarts": container.restarts,
-        "resources": [_resource(each, at) for each in deadline.each(read.requested)],
+        "init": container.is_init,
+        "restarts": container.is_sidecar,
+        "resources": [_resource(requested, at) for requested in read.requested],
         "vendors": vendors,
         "devices": sum(vendors.values()),
         "gpuImage": read.is_gpu_image,
         "visibleDevices": read.visible_devices,
-        "claims": len(container.claims()),
+        "claims": len(container.resources.claims),
     }
 
 
@@ -152,18 +152,18 @@ def _below(side: str, name: str) -> str:
     return "." + paths.render(("resources", side, name))
 
 
-def devices_of(resources: JSON, deadline: Deadline) -> int:
+def gpus_of(resources: Resources) -> int:
     """GPUs and parts of them that the resources of one container ask for, by any vendor's name."""
-    if not isinstance(resources, dict):
-        return 0
-    asked: dict[str, JSON] = {}
-    for side in ("requests", "limits"):
-        amounts = resources.get(side)
-        asked |= amounts if isinstance(amounts, dict) else {}
     total = 0
-    for name, written in deadline.each(asked.items()):
+    amounts = (*resources.written_requests.items(), *resources.written_limits.items())
+    for name, written in dict(amounts).items():
         device = devices.resource(name)
         if device.gpu and device.kind in devices.COUNTED:
             amount = quantity.read(written)
             total += amount.value() if amount is not None and amount.is_whole() and amount.sign() > 0 else 0
     return total
+
+
+def devices_of(resources: JSON, deadline: Deadline) -> int:
+    """The same of the JSON of the resources."""
+    return gpus_of(Resources.of(resources, (), Reading(deadline)))

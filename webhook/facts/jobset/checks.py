@@ -5,38 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Check
+from webhook.facts.check import Check, kinds_of
 from webhook.facts.jobset.generated_job_set import validate_generated_job_set
-from webhook.facts.jobset.job_set import JobSet
 from webhook.facts.jobset.name_length import limit, validate_name
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.subject import Subject
-from webhook.paths import get
+from webhook.facts.train_job_pods.types import TrainingRuntime
 from webhook.problem import Problem
-
-_RUNTIME: Final = ("spec", "template", "spec")
+from webhook.typed.job_sets import JobSet
 
 
 def job_set(subject: Subject) -> Iterator[Problem]:
     """What JobSet refuses of a JobSet."""
-    spec = get(subject.object, ("spec",), {})
-    yield from validate_name(subject.object, (limit(spec),))
-    yield from validate_create(JobSet(spec=spec, at=("spec",), deadline=subject.deadline))
+    sent = subject.typed(JobSet)
+    yield from validate_name(sent.metadata, (limit(sent.spec),))
+    yield from validate_create(sent.spec)
 
 
 def runtime(subject: Subject) -> Iterator[Problem]:
     """What JobSet refuses of the JobSet of every TrainJob of a runtime, whose pods a TrainJob counts."""
-    spec = get(subject.object, _RUNTIME, {})
-    yield from validate_create(JobSet(spec=spec, at=_RUNTIME, is_counted=False, deadline=subject.deadline))
+    yield from validate_create(subject.typed(TrainingRuntime).spec.template.spec, is_counted=False)
 
 
 CHECKS: Final = (
-    Check(group="job-set", run=job_set, kinds=frozenset((("jobset.x-k8s.io", "JobSet"),))),
-    Check(
-        group="job-set",
-        run=runtime,
-        kinds=TRAINING_RUNTIMES,
-    ),
+    Check(group="job-set", run=job_set, kinds=kinds_of(JobSet)),
+    Check(group="job-set", run=runtime, kinds=TRAINING_RUNTIMES),
     Check(group="job-set", run=validate_generated_job_set, kinds=frozenset((TRAIN_JOB,))),
 )

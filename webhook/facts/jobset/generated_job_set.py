@@ -10,21 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from webhook.attributes import JSON
-from webhook.facts.jobset.job_set import JobSet, problem
-from webhook.facts.jobset.name_length import MOST, limit, validate_name
-from webhook.facts.jobset.replicated_jobs import LABEL, invalid_label
+from webhook.facts.jobset.name_length import MOST, Limit, limit, validate_name
+from webhook.facts.jobset.replicated_jobs import LABEL, invalid_label, is_invalid_label, label_part
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.flux_pods import entrypoint
-from webhook.facts.train_job_pods.nodes import name_of
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
-from webhook.facts.train_job_pods.train_job import TrainJob, train_job
-from webhook.names import label_value, qualified_name
-from webhook.paths import get
-from webhook.placeholders import is_placeholder
+from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.problem import Problem
+from webhook.typed.collections import Entries, Items
+from webhook.typed.job_sets import JobSetSpec
 
 _ADVICE = ("job-set/alpha-feature",)
 """What is told of the runtime alone."""
@@ -35,43 +31,43 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
     job = subject.once(train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
-    yield from validate_name(job.object, (limit(job.merged.spec), *_volumes(job)))
-    yield from _validate_labels(job)
-    problems = [each for each in _problems(_known(job), job) if each.code not in _ADVICE]
+    yield from validate_name(job.object.metadata, (limit(job.job_set), *_volumes(job)))
+    yield from _validate_labels(Entries(job.merged.labels, subject.deadline), job)
+    problems = [problem for problem in validate_create(_with_known_jobs(job)) if problem.code not in _ADVICE]
     if problems:
-        yield from _told(problems, job)
+        yield from _located_in_train_job(Items(problems, subject.deadline), job)
 
 
-def _volumes(job: TrainJob) -> Iterator[tuple[int, str, str]]:
+def _volumes(job: MergedTrainJob) -> Iterator[Limit]:
     """What flux names a volume, which is a DNS label."""
-    if job.plugin == "flux" and any(name_of(each) == "node" for each in job.jobs):
+    if job.plugin == "flux" and any(replicated.name == "node" for replicated in job.jobs):
         yield MOST - len(entrypoint("")), "volume", entrypoint("")
 
 
-def _known(job: TrainJob) -> JSON:
+def _with_known_jobs(job: MergedTrainJob) -> JobSetSpec:
     """The JobSet without the replicated jobs that exist only because a patch misspells their names."""
-    jobs = [each for each in job.jobs if (name_of(each), "") not in job.merged.unknown]
-    return {**job.merged.spec, "replicatedJobs": jobs} if len(jobs) < len(job.jobs) else job.merged.spec
+    if not job.merged.unknown:
+        return job.job_set
+    jobs = [replicated.json for replicated in job.jobs if (replicated.name, "") not in job.merged.unknown]
+    return JobSetSpec({**job.merged.spec, "replicatedJobs": jobs}, (), job.job_set.reading)
 
 
-def _problems(spec: JSON, job: TrainJob) -> Iterator[Problem]:
-    yield from validate_create(JobSet(spec=spec, deadline=job.deadline))
-
-
-def _validate_labels(job: TrainJob) -> Iterator[Problem]:
+def _validate_labels(labels: Entries[str], job: MergedTrainJob) -> Iterator[Problem]:
     """The labels that patches give the JobSet."""
-    for key, value in job.deadline.each(job.merged.labels.items()):
-        if (label_value(value) or qualified_name(key)) and not is_placeholder(key + value):
-            part, message = invalid_label(key, value)
-            message = f"set label `{key}: {value}` of the JobSet, but `{part}` {message}"
-            yield problem("label", f"spec.{overlays.field(job.release)}", message, f"in the patch, {LABEL}")
+    for key, value in labels.items():
+        if is_invalid_label(key, value):
+            part, fault = label_part(key, value)
+            message = f"set label `{key}: {value}` of the JobSet, but `{part}` {fault}"
+            yield invalid_label(f"spec.{overlays.field(job.release)}", message, f"in the patch, {LABEL}")
 
 
-def _told(problems: list[Problem], job: TrainJob) -> Iterator[Problem]:
-    own = {each.without_path for each in _problems(get(job.runtime.spec, ("template", "spec"), {}), job)}
-    for each in job.deadline.paced(problems):
-        is_own = each.without_path in own
-        said = f"in the JobSet of {job.runtime}, {each.path} {each.said}"
-        is_patched = bool(job.spec.get(overlays.field(job.release))) and not is_own
-        fix = f"in {'the patches or the runtime' if is_patched else 'the runtime'}, {each.fix}"
-        yield replace(each, path=job.origin(is_own=is_own), found="", message=said, fix=fix)
+def _located_in_train_job(problems: Items[Problem], job: MergedTrainJob) -> Iterator[Problem]:
+    runtime = job.runtime.spec.template.spec
+    of_runtime = JobSetSpec(runtime.json, (), runtime.reading)  # with the same paths as the merged one
+    own = {problem.without_path for problem in validate_create(of_runtime)}
+    for problem in problems:
+        is_own = problem.without_path in own
+        message = f"in the JobSet of {job.runtime}, {problem.path} {problem.said}"
+        where = "the patches or the runtime" if job.is_patched and not is_own else "the runtime"
+        fix = f"in {where}, {problem.fix}"
+        yield replace(problem, path=job.origin(is_own=is_own), found="", message=message, fix=fix)

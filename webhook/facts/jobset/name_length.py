@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import problem
 from webhook.facts.jobset.volume_claims import claim_templates
-from webhook.facts.train_job_pods.nodes import replicas
-from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.job_sets import Coordinator, JobSetSpec, ReplicatedJob
+from webhook.typed.objects import Metadata
 
 MOST: Final = 63
 Limit: TypeAlias = tuple[int, str, str]
@@ -30,50 +29,48 @@ _NAMED: Final = {
 }
 
 
-def validate_name(obj: JSON, limits: Iterable[Limit]) -> Iterator[Problem]:
+def validate_name(metadata: Metadata, limits: Iterable[Limit]) -> Iterator[Problem]:
     """The name of an object that a JobSet has, too, by the strictest limit."""
     most, of, name = min(limits)
-    metadata, size = obj.get("metadata", {}), length(obj)
-    field = "name" if metadata.get("name") is not None else "generateName"
-    given = metadata.get(field, "")
-    if of and size > most and not is_placeholder(given):
+    field = "name" if metadata.has("name") else "generateName"
+    given = metadata.name if field == "name" else metadata.generate_name
+    if of and length(metadata) > most and not is_placeholder(given):
         message = f"is too long because {_NAMED[of].format(name)}, with at most {MOST} characters in all"
-        yield problem("name-length", f"metadata.{field}", message, f"use at most {most} characters", given)
+        yield problem("name-length", metadata.path(field), message, f"use at most {most} characters", given)
 
 
-def limit(spec: JSON) -> Limit:
+def limit(job_set: JobSetSpec) -> Limit:
     """The most characters, and whose names make it so: `pod` or `job` and a replicated job, `claim` and a template.
 
     (63, "", "") where nothing is named after the JobSet.
     """
-    return min(_limits(spec), key=lambda each: each[0], default=(MOST, "", ""))
+    return min(_limits(job_set), key=lambda bound: bound[0], default=(MOST, "", ""))
 
 
-def _limits(spec: JSON) -> Iterator[Limit]:
-    for job in get(spec, ("replicatedJobs",), []):
-        name, highest = get(job, ("name",), ""), replicas(job) - 1
-        template = get(job, ("template", "spec"), {})
-        pods = template.get("completions")
-        if pods is not None and template.get("completionMode") in (None, "Indexed"):
-            yield MOST - len(f"-{name}-{highest}-{pods - 1}-abcde"), "pod", name
-        else:
-            yield MOST - len(f"-{name}-{highest}"), "job", name
-    for claim in sorted(claim_templates(spec)):
+def _limits(job_set: JobSetSpec) -> Iterator[Limit]:
+    for job in job_set.replicated_jobs:
+        yield _limit_of_job(job)
+    for claim in sorted(claim_templates(job_set)):
         yield MOST - len(f"{claim}-"), "claim", claim
-    coordinator = get(spec, ("coordinator",))
-    if coordinator is not None:
-        yield _coordinated(coordinator, get(spec, ("network", "subdomain"), ""))
+    if job_set.coordinator:
+        yield _limit_of_label(job_set.coordinator, job_set.network.subdomain)
 
 
-def _coordinated(coordinator: JSON, subdomain: str) -> Limit:
+def _limit_of_job(job: ReplicatedJob) -> Limit:
+    highest, pods = job.replicas - 1, job.template.spec.completions
+    if pods is not None and job.template.spec.is_indexed:
+        return MOST - len(f"-{job.name}-{highest}-{pods - 1}-abcde"), "pod", job.name
+    return MOST - len(f"-{job.name}-{highest}"), "job", job.name
+
+
+def _limit_of_label(coordinator: Coordinator, subdomain: str) -> Limit:
     """Without a subdomain, the label's value has the name twice."""
-    job = coordinator.get("replicatedJob", "")
-    indexes = (coordinator.get(field) or 0 for field in ("jobIndex", "podIndex"))
-    remaining = MOST - len("-".join(("", job, *map(str, indexes)))) - 1
+    job = coordinator.replicated_job
+    remaining = MOST - len(f"-{job}-{coordinator.job_index}-{coordinator.pod_index}") - 1
     return (remaining - len(subdomain) if subdomain else remaining // 2), "coordinator", job
 
 
-def length(obj: JSON) -> int:
+def length(metadata: Metadata) -> int:
     """Of an object's name, or of the one that generateName will make (k8s.io/apiserver pkg/storage/names)."""
-    prefix = get(obj, ("metadata", "generateName"), "")
-    return len(get(obj, ("metadata", "name"), "")) or (min(len(prefix), MOST - 5) + 5 if prefix else 0)
+    prefix = metadata.generate_name
+    return len(metadata.name) or (min(len(prefix), MOST - 5) + 5 if prefix else 0)

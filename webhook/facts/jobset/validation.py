@@ -9,16 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.facts.jobset import policies, replicated_jobs, volume_claims
-from webhook.facts.jobset.job_set import JobSet
 from webhook.problem import Problem
+from webhook.typed.job_sets import JobSetSpec
 
 
-def validate_create(job_set: JobSet) -> Iterator[Problem]:
-    """Everything that JobSet's webhook refuses of a JobSet spec but for the length of its name."""
+def validate_create(job_set: JobSetSpec, *, is_counted: bool = True) -> Iterator[Problem]:
+    """Everything that JobSet's webhook refuses of a JobSet spec but for the length of its name.
+
+    Args:
+        job_set: the spec, wherever it stands.
+        is_counted: whether the pods of the replicated jobs are final; those of a runtime are not.
+    """
     yield from replicated_jobs.validate_network(job_set)
     yield from policies.validate_success_policy(job_set)
     yield from policies.validate_failure_policy(job_set)
     yield from policies.validate_startup_policy(job_set)
-    yield from policies.validate_coordinator(job_set)
+    yield from policies.validate_coordinator(job_set, is_counted=is_counted)
     yield from volume_claims.validate_volume_claim_policies(job_set)
-    yield from replicated_jobs.validate_replicated_jobs(job_set)
+    yield from replicated_jobs.validate_replicated_jobs(job_set, is_counted=is_counted)

@@ -18,12 +18,13 @@ from webhook.facts.launch.member import Member, members, mentions_launcher
 from webhook.facts.launch.nodes import Together
 from webhook.facts.launch.owners import hosts_of, owners
 from webhook.facts.launch.train_jobs import launch_of_train_job
-from webhook.facts.pods.containers import is_made_by_another
+from webhook.facts.launch.types import PyTorchJob, VolcanoJobSpec
 from webhook.facts.subject import Subject
-from webhook.facts.values import mapping
 from webhook.facts.volcano_objects import kinds
 from webhook.paths import get
 from webhook.problem import Problem
+from webhook.typed.collections import Items
+from webhook.typed.objects import Object
 
 _KUBEFLOW: Final = "kubeflow.org"
 _LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
@@ -44,18 +45,20 @@ _OPERATORS: Final = frozenset(
 
 def launch(subject: Subject) -> Iterator[Problem]:
     """Everything that is to be said of what the containers of an object start."""
-    if subject.once(is_made_by_another) or (subject.group_kind in _OTHERS and not mentions_launcher(subject)):
+    if subject.typed(Object).metadata.is_controlled:
+        return
+    if subject.group_kind in _OTHERS and not mentions_launcher(subject):
         return
     listed = subject.once(members)
     is_told = subject.group_kind == (_KUBEFLOW, "PyTorchJob")
-    for member in subject.deadline.each(listed):
+    for member in listed:
         if not is_told or member.has_claims:  # the number of its resources is what its own rules compare
             yield from processes.validate_processes(member, is_told=is_told)
     if subject.group_kind not in _OTHERS:
         yield from _of_group(listed, subject)
 
 
-def _of_group(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:
+def _of_group(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
     if subject.group_kind[0] == _KUBEFLOW:
         if subject.group_kind[1] == "PyTorchJob":
             yield from _of_pytorch_job(listed, subject)
@@ -63,7 +66,7 @@ def _of_group(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:
     plugins = _plugins(subject)
     yield from nodes.validate_nodes(listed, _together(listed, plugins, subject), subject.deadline)
     setting = owners(plugins, listed, is_worker_set=subject.group_kind == _LWS)
-    for member in subject.deadline.each(listed):
+    for member in listed:
         owned = [name for owner in setting for name in owner.sets(member)]
         for owner in setting:
             yield from variables.validate_owned(member, owner.sets(member), owner.name)
@@ -72,12 +75,13 @@ def _of_group(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:
         yield from mpi_slots.validate_slots(listed, hosts_of(plugins, listed), subject.deadline)
 
 
-def _of_pytorch_job(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:
+def _of_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
     """The nodes and ranks of a PyTorchJob; too many nodes, and variables that its operator sets, have rules there."""
-    has_master = get(subject.object, ("spec", "pytorchReplicaSpecs", "Master")) is not None
-    for member in subject.deadline.each(listed):
+    spec = subject.typed(PyTorchJob).spec
+    has_master = spec.pytorch_replica_specs.get("Master") is not None
+    for member in listed:
         yield from variables.validate_fixed(member, variables.PYTORCH if has_master else (), "the index of the pod")
-    if get(subject.object, ("spec", "elasticPolicy")) is not None:
+    if spec.elastic_policy is not None:
         return
     counts = [member.pods for member in listed if member.path[-1:] == (0,)]
     pods = None if None in counts else sum(count or 0 for count in counts)
@@ -111,7 +115,7 @@ def _index(subject: Subject) -> str:
 
 def _plugins(subject: Subject) -> Mapping[str, JSON]:
     at = kinds.SPECS.get(subject.group_kind)
-    return mapping(get(subject.object, (*at, "plugins"))) if at else {}
+    return VolcanoJobSpec.of(get(subject.object, at), at, subject.reading).plugins if at else {}
 
 
 CHECKS: Final = (

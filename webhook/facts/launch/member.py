@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from webhook.deadline import Deadline
-from webhook.facts.command_lines.command import Launch, launch, launched
+from webhook.facts.command_lines.command import Launch, launch_of, launched_by
 from webhook.facts.dra.pod_claims import PodClaim, pod_claims
 from webhook.facts.dra.selected_requests import selected
-from webhook.facts.gpu.resources import devices_of
-from webhook.facts.pods.containers import Container, containers, variables
-from webhook.facts.pods.pod_sets import pod_sets
+from webhook.facts.gpu.resources import gpus_of
+from webhook.facts.launch.types import JobSet, RayJob
+from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, text, whole
-from webhook.paths import FieldPath, get
+from webhook.paths import FieldPath
+from webhook.typed.collections import Items
+from webhook.typed.pods import Container
 from webhook.workloads.podsets import PodSet
 
 
@@ -48,8 +48,6 @@ class Member:
     pods: int | None
 
 
-_RAY_JOB: Final = ("ray.io", "RayJob")
-_ENTRYPOINT_ASKS: Final = ("entrypointNumCpus", "entrypointNumGpus", "entrypointResources")
 _NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
 """What a command has to say for a launcher of processes to be in it: the name of one, or something to be filled in."""
 
@@ -58,25 +56,22 @@ def mentions_launcher(subject: Subject) -> bool:
     """Whether a command of an object may run torchrun, accelerate or deepspeed: most pods say nothing of them."""
     if _NAMES.search(_entrypoint(subject)):
         return True
-    for podset in subject.deadline.paced(subject.once(pod_sets).all):
-        for container in subject.deadline.paced(containers(podset.template)):
-            for side in ("command", "args"):
-                words = subject.deadline.each(items(container.value.get(side)))
-                if any(isinstance(word, str) and _NAMES.search(word) for word in words):
-                    return True
-    return False
+    templates = (template_of(podset, subject) for podset in subject.once(pod_sets).all)
+    containers = (container for template in templates for container in template.spec.all_containers())
+    return any(_NAMES.search(word) for container in containers for word in container.words)
 
 
-def members(subject: Subject) -> Sequence[Member]:
+def members(subject: Subject) -> Items[Member]:
     """The containers of an object whose pods it makes itself, to be asked for with `Subject.once`."""
-    sets = subject.once(pod_sets).all
-    listed = tuple(_members(sets, subject))
-    return (*listed, _driver(listed, subject)) if _entrypoint(subject) else listed
+    listed = list(_members(subject))
+    if _entrypoint(subject):
+        listed.append(_driver(listed, subject))
+    return Items(listed, subject.deadline)
 
 
 def _entrypoint(subject: Subject) -> str:
     """The command that a RayJob runs, "" for other objects."""
-    return text(get(subject.object, ("spec", "entrypoint"))) if subject.group_kind == _RAY_JOB else ""
+    return subject.typed(RayJob).spec.entrypoint if subject.group_kind == ("ray.io", "RayJob") else ""
 
 
 def _driver(listed: Sequence[Member], subject: Subject) -> Member:
@@ -85,48 +80,51 @@ def _driver(listed: Sequence[Member], subject: Subject) -> Member:
     ray-project/ray@007c8cdf python/ray/dashboard/modules/job/job_manager.py submit_job: on the head it may use all
     GPUs, elsewhere those that it asks for.
     """
-    head = next((each for each in listed if each.pod_set == "head"), None)
+    spec = subject.typed(RayJob).spec
+    head = next((member for member in listed if member.pod_set == "head"), None)
     gpus = head.gpus if head is not None else None
-    if any(get(subject.object, ("spec", name)) is not None for name in _ENTRYPOINT_ASKS):
-        gpus = whole(get(subject.object, ("spec", "entrypointNumGpus")))
-    started = launch({"command": ["sh", "-c", _entrypoint(subject)]}, subject.deadline)
-    env = head.env if head is not None else {}
+    if spec.requests_resources:
+        gpus = spec.entrypoint_num_gpus
+    shell = Container.of({"command": ["sh", "-c", spec.entrypoint]}, spec.path("entrypoint"), subject.reading)
     return Member(
-        pod_set="", path=("spec", "entrypoint"), launch=started, env=env, has_other_env=True, gpus=gpus, pods=1
+        pod_set="",
+        path=shell.at,
+        launch=launch_of(shell),
+        env=head.env if head is not None else {},
+        has_other_env=True,
+        gpus=gpus,
+        pods=1,
     )
 
 
-def _members(sets: Sequence[PodSet], subject: Subject) -> Iterator[Member]:
-    claims: Mapping[tuple[str, str], PodClaim] | None = None
-    for podset in subject.deadline.paced(sets):
-        for container in containers(podset.template, subject.deadline.each):
-            if container.init:
-                continue
-            named = container.claims()
-            if named and claims is None:
-                claims = {(claim.pod_set, claim.name): claim for claim in subject.once(pod_claims).claims}
+def _members(subject: Subject) -> Iterator[Member]:
+    for podset in subject.once(pod_sets).all:
+        for container in template_of(podset, subject).spec.containers:
             yield Member(
                 pod_set=podset.name,
-                path=podset.locate(container.path),
-                launch=launched(container.value, subject),
-                env=variables(container.value, subject),
-                has_other_env=bool(container.value.get("envFrom")),
-                gpus=_gpus(container, podset, claims or {}, subject.deadline),
-                has_claims=bool(named),
+                path=podset.locate(container.at),
+                launch=launched_by(container, subject),
+                env=container.environment.by_name(),
+                has_other_env=bool(container.env_from),
+                gpus=_gpus(container, podset, subject),
+                has_claims=bool(container.resources.claims),
                 pods=_together(podset, subject),
             )
 
 
-def _gpus(
-    container: Container, podset: PodSet, claims: Mapping[tuple[str, str], PodClaim], deadline: Deadline
-) -> int | None:
+def _claims(subject: Subject) -> Mapping[tuple[str, str], PodClaim]:
+    """The claims of an object by their pod sets and names."""
+    return {(claim.pod_set, claim.name): claim for claim in subject.once(pod_claims).claims}
+
+
+def _gpus(container: Container, podset: PodSet, subject: Subject) -> int | None:
     """Extended resources, and devices of claims; None where those of a claim are not known."""
     wanted: dict[str, set[str]] = {}
-    for entry in map(mapping, container.claims()):
-        wanted.setdefault(text(entry.get("name")), set()).add(text(entry.get("request")))
-    count = devices_of(container.value.get("resources"), deadline)
+    for claimed in container.resources.claims:
+        wanted.setdefault(claimed.name, set()).add(claimed.request)
+    count = gpus_of(container.resources)
     for name, requests in wanted.items():
-        claim = claims.get((podset.name, name))
+        claim = subject.once(_claims).get((podset.name, name))
         taken = selected(claim.contents, requests) if claim is not None and claim.is_found else None
         if taken is None or taken.devices is None:
             return None
@@ -138,5 +136,5 @@ def _together(podset: PodSet, subject: Subject) -> int | None:
     """Pods of one group; of a JobSet those of one replica, which may be a training of its own."""
     if podset.count is None or subject.group_kind != ("jobset.x-k8s.io", "JobSet"):
         return podset.count
-    replicas = whole(get(subject.object, (*podset.path[:3], "replicas")))
+    replicas = subject.typed(JobSet).spec.replicated_jobs[int(podset.path[2])].replicas
     return podset.count // replicas if replicas else podset.count

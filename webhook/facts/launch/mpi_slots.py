@@ -10,7 +10,7 @@ orte/util/dash_host/dash_host.c.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.deadline import Deadline
@@ -19,6 +19,7 @@ from webhook.facts.command_lines.command import MPI, Launch
 from webhook.facts.launch.member import Member
 from webhook.paths import FieldPath
 from webhook.problem import Problem
+from webhook.typed.collections import Items
 from webhook.wording import counted
 
 problem: Final = Group("launch").problem
@@ -51,13 +52,13 @@ def lacking_slots(launch: Launch, deadline: Deadline) -> str:
 MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
 
 
-def validate_slots(members: Sequence[Member], hosts: Mapping[str, str], deadline: Deadline) -> Iterator[Problem]:
+def validate_slots(members: Items[Member], hosts: Mapping[str, str], deadline: Deadline) -> Iterator[Problem]:
     """The commands of mpirun against the pods of the tasks that variables list, by the names of the variables."""
-    pods = {each.pod_set: each.pods for each in members}
-    for member in deadline.each(members):
+    pods = {member.pod_set: member.pods for member in members}
+    for member in members:
         launch = member.launch
         if message := lacking_slots(launch, deadline):
-            yield problem("ranks-and-slots", member.path, message, MORE_SLOTS)
+            yield _ranks_and_slots(member.path, message, MORE_SLOTS)
         match = _VARIABLE.fullmatch(launch.named_hosts) if launch.by == "mpirun" and launch.whole else None
         name = match[1] if match else ""
         slots = pods.get(hosts.get(name, ""))
@@ -68,17 +69,21 @@ def validate_slots(members: Sequence[Member], hosts: Mapping[str, str], deadline
                 "fails"
             )
             fix = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
-            yield problem("ranks-and-slots", member.path, message, fix)
+            yield _ranks_and_slots(member.path, message, fix)
 
 
 def validate_hostfile(launch: Launch, path: FieldPath, hosts: int, slots: int, deadline: Deadline) -> Iterator[Problem]:
     """The command of a launcher against a hostfile with so many slots for each host."""
     if message := lacking_slots(launch, deadline):
-        yield problem("ranks-and-slots", path, message, MORE_SLOTS)
+        yield _ranks_and_slots(path, message, MORE_SLOTS)
     is_bound = launch.by in MPI and launch.whole and not launch.hosts and not launch.oversubscribed
     if is_bound and (launch.ranks or 0) > hosts * slots:
         there = f"{counted(hosts * slots, 'slot')} ({slots} on each of {counted(hosts, 'node')})"
         asks = f"{launch.by} asks for {counted(launch.ranks or 0, 'rank')}"
         message = f"{asks}, but the hostfile has only {there}, so {launch.by} fails"
         fix = f"set -np to at most {hosts * slots}, or raise numProcPerNode or numNodes"
-        yield problem("ranks-and-slots", path, message, fix)
+        yield _ranks_and_slots(path, message, fix)
+
+
+def _ranks_and_slots(path: FieldPath, message: str, fix: str) -> Problem:
+    return problem("ranks-and-slots", path, message, fix)

@@ -13,7 +13,6 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.launch import variables
 from webhook.facts.launch.member import Member
-from webhook.facts.values import items, text
 from webhook.facts.volcano_objects.defaults import NEED_SERVICE
 from webhook.facts.volcano_objects.plugins import PLUGINS
 
@@ -43,7 +42,7 @@ def owners(plugins: Mapping[str, JSON], members: Sequence[Member], *, is_worker_
 def tasks_of(plugin: str, plugins: Mapping[str, JSON]) -> Mapping[str, str]:
     """The tasks that a plugin of a job looks for, by role."""
     known = PLUGINS[plugin]
-    return {**known.tasks, **known.read([text(each) for each in items(plugins[plugin])]).values}
+    return {**known.tasks, **known.read([argument or "" for argument in plugins[plugin] or ()]).values}
 
 
 def hosts_of(plugins: Mapping[str, JSON], members: Sequence[Member]) -> Mapping[str, str]:

@@ -10,9 +10,8 @@ from webhook.facts.launch import mpi_slots, nodes
 from webhook.facts.launch.member import Member
 from webhook.facts.launch.nodes import Together
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.nodes import launcher_is_node, name_of, parallelism
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
-from webhook.facts.train_job_pods.train_job import TrainJob, train_job
+from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.problem import Problem
 
 
@@ -25,28 +24,29 @@ def launch_of_train_job(subject: Subject) -> Iterator[Problem]:
         yield replace(each, path=command_path(subject))
 
 
-def _launch_of(job: TrainJob, started: Launch) -> Iterator[Problem]:
+def _launch_of(job: MergedTrainJob, started: Launch) -> Iterator[Problem]:
     """What is wrong with the command of a TrainJob, wherever that stands."""
     if job.plugin == "torch":
         member = Member(pod_set="", path=(), launch=started, pods=job.nodes)
         together = Together(pods=job.nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK")
-        yield from nodes.validate_nodes((member,), together, job.deadline)
+        yield from nodes.validate_nodes((member,), together, job.object.reading.deadline)
     elif job.plugin == "mpi" and job.processes.count:
-        counts = (parallelism(each) for each in job.deadline.each(job.jobs) if name_of(each) == "node")
-        hosts = sum(counts) + launcher_is_node(job.runtime.spec.get("mlPolicy"))
-        yield from mpi_slots.validate_hostfile(started, (), hosts, job.processes.count, job.deadline)
+        counts = (replicated.parallelism for replicated in job.jobs if replicated.name == "node")
+        hosts = sum(counts) + job.runtime.spec.ml_policy.mpi.run_launcher_as_node
+        yield from mpi_slots.validate_hostfile(started, (), hosts, job.processes.count, job.object.reading.deadline)
 
 
 def command_of(subject: Subject) -> Launch:
     """What the command of the container that trains starts."""
-    return launched(subject.once(train_job).node or {}, subject)
+    node = subject.once(train_job).node
+    return launched({} if node is None else node.json, subject)
 
 
 def command_path(subject: Subject) -> str:
     """Where the launcher and its options stand: in the command or the arguments, of the TrainJob or of the runtime."""
     job = subject.once(train_job)
-    node, said = job.node or {}, "command"
-    if node.get("args"):
-        by_command = launch({**node, "args": []}, job.deadline)
+    said = "command"
+    if job.node is not None and job.node.args:
+        by_command = launch({**job.node.json, "args": []}, subject.deadline)
         said = "command" if by_command.by and by_command == command_of(subject) else "args"
-    return f"spec.trainer.{said}" if job.trainer.get(said) else job.origin(is_own=False)
+    return f"spec.trainer.{said}" if job.trainer.json.get(said) else job.origin(is_own=False)

@@ -8,12 +8,12 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods import container_validation, placement_validation, pod_level_resources, resource_validation
-from webhook.facts.pods.container_validation import validate_service_account
 from webhook.facts.pods.template_changes import validate_template_update
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.problem import Problem
 from webhook.schema.kinds import is_builtin
+from webhook.typed.pods import Pod
 
 _POD: Final = frozenset((("", "Pod"),))
 _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
@@ -21,21 +21,18 @@ _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
 
 def pod_resources(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of the resources of a pod."""
-    spec = subject.object.get("spec")
-    if not isinstance(spec, dict):
-        return
-    places = resource_validation.places(subject)
+    pod = subject.typed(Pod).spec
+    places = resource_validation.places_in(pod)
     for place in places:
         if place.part == "ephemeralContainers":
             yield from resource_validation.validate_ephemeral_container(place)
             continue
-        yield from resource_validation.validate_resource_requirements(place, subject)
-        yield from resource_validation.validate_hugepages_are_not_alone(place, subject)
-    if "overhead" in spec:
-        yield from pod_level_resources.validate_overhead(spec)
-    if "resources" in spec:
-        yield from pod_level_resources.validate_windows(spec)
-        yield from pod_level_resources.validate_pod_resource_consistency(places, subject)
+        yield from resource_validation.validate_resource_requirements(place)
+        yield from resource_validation.validate_hugepages_are_not_alone(place)
+    yield from pod_level_resources.validate_overhead(pod)
+    if pod.resources:
+        yield from pod_level_resources.validate_windows(pod)
+        yield from pod_level_resources.validate_pod_resource_consistency(places)
 
 
 def generated_pod_resources(subject: Subject) -> Iterator[Problem]:
@@ -56,21 +53,18 @@ def pod_template(subject: Subject) -> Iterator[Problem]:
 
 def template_problems(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of a pod besides, whatever it is made from."""
-    pod, metadata, deadline = subject.object.get("spec") or {}, subject.object.get("metadata") or {}, subject.deadline
-    yield from container_validation.validate_containers(subject)
-    yield from container_validation.validate_volumes(subject)
-    if context := pod.get("securityContext"):
-        yield from container_validation.validate_user(context, ("spec", "securityContext"))
-    yield from validate_service_account(pod)
-    yield from placement_validation.validate_affinity(pod, deadline)
-    yield from placement_validation.validate_tolerations(pod, deadline)
-    yield from placement_validation.validate_scheduling_gates(pod, deadline)
-    if selector := pod.get("nodeSelector"):
-        yield from placement_validation.validate_labels(selector, ("spec", "nodeSelector"), deadline, "node-selector")
-    if labels := metadata.get("labels"):
-        yield from placement_validation.validate_labels(labels, ("metadata", "labels"), deadline)
-    if annotations := metadata.get("annotations"):
-        yield from placement_validation.validate_annotations(annotations, ("metadata", "annotations"), deadline)
+    template = subject.typed(Pod)
+    pod, metadata = template.spec, template.metadata
+    yield from container_validation.validate_containers(pod)
+    yield from container_validation.validate_volumes(pod)
+    yield from container_validation.validate_pod_user(pod.security_context)
+    yield from container_validation.validate_service_account(pod)
+    yield from placement_validation.validate_affinity(pod.affinity)
+    yield from placement_validation.validate_tolerations(pod)
+    yield from placement_validation.validate_scheduling_gates(pod)
+    yield from placement_validation.validate_node_selector_labels(pod)
+    yield from placement_validation.validate_labels(metadata)
+    yield from placement_validation.validate_annotations(metadata)
 
 
 CHECKS: Final = (

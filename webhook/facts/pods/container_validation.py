@@ -9,40 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import Container, containers_of
-from webhook.facts.subject import Subject
-from webhook.facts.values import names
 from webhook.name_faults import label_fault, sign_fault, subdomain_fault
 from webhook.names import USE_SUBDOMAIN, dns1123_label, dns1123_subdomain
-from webhook.paths import FieldPath, get
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.pods import Container, PodSecurityContext, PodSpec, SecurityContext
 
 problem: Final = Group("pod-template").problem
 _PORTS: Final = range(1, 65536)
 _USERS: Final = range(2**31)
-_OF_ENV_NAMES: Final = bytes(each for each in range(ord(" "), ord("~") + 1) if each != ord("="))
+_OF_ENV_NAMES: Final = bytes(sign for sign in range(ord(" "), ord("~") + 1) if sign != ord("="))
 _LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
 
 
-def validate_containers(subject: Subject) -> Iterator[Problem]:
+def validate_containers(pod: PodSpec) -> Iterator[Problem]:
     """As validateContainers and validateInitContainers."""
     seen: set[str] = set()
-    for container in subject.once(containers_of):
-        value = container.value
-        yield from _validate_name(container.name, container.path, "container", seen)
-        if image := value.get("image"):
-            yield from _validate_image(image, container)
-        if value.get("env"):
-            yield from validate_env(container, subject)
-        if value.get("volumeMounts"):
-            yield from validate_volume_mounts(container, subject)
-        if value.get("ports"):
-            yield from validate_container_ports(container, subject)
-        if context := value.get("securityContext"):
-            yield from validate_user(context, (*container.path, "securityContext"))
+    for container in pod.all_containers():
+        yield from _validate_name(container.name, container.at, "container", seen)
+        yield from _validate_image(container)
+        yield from validate_env(container)
+        yield from validate_volume_mounts(container)
+        yield from validate_container_ports(container)
+        yield from validate_user(container.security_context)
 
 
 def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Sequence[Problem]:
@@ -60,23 +51,22 @@ def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Seque
     return ()
 
 
-def _validate_image(image: str, container: Container) -> Iterator[Problem]:
+def _validate_image(container: Container) -> Iterator[Problem]:
     """As validateContainerOnlyForPod; one that is absent may come from a controller."""
-    if image != image.strip():
-        path = (*container.path, "image")
-        yield problem("image", path, "must not begin or end with a space", "remove the spaces", image)
+    if container.image != container.image.strip():
+        path = container.path("image")
+        yield problem("image", path, "must not begin or end with a space", "remove the spaces", container.image)
 
 
-def validate_env(container: Container, subject: Subject) -> Iterator[Problem]:
+def validate_env(container: Container) -> Iterator[Problem]:
     """As ValidateEnv, with relaxed names."""
-    listed = names(container.value.get("env"))
-    subject.deadline.spend(len(listed) // 10)  # of what is done in C
-    if "" not in listed and _is_env_name("".join(listed)):  # as nearly always, and there may be hundreds
+    names = container.environment.names
+    if not names or ("" not in names and _is_env_name("".join(names))):  # as nearly always, and there may be hundreds
         return
-    for index, name in enumerate(subject.deadline.each(listed)):
+    for index, name in enumerate(names):
         if not _is_env_name(name):
             message, fix = _env_name_fault(name)
-            yield problem("env-name", (*container.path, "env", index, "name"), message, fix, name)
+            yield problem("env-name", container.path("env", index, "name"), message, fix, name)
 
 
 def _is_env_name(name: str) -> bool:
@@ -94,59 +84,60 @@ def _env_name_fault(name: str) -> tuple[str, str]:
     return f"cannot be the name of a variable because {sign_fault(name, _OF_ENV_NAMES.decode())}", fix
 
 
-def validate_volume_mounts(container: Container, subject: Subject) -> Iterator[Problem]:
+def validate_volume_mounts(container: Container) -> Iterator[Problem]:
     """As ValidateVolumeMounts."""
-    listed: Sequence[JSON] = container.value.get("volumeMounts") or ()
-    targets = [each.get("mountPath") or "" for each in subject.deadline.each(listed)]
-    if len({*targets}) == len(targets) and "" not in targets:  # as nearly always
-        return
     seen: set[str] = set()
-    for index, mounted in enumerate(subject.deadline.each(targets)):
-        path = (*container.path, "volumeMounts", index, "mountPath")
-        if not mounted:
+    for mount in container.volume_mounts:
+        path, target = mount.path("mountPath"), mount.mount_path
+        if not target:
             yield problem("mount-path", path, "must be set", "name the directory where the volume appears")
-        elif mounted in seen:
+        elif target in seen:
             message = "is also the path of a mount before this one in the container"
-            yield problem("mount-path", path, message, "mount each volume at a path of its own", mounted)
-        seen.add(mounted)
+            yield problem("mount-path", path, message, "mount each volume at a path of its own", target)
+        seen.add(target)
 
 
-def validate_container_ports(container: Container, subject: Subject) -> Iterator[Problem]:
+def validate_container_ports(container: Container) -> Iterator[Problem]:
     """As validateContainerPorts."""
-    for index, each in enumerate(subject.deadline.paced(container.value.get("ports") or ())):
-        for name in ("containerPort", "hostPort"):
-            number = each.get(name)
+    for port in container.ports:
+        for name, number in (("containerPort", port.container_port), ("hostPort", port.host_port)):
             if number is not None and number not in _PORTS and (number or name == "containerPort"):
-                path = (*container.path, "ports", index, name)
-                yield problem("port", path, "must be a port from 1 to 65535", "set a port in this range", number)
+                message, fix = "must be a port from 1 to 65535", "set a port in this range"
+                yield problem("port", port.path(name), message, fix, number)
 
 
-def validate_user(context: JSON, at: FieldPath) -> Iterator[Problem]:
-    """ValidateSecurityContext and validatePodSpecSecurityContext: IsValidUserID and IsValidGroupID."""
-    for name in ("runAsUser", "runAsGroup", "fsGroup"):
-        number = get(context, (name,))
-        if number is not None and number not in _USERS:
-            yield problem(
-                "user", (*at, name), f"must be a number from 0 to {_USERS[-1]}", "set a number in this range", number
-            )
+def validate_user(context: SecurityContext) -> Iterator[Problem]:
+    """ValidateSecurityContext: IsValidUserID and IsValidGroupID."""
+    yield from _validate_user(context, "runAsUser", context.run_as_user)
+    yield from _validate_user(context, "runAsGroup", context.run_as_group)
 
 
-def validate_service_account(pod: JSON) -> Iterator[Problem]:
+def validate_pod_user(context: PodSecurityContext) -> Iterator[Problem]:
+    """As validatePodSpecSecurityContext."""
+    yield from validate_user(context)
+    yield from _validate_user(context, "fsGroup", context.fs_group)
+
+
+def _validate_user(context: SecurityContext, name: str, number: int | None) -> Iterator[Problem]:
+    if number is not None and number not in _USERS:
+        message = f"must be a number from 0 to {_USERS[-1]}"
+        yield problem("user", context.path(name), message, "set a number in this range", number)
+
+
+def validate_service_account(pod: PodSpec) -> Iterator[Problem]:
     """ValidatePodSpec: ValidateServiceAccountName."""
-    name = pod.get("serviceAccountName") or ""
+    name = pod.service_account_name
     if name and dns1123_subdomain(name) and not is_placeholder(name):
         message = f"cannot be the name of a ServiceAccount because {subdomain_fault(name)}"
-        yield problem("service-account", ("spec", "serviceAccountName"), message, USE_SUBDOMAIN, name)
+        yield problem("service-account", pod.path("serviceAccountName"), message, USE_SUBDOMAIN, name)
 
 
-def validate_volumes(subject: Subject) -> Iterator[Problem]:
+def validate_volumes(pod: PodSpec) -> Iterator[Problem]:
     """As ValidateVolumes."""
-    volumes: Sequence[JSON] = get(subject.object, ("spec", "volumes")) or ()
     seen: set[str] = set()
-    for index, each in enumerate(subject.deadline.paced(volumes)):
-        at = ("spec", "volumes", index)
-        yield from _validate_name(each.get("name") or "", at, "volume", seen)
-        host = get(each, ("hostPath", "path"), "") if "hostPath" in each else ""
+    for volume in pod.volumes:
+        yield from _validate_name(volume.name, volume.at, "volume", seen)
+        host = volume.host_path.path_on_host
         if ".." in host.split("/"):
-            message = "must not contain `..`"
-            yield problem("host-path", (*at, "hostPath", "path"), message, "write the path without `..`", host)
+            path, message = volume.host_path.path("path"), "must not contain `..`"
+            yield problem("host-path", path, message, "write the path without `..`", host)

@@ -5,16 +5,14 @@ Ephemeral containers are left out: they cannot have resources (k8s.io/kubernetes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from webhook.attributes import JSON
-from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
 from webhook.facts.values import items, mapping, text
 from webhook.paths import FieldPath
-from webhook.same import Same
 
 _LISTS = ("containers", "initContainers")
 
@@ -93,53 +91,3 @@ def amounts_of(subject: Subject) -> tuple[Amounts, ...]:
     """The containers of a Pod with their amounts, to be asked for with `Subject.once`."""
     listed = subject.once(containers_of)
     return tuple([amounts(each) for each in listed])
-
-
-def is_made_by_another(subject: Subject) -> bool:
-    """Whether a controller made an object, of another one that was looked at."""
-    references = items(mapping(mapping(subject.object).get("metadata")).get("ownerReferences"))
-    return bool([each for each in references if mapping(each).get("controller") is True])  # faster than any()
-
-
-class Variables(NamedTuple):
-    """The variables of a container in order: their names, and their values, None where one comes from elsewhere."""
-
-    names: Sequence[str] = ()
-    values: Sequence[str | None] = ()
-
-    def pairs(self) -> tuple[tuple[str, str | None], ...]:
-        """Each with its value."""
-        return tuple(zip(self.names, self.values, strict=True))
-
-
-def variables_of(container: JSON, deadline: Deadline) -> Variables:
-    """The variables of a container; fast where all are of their types, as there may be hundreds."""
-    listed = items(container.get("env"))
-    deadline.spend(len(listed))
-    try:
-        names, values = [each["name"] for each in listed], [each.get("value") for each in listed]
-    except (KeyError, TypeError, AttributeError):
-        names, values = [mapping(each).get("name") for each in listed], [mapping(each).get("value") for each in listed]
-    if not (_NAMES.issuperset(map(type, names)) and _VALUES.issuperset(map(type, values))):
-        return Variables(list(map(text, names)), [each if isinstance(each, str) else None for each in values])
-    return Variables(names, values)
-
-
-_NAMES: Final = frozenset((str,))
-_VALUES: Final = frozenset((str, type(None)))
-
-
-def environment(container: JSON, subject: Subject) -> Variables:
-    """The same, listed once a request: many checks ask."""
-    if not container.get("env"):
-        return Variables()
-    return subject.cluster.once((environment, Same(container)), lambda: variables_of(container, subject.deadline))
-
-
-def variables(container: JSON, subject: Subject) -> Mapping[str, str | None]:
-    """The same by name, of which the last counts."""
-    if not container.get("env"):
-        return {}
-    return subject.cluster.once(
-        (variables, Same(container)), lambda: dict(zip(*environment(container, subject), strict=True))
-    )

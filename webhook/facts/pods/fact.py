@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,6 +12,7 @@ from webhook.facts.fact import Fact, Result, structure
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
+from webhook.typed.collections import Items
 from webhook.workloads import changes
 from webhook.workloads.podsets import PodSet, podsets
 
@@ -37,14 +37,16 @@ POD_SET: Final = structure(
 
 def _compute(subject: Subject) -> Result:
     listed = subject.once(pod_sets)
-    counted = listed.all if subject.pods == 1 else [replace(each, count=subject.pods) for each in listed.all]
+    counted = listed.all
+    if subject.pods != 1:
+        counted = counted.of([replace(podset, count=subject.pods) for podset in listed.all])
     return Result(_value(subject, counted), {"": listed.missing} if listed.missing else {})
 
 
-def _value(subject: Subject, listed: Sequence[PodSet]) -> list[JSON]:
-    obj, old, deadline = subject.object, subject.attributes.old_object, subject.deadline
+def _value(subject: Subject, listed: Items[PodSet]) -> list[JSON]:
+    obj, old = subject.object, subject.attributes.old_object
     becomes = changes.change(obj, old, subject.table)
-    before = {podset.name: podset for podset in podsets(old, subject.table, deadline)}
+    before = {podset.name: podset for podset in podsets(old, subject.table, subject.deadline)}
     return [
         {
             "name": podset.name,
@@ -56,7 +58,7 @@ def _value(subject: Subject, listed: Sequence[PodSet]) -> list[JSON]:
             "change": becomes,
             "changed": changes.changed(podset, before.get(podset.name)),
         }
-        for podset in deadline.paced(listed)
+        for podset in listed
     ]
 
 

@@ -6,12 +6,13 @@ toleration.go; label selectors as in k8s.io/apimachinery v0.36 pkg/labels. What 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.values import items, mapping, text
+from webhook.typed.pods import LabelSelector, SelectorRequirement, Taint, Toleration
 
 KEEPS_OUT: Final = ("NoSchedule", "NoExecute")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -21,19 +22,19 @@ REQUIRED_TERMS: Final = (
 """Where the spec of a pod has the terms of which a node must match one."""
 
 
-def selects(selector: JSON, labels: Mapping[str, JSON], deadline: Deadline) -> bool:
-    """Whether a LabelSelector selects what has these labels; {} selects everything."""
-    wanted = mapping(mapping(selector).get("matchLabels"))
-    if any(labels.get(key) != value for key, value in deadline.paced(wanted.items())):
+def is_selected(labels: Mapping[str, JSON], selector: LabelSelector) -> bool:
+    """Whether a LabelSelector selects what has these labels; an empty one selects everything."""
+    if any(labels.get(key) != value for key, value in selector.match_labels.items()):
         return False
-    expressions = items(mapping(selector).get("matchExpressions"))
-    return all(holds(mapping(each), labels) for each in deadline.paced(expressions))
+    return all(meets(labels, requirement) for requirement in selector.match_expressions)
 
 
-def holds(requirement: Mapping[str, JSON], labels: Mapping[str, JSON]) -> bool:
-    """Whether one requirement holds: of a LabelSelector, or of a term of node affinity."""
-    key, operator, values = text(requirement.get("key")), requirement.get("operator"), items(requirement.get("values"))
-    given = labels.get(key)
+def meets(labels: Mapping[str, JSON], requirement: SelectorRequirement) -> bool:
+    """Whether labels meet one requirement: of a LabelSelector, or of a term of node affinity."""
+    return _meets(labels.get(requirement.key), requirement.operator, requirement.values)
+
+
+def _meets(given: JSON, operator: JSON, values: Sequence[JSON]) -> bool:
     match operator:
         case "In":
             return given is not None and given in values
@@ -48,7 +49,7 @@ def holds(requirement: Mapping[str, JSON], labels: Mapping[str, JSON]) -> bool:
     return False
 
 
-def _compares(operator: str, given: JSON, values: list[JSON]) -> bool:
+def _compares(operator: str, given: JSON, values: Sequence[JSON]) -> bool:
     try:
         left, right = int(text(given)), int(text(values[0]))
     except (ValueError, IndexError):
@@ -56,9 +57,42 @@ def _compares(operator: str, given: JSON, values: list[JSON]) -> bool:
     return left > right if operator == "Gt" else left < right
 
 
-def untolerated(taints: Iterable[JSON], tolerations: Iterable[JSON], deadline: Deadline) -> Mapping[str, JSON] | None:
+def first_untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
     """The first taint that keeps pods out which have these tolerations."""
-    known = [mapping(each) for each in tolerations]
+    return next((taint for taint in taints if taint.effect in KEEPS_OUT and not is_tolerated(taint, tolerations)), None)
+
+
+def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    """Whether pods with these tolerations tolerate a taint."""
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """As Toleration.ToleratesTaint."""
+    effect, key = toleration.effect, toleration.key
+    if (effect and effect != taint.effect) or (key and key != taint.key):
+        return False
+    return toleration.operator == "Exists" or (bool(key) and toleration.value == taint.value)
+
+
+def selects(selector: JSON, labels: Mapping[str, JSON], deadline: Deadline) -> bool:
+    """The same of the JSON of a LabelSelector."""
+    wanted = mapping(mapping(selector).get("matchLabels"))
+    if any(labels.get(key) != value for key, value in deadline.paced(wanted.items())):
+        return False
+    expressions = items(mapping(selector).get("matchExpressions"))
+    return all(holds(mapping(each), labels) for each in deadline.paced(expressions))
+
+
+def holds(requirement: Mapping[str, JSON], labels: Mapping[str, JSON]) -> bool:
+    """As `meets`, of the JSON of a requirement."""
+    key, values = text(requirement.get("key")), items(requirement.get("values"))
+    return _meets(labels.get(key), requirement.get("operator"), values)
+
+
+def untolerated(taints: Iterable[JSON], tolerations: Iterable[JSON], deadline: Deadline) -> Mapping[str, JSON] | None:
+    """As `first_untolerated`, of JSON."""
+    known = [mapping(toleration) for toleration in tolerations]
     for taint in map(mapping, deadline.paced(taints)):
         if taint.get("effect") in KEEPS_OUT and not any(_tolerates(each, taint) for each in deadline.paced(known)):
             return taint
@@ -66,7 +100,6 @@ def untolerated(taints: Iterable[JSON], tolerations: Iterable[JSON], deadline: D
 
 
 def _tolerates(toleration: Mapping[str, JSON], taint: Mapping[str, JSON]) -> bool:
-    """As Toleration.ToleratesTaint."""
     effect, key = text(toleration.get("effect")), text(toleration.get("key"))
     if (effect and effect != taint.get("effect")) or (key and key != taint.get("key")):
         return False

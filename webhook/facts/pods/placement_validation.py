@@ -5,11 +5,10 @@ Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go; function
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.deadline import Deadline
 from webhook.facts.pods.container_validation import problem
 from webhook.facts.pods.node_selection import EFFECTS
 from webhook.name_faults import key_fault, value_fault
@@ -17,139 +16,178 @@ from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.objects import Metadata
+from webhook.typed.pods import (
+    Affinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    PreferredNodes,
+    PreferredPods,
+    Toleration,
+)
 
-_REQUIRED, _PREFERRED = (f"{each}DuringSchedulingIgnoredDuringExecution" for each in ("required", "preferred"))
 _WEIGHTS: Final = range(1, 101)
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
-def validate_affinity(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
+def validate_affinity(affinity: Affinity) -> Iterator[Problem]:
     """As validateAffinity."""
-    at: FieldPath = ("spec", "affinity")
-    affinity = pod.get("affinity")
-    if not affinity:
-        return
-    nodes = affinity.get("nodeAffinity") or {}
-    if (required := nodes.get(_REQUIRED)) is not None:
-        yield from validate_node_selector(required, (*at, "nodeAffinity", _REQUIRED), deadline)
-    for index, term in enumerate(deadline.paced(nodes.get(_PREFERRED) or ())):
-        path = (*at, "nodeAffinity", _PREFERRED, index)
-        yield from _validate_weight(term, path)
-        yield from _validate_term(term.get("preference") or {}, (*path, "preference"), deadline)
-    for kind in ("podAffinity", "podAntiAffinity"):
-        yield from _validate_pod_affinity(affinity.get(kind) or {}, (*at, kind), deadline)
+    nodes = affinity.node_affinity
+    if nodes.required:
+        yield from validate_node_selector(nodes.required)
+    for preferred in nodes.preferred:
+        yield from _validate_weight(preferred)
+        yield from _validate_term(preferred.preference)
+    yield from _validate_pod_affinity(affinity.pod_affinity)
+    yield from _validate_pod_affinity(affinity.pod_anti_affinity)
 
 
-def validate_node_selector(selector: JSON, at: FieldPath, deadline: Deadline) -> Iterator[Problem]:
+def validate_node_selector(selector: NodeSelector) -> Iterator[Problem]:
     """As ValidateNodeSelector."""
-    terms: Sequence[JSON] = selector.get("nodeSelectorTerms") or ()
-    if not terms:
+    if not selector.node_selector_terms:
         message = "must have at least one term because without a term no node fits"
-        yield problem("affinity", (*at, "nodeSelectorTerms"), message, "add a term, or remove the affinity")
-    for index, term in enumerate(deadline.paced(terms)):
-        yield from _validate_term(term, (*at, "nodeSelectorTerms", index), deadline)
+        yield _affinity(selector.path("nodeSelectorTerms"), message, "add a term, or remove the affinity")
+    for term in selector.node_selector_terms:
+        yield from _validate_term(term)
 
 
-def _validate_term(term: JSON, at: FieldPath, deadline: Deadline) -> Iterator[Problem]:
+def _validate_term(term: NodeSelectorTerm) -> Iterator[Problem]:
     """As ValidateNodeSelectorRequirement."""
-    for index, each in enumerate(deadline.paced(term.get("matchExpressions") or ())):
-        path, operator = (*at, "matchExpressions", index), each.get("operator") or ""
-        count = len(each.get("values") or ())
+    for requirement in term.match_expressions:
+        operator, count = requirement.operator, len(requirement.values)
         if operator not in _OPERATORS:
             message = f"must be one of {', '.join(_OPERATORS)}"
-            yield problem("affinity", (*path, "operator"), message, "set one of these", operator)
+            yield _affinity(requirement.path("operator"), message, "set one of these", operator)
         elif count != 1 if operator in ("Gt", "Lt") else (count == 0) == (operator in ("In", "NotIn")):
             wanted, fix = "one value", "write one value"
             if count and "Exist" in operator:
                 wanted, fix = "no value", "remove the values"
-            yield problem("affinity", (*path, "values"), f"must have {wanted} for operator {operator}", fix)
-        yield from _validate_key(each.get("key") or "", (*path, "key"), "affinity")
+            message = f"must have {wanted} for operator {operator}"
+            yield _affinity(requirement.path("values"), message, fix)
+        yield from _affinity_key(requirement.key, requirement.path("key"))
 
 
-def _validate_pod_affinity(affinity: JSON, at: FieldPath, deadline: Deadline) -> Iterator[Problem]:
-    for index, term in enumerate(deadline.paced(affinity.get(_REQUIRED) or ())):
-        yield from _validate_topology(term, (*at, _REQUIRED, index))
-    for index, term in enumerate(deadline.paced(affinity.get(_PREFERRED) or ())):
-        path = (*at, _PREFERRED, index)
-        yield from _validate_weight(term, path)
-        yield from _validate_topology(term.get("podAffinityTerm") or {}, (*path, "podAffinityTerm"))
+def _validate_pod_affinity(affinity: PodAffinity) -> Iterator[Problem]:
+    for term in affinity.required:
+        yield from _validate_topology(term)
+    for preferred in affinity.preferred:
+        yield from _validate_weight(preferred)
+        yield from _validate_topology(preferred.pod_affinity_term)
 
 
-def _validate_topology(term: JSON, at: FieldPath) -> Iterator[Problem]:
-    key, path = term.get("topologyKey") or "", (*at, "topologyKey")
+def _validate_topology(term: PodAffinityTerm) -> Iterator[Problem]:
+    key, path = term.topology_key, term.path("topologyKey")
     if not key:
         fix = "name a label of nodes such as kubernetes.io/hostname"
-        yield problem("affinity", path, "must be set because it says which nodes are compared", fix)
+        yield _affinity(path, "must be set because it says which nodes are compared", fix)
     else:
-        yield from _validate_key(key, path, "affinity")
+        yield from _affinity_key(key, path)
 
 
-def _validate_weight(term: JSON, at: FieldPath) -> Iterator[Problem]:
-    if (weight := term.get("weight") or 0) not in _WEIGHTS:
-        yield problem("affinity", (*at, "weight"), "must be from 1 to 100", "set a weight from 1 to 100", weight)
+def _validate_weight(term: PreferredNodes | PreferredPods) -> Iterator[Problem]:
+    if term.weight not in _WEIGHTS:
+        path, message = term.path("weight"), "must be from 1 to 100"
+        yield _affinity(path, message, "set a weight from 1 to 100", term.weight)
 
 
-def _validate_key(key: str, at: FieldPath, rule: str) -> Sequence[Problem]:
+def _affinity_key(key: str, path: FieldPath) -> Iterator[Problem]:
+    if fault := _key_fault(key):
+        yield _affinity(path, fault, USE_KEY, key)
+
+
+def _affinity(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
+    return problem("affinity", path, message, fix, value)
+
+
+def _key_fault(key: str) -> str:
+    """What is wrong with the key of a label, a selector or a toleration; "" for nothing."""
     if qualified_name(key) and not is_placeholder(key):
-        return (problem(rule, at, f"cannot be the key of a label because {key_fault(key)}", USE_KEY, key),)
-    return ()
+        return f"cannot be the key of a label because {key_fault(key)}"
+    return ""
 
 
-def validate_tolerations(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
+def validate_tolerations(pod: PodSpec) -> Iterator[Problem]:
     """As ValidateTolerations."""
-    for index, each in enumerate(deadline.paced(pod.get("tolerations") or ())):
-        at: FieldPath = ("spec", "tolerations", index)
-        key, operator, value = (each.get(name) or "" for name in ("key", "operator", "value"))
+    for toleration in pod.tolerations:
+        key, operator, value = toleration.key, toleration.operator, toleration.value
         if key:
-            yield from _validate_key(key, (*at, "key"), "toleration")
+            yield from _toleration_key(toleration)
         if not key and operator != "Exists":
-            message = "must be Exists because a toleration without a key tolerates every key"
-            yield problem("toleration", (*at, "operator"), message, "set Exists, or name a key", operator or None)
+            message, fix = (
+                "must be Exists because a toleration without a key tolerates every key",
+                "set Exists, or name a key",
+            )
+            yield _toleration(toleration.path("operator"), message, fix, operator or None)
         elif operator not in ("", "Equal", "Exists", "Lt", "Gt") and not is_placeholder(operator):
-            yield problem("toleration", (*at, "operator"), "must be Equal or Exists", "set one of these", operator)
+            path, message = toleration.path("operator"), "must be Equal or Exists"
+            yield _toleration(path, message, "set one of these", operator)
         elif operator == "Exists" and value:
             message, fix = "must not be set for operator Exists", "remove the value"
-            yield problem("toleration", (*at, "value"), message, fix, value)
+            yield _toleration(toleration.path("value"), message, fix, value)
         elif value and label_value(value) and not is_placeholder(value):
             message = f"cannot be the value of a taint because {value_fault(value)}"
-            yield problem("toleration", (*at, "value"), message, USE_VALUE, value)
-        yield from _validate_effect(each, at)
+            yield _toleration(toleration.path("value"), message, USE_VALUE, value)
+        yield from _validate_effect(toleration)
 
 
-def _validate_effect(toleration: JSON, at: FieldPath) -> Sequence[Problem]:
-    effect, path = toleration.get("effect") or "", (*at, "effect")
+def _toleration_key(toleration: Toleration) -> Iterator[Problem]:
+    if fault := _key_fault(toleration.key):
+        yield _toleration(toleration.path("key"), fault, USE_KEY, toleration.key)
+
+
+def _toleration(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
+    return problem("toleration", path, message, fix, value)
+
+
+def _validate_effect(toleration: Toleration) -> Sequence[Problem]:
+    effect, path = toleration.effect, toleration.path("effect")
     if effect and effect not in EFFECTS and not is_placeholder(effect):
-        return (problem("toleration", path, f"must be one of {', '.join(EFFECTS)}", "set one of these", effect),)
-    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
-        message, fix = (
-            "must be NoExecute because tolerationSeconds is set",
-            "set NoExecute, or remove tolerationSeconds",
-        )
-        return (problem("toleration", path, message, fix, effect or None),)
+        return (_toleration(path, f"must be one of {', '.join(EFFECTS)}", "set one of these", effect),)
+    if toleration.toleration_seconds is not None and effect != "NoExecute":
+        message = "must be NoExecute because tolerationSeconds is set"
+        return (_toleration(path, message, "set NoExecute, or remove tolerationSeconds", effect or None),)
     return ()
 
 
-def validate_scheduling_gates(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
+def validate_scheduling_gates(pod: PodSpec) -> Iterator[Problem]:
     """As validateSchedulingGates."""
-    for index, each in enumerate(deadline.paced(pod.get("schedulingGates") or ())):
-        name, path = each.get("name") or "", ("spec", "schedulingGates", index, "name")
-        if qualified_name(name) and not is_placeholder(name):
-            message = f"cannot be the name of a scheduling gate because {key_fault(name)}"
-            yield problem("scheduling-gate", path, message, USE_KEY, name)
+    for gate in pod.scheduling_gates:
+        if qualified_name(gate.name) and not is_placeholder(gate.name):
+            message = f"cannot be the name of a scheduling gate because {key_fault(gate.name)}"
+            yield problem("scheduling-gate", gate.path("name"), message, USE_KEY, gate.name)
 
 
-def validate_labels(labels: JSON, at: FieldPath, deadline: Deadline, rule: str = "label") -> Iterator[Problem]:
-    """ValidateLabels of metadata, and of spec.nodeSelector."""
-    for key, value in deadline.each((labels or {}).items()):
-        yield from _validate_key(key, at, rule)
+def validate_node_selector_labels(pod: PodSpec) -> Iterator[Problem]:
+    """ValidateLabels of spec.nodeSelector."""
+    for path, fault, fix, value in _label_faults(pod.node_selector, pod.path("nodeSelector")):
+        yield problem("node-selector", path, fault, fix, value)
+
+
+def validate_labels(metadata: Metadata) -> Iterator[Problem]:
+    """ValidateLabels of metadata."""
+    for path, fault, fix, value in _label_faults(metadata.labels, metadata.path("labels")):
+        yield _label(path, fault, fix, value)
+
+
+def _label(path: FieldPath, message: str, fix: str, value: str) -> Problem:
+    return problem("label", path, message, fix, value)
+
+
+def _label_faults(labels: Mapping[str, str], at: FieldPath) -> Iterator[tuple[FieldPath, str, str, str]]:
+    """Where labels are wrong, what is wrong, what to do, and what stands there."""
+    for key, value in labels.items():
+        if fault := _key_fault(key):
+            yield at, fault, USE_KEY, key
         if label_value(value) and not is_placeholder(value):
-            message = f"cannot be the value of a label because {value_fault(value)}"
-            yield problem(rule, (*at, key), message, USE_VALUE, value)
+            yield (*at, key), f"cannot be the value of a label because {value_fault(value)}", USE_VALUE, value
 
 
-def validate_annotations(annotations: JSON, at: FieldPath, deadline: Deadline) -> Iterator[Problem]:
+def validate_annotations(metadata: Metadata) -> Iterator[Problem]:
     """ValidateAnnotations, by which case does not matter."""
-    for key in deadline.each(annotations or {}):
+    for key in metadata.annotations:
         if qualified_name(key.lower()) and not is_placeholder(key):
-            message = f"cannot be the key of an annotation because {key_fault(key)}"
-            yield problem("label", at, message, USE_KEY, key)
+            fault = f"cannot be the key of an annotation because {key_fault(key)}"
+            yield _label(metadata.path("annotations"), fault, USE_KEY, key)

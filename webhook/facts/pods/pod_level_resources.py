@@ -9,7 +9,7 @@ containers and sidecars, or one init container beside the sidecars before it, wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
@@ -17,27 +17,28 @@ from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE
 from webhook.facts.pods.resource_validation import Place, problem
-from webhook.facts.subject import Subject
 from webhook.problem import Problem
+from webhook.typed.collections import Items
+from webhook.typed.pods import PodSpec
 
 Side: TypeAlias = Literal["limits", "requests"]
 SIDES: Final[tuple[Side, ...]] = ("limits", "requests")
 
 
-def validate_pod_resource_consistency(places: Sequence[Place], subject: Subject) -> Iterator[Problem]:
+def validate_pod_resource_consistency(places: Items[Place]) -> Iterator[Problem]:
     """The containers together against the pod as a whole, then the limit of each."""
     pod = next((place for place in places if place.part == "pod"), None)
     if pod is None:
         return
-    containers = [place for place in places if place.part in ("containers", "initContainers")]
+    containers = places.of([place for place in places if place.part in ("containers", "initContainers")])
     names = {name for name in (*pod.limits, *pod.requests) if name in ("cpu", "memory") or name.startswith(HUGE)}
-    sums = {side: together(containers, names, side, subject.deadline) for side in SIDES}
-    for name in subject.deadline.each(dict.fromkeys((*pod.requests, *pod.limits))):
+    sums = {side: sums_of(containers, names, side) for side in SIDES}
+    for name in dict.fromkeys((*pod.requests, *pod.limits)):
         if name in names:
             yield from _validate_sums(pod, name, sums)
-    for place in subject.deadline.each(containers):
+    for place in containers:
         if place.part == "containers":
-            yield from _validate_limits(pod, place, subject)
+            yield from _validate_limits(pod, place)
 
 
 def _validate_sums(pod: Place, name: str, sums: Mapping[Side, Mapping[str, int]]) -> Iterator[Problem]:
@@ -56,8 +57,8 @@ def _validate_sums(pod: Place, name: str, sums: Mapping[Side, Mapping[str, int]]
             yield problem("pod-level-sum", ("spec", "resources", at, name), message, fix)
 
 
-def _validate_limits(pod: Place, place: Place, subject: Subject) -> Iterator[Problem]:
-    for name in subject.deadline.each(place.limits):
+def _validate_limits(pod: Place, place: Place) -> Iterator[Problem]:
+    for name in place.limits:
         limit = _amount(pod.limits, name)
         if limit is not None and (_amount(place.limits, name) or 0) > limit:
             message = "must not be above the limit of the pod as a whole"
@@ -69,13 +70,13 @@ def _validate_limits(pod: Place, place: Place, subject: Subject) -> Iterator[Pro
             )
 
 
-def together(containers: Sequence[Place], names: Collection[str], side: Side, deadline: Deadline) -> Mapping[str, int]:
+def sums_of(containers: Iterable[Place], names: Collection[str], side: Side) -> Mapping[str, int]:
     """What containers ask for together, in thousandths."""
     running: Counter[str] = Counter()
     sidecars: Counter[str] = Counter()
     peak: dict[str, int] = {}
-    for place in deadline.each(containers):
-        for name in deadline.each({**place.limits, **place.requests}):
+    for place in containers:
+        for name in {**place.limits, **place.requests}:
             amount = _asked(place, name, side) if name in names else 0
             if place.part == "containers":
                 running[name] += amount
@@ -84,6 +85,11 @@ def together(containers: Sequence[Place], names: Collection[str], side: Side, de
             sidecars[name] += amount if place.restarts else 0
     running.update(sidecars)
     return {name: max(running[name], peak.get(name, 0)) for name in names}
+
+
+def together(containers: Sequence[Place], names: Collection[str], side: Side, deadline: Deadline) -> Mapping[str, int]:
+    """The same, charged to a deadline."""
+    return sums_of(Items(containers, deadline), names, side)
 
 
 def _asked(place: Place, name: str, side: Side) -> int:
@@ -99,16 +105,15 @@ def _amount(given: Mapping[str, JSON], name: str) -> int | None:
     return None if amount is None or amount.sign() < 0 else amount.milli_value()
 
 
-def validate_windows(spec: Mapping[str, JSON]) -> Iterator[Problem]:
+def validate_windows(pod: PodSpec) -> Iterator[Problem]:
     """As validateWindows: no resources of the pod as a whole."""
-    os = spec.get("os")
-    if spec.get("resources") is not None and isinstance(os, dict) and os.get("name") == "windows":
+    if pod.resources and pod.os.name == "windows":
         message = "must not be set because Windows pods do not support resources for the pod as a whole"
         yield problem("pod-level-windows", ("spec", "resources"), message, "request the resources in the containers")
 
 
-def validate_overhead(spec: Mapping[str, JSON]) -> Iterator[Problem]:
+def validate_overhead(pod: PodSpec) -> Iterator[Problem]:
     """As validateOverhead of plugin/pkg/admission/runtimeclass/admission.go: overhead comes from a class."""
-    if spec.get("overhead") and spec.get("runtimeClassName") is None:
+    if pod.overhead and not pod.has("runtimeClassName"):
         message = "must not be set without runtimeClassName because only a RuntimeClass may set it"
         yield problem("overhead-without-class", ("spec", "overhead"), message, "remove the overhead")

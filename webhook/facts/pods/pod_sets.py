@@ -17,6 +17,9 @@ from webhook.facts.train_job_pods.train_job import runtime_podsets, train_job
 from webhook.facts.view import View
 from webhook.problem import MissingObject
 from webhook.same import Same
+from webhook.typed.collections import Items
+from webhook.typed.pods import Pod, PodTemplate
+from webhook.typed.view import Reading
 from webhook.workloads.embedded import embedded, holds_objects
 from webhook.workloads.podsets import PodSet, group_kind, podsets
 from webhook.workloads.table import Table
@@ -26,7 +29,7 @@ from webhook.workloads.table import Table
 class PodSets:
     """Pod sets, and the runtimes without which there may be more."""
 
-    all: tuple[PodSet, ...]
+    all: Items[PodSet]
     missing: tuple[MissingObject, ...] = ()
 
     def result(self, value: Mapping[str, JSON], *others: str, missing: Missing) -> Result:
@@ -43,11 +46,20 @@ def pod_sets(subject: Subject) -> PodSets:
         return _of_train_job(subject)
     own = listed(subject.object, subject.table, subject.cluster)
     if not holds_objects(subject.object, subject.table):
-        return PodSets(own)
+        return PodSets(Items(own, subject.deadline))
     inside = [*_inside(subject)]
-    return PodSets(
-        (*own, *(podset for each in inside for podset in each.all)),
-        tuple(dict.fromkeys(missing for each in inside for missing in each.missing)),
+    listed_sets = (*own, *(podset for made in inside for podset in made.all))
+    missing = dict.fromkeys(missing for made in inside for missing in made.missing)
+    return PodSets(Items(listed_sets, subject.deadline), tuple(missing))
+
+
+def template_of(podset: PodSet, subject: Subject) -> PodTemplate:
+    """The template of a pod set with typed fields, once a request; its paths begin at the template."""
+    template = podset.template
+    if template is subject.object:
+        return subject.typed(Pod)
+    return subject.cluster.once(
+        (PodTemplate, Same(template)), lambda: PodTemplate.of(template, (), Reading(subject.deadline))
     )
 
 
@@ -58,7 +70,7 @@ def listed(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
 
 def _of_train_job(subject: Subject) -> PodSets:
     job = subject.once(train_job)
-    return PodSets(runtime_podsets(job), job.missing)
+    return PodSets(Items(runtime_podsets(job), subject.deadline), job.missing)
 
 
 def _inside(subject: Subject) -> Iterator[PodSets]:
@@ -66,7 +78,8 @@ def _inside(subject: Subject) -> Iterator[PodSets]:
     for place in subject.deadline.paced(embedded(subject.object, subject.table)):
         if group_kind(place.object) == TRAIN_JOB:
             made = _of_train_job(subject.inner(place.object))
-            located = (
-                replace(each, path=place.path + each.path, groups=each.groups * place.groups) for each in made.all
-            )
-            yield PodSets(tuple(located), made.missing)
+            located = [
+                replace(podset, path=place.path + podset.path, groups=podset.groups * place.groups)
+                for podset in made.all
+            ]
+            yield PodSets(made.all.of(located), made.missing)

@@ -16,17 +16,18 @@ from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE, STANDARD, Name
-from webhook.facts.subject import Subject
 from webhook.name_faults import key_fault
 from webhook.names import qualified_name
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.short_texts import kept_for_short_texts
+from webhook.typed.collections import Items
+from webhook.typed.pods import Container, PodSpec
+from webhook.typed.view import Reading
 
 problem: Final = Group("pod-resources").problem
 Part: TypeAlias = Literal["containers", "initContainers", "ephemeralContainers", "pod", "overhead"]
-LISTS: Final[tuple[Part, ...]] = ("containers", "initContainers", "ephemeralContainers")
 _UNSET: Final = object()
 
 
@@ -40,39 +41,43 @@ class Place(NamedTuple):
     restarts: bool = False
 
 
-def places(subject: Subject) -> list[Place]:
-    """Every place of a pod where resources may stand."""
-    return places_of(subject.object.get("spec") or {}, subject.deadline)
-
-
-def places_of(spec: Mapping[str, JSON], deadline: Deadline) -> list[Place]:
+def places_in(pod: PodSpec) -> Items[Place]:
     """Every place of the spec of a pod where resources may stand."""
-    listed = []
-    for part in LISTS:
-        for index, container in enumerate(deadline.each(held) if (held := spec.get(part)) else ()):
-            if resources := container.get("resources"):
-                restarts = container.get("restartPolicy") == "Always"
-                listed.append(_place(part, ("spec", part, index), resources, restarts))
-    if spec.get("resources") is not None:
-        listed.append(_place("pod", ("spec",), spec["resources"]))
-    if overhead := spec.get("overhead"):
-        listed.append(Place("overhead", ("spec", "overhead"), overhead, {}))
-    return listed
+    lists: tuple[tuple[Part, Items[Container]], ...] = (
+        ("containers", pod.containers),
+        ("initContainers", pod.init_containers),
+        ("ephemeralContainers", pod.ephemeral_containers),
+    )
+    listed = [
+        _place(part, container) for part, containers in lists for container in containers if container.resources.json
+    ]
+    if pod.resources:
+        listed.append(_place("pod", pod))
+    if pod.overhead:
+        listed.append(Place("overhead", pod.path("overhead"), pod.overhead, {}))
+    return pod.containers.of(listed)
 
 
-def _place(part: Part, path: FieldPath, resources: JSON, restarts: bool = False) -> Place:
-    return Place(part, (*path, "resources"), resources.get("limits") or {}, resources.get("requests") or {}, restarts)
+def places_of(spec: Mapping[str, JSON], deadline: Deadline) -> Items[Place]:
+    """The same of the JSON of a spec."""
+    return places_in(PodSpec.of(spec, ("spec",), Reading(deadline)))
 
 
-def validate_resource_requirements(place: Place, subject: Subject) -> Iterator[Problem]:
+def _place(part: Part, holder: Container | PodSpec) -> Place:
+    resources = holder.resources
+    restarts = holder.restart_policy == "Always"
+    return Place(part, resources.at, resources.written_limits, resources.written_requests, restarts)
+
+
+def validate_resource_requirements(place: Place) -> Iterator[Problem]:
     """ValidateContainerResourceRequirements, validatePodResources for the pod as a whole, and overhead."""
     is_pod = place.part == "pod"
-    for name, value in subject.deadline.each(place.limits.items()):
+    for name, value in place.limits.items():
         broken = _first_broken(name, value, is_pod=is_pod)
         if broken:
             side = () if place.part == "overhead" else ("limits",)
             yield broken.at((*place.path, *side, name), value)
-    for name, value in subject.deadline.each(place.requests.items()):
+    for name, value in place.requests.items():
         if place.limits.get(name, _UNSET) != value:
             broken = _first_broken(name, value, is_pod=is_pod) or _broken_by_limit(place, name, value)
             if broken:
@@ -185,12 +190,12 @@ def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
     return None
 
 
-def validate_hugepages_are_not_alone(place: Place, subject: Subject) -> Iterator[Problem]:
+def validate_hugepages_are_not_alone(place: Place) -> Iterator[Problem]:
     """The end of ValidateContainerResourceRequirements: hugepages need cpu or memory."""
     limits, requests = place.limits, place.requests
     if "cpu" in limits or "memory" in limits or "cpu" in requests or "memory" in requests:
         return
-    if [name for name in subject.deadline.each((*limits, *requests)) if name.startswith(HUGE)]:  # faster than any()
+    if [name for name in (*limits, *requests) if name.startswith(HUGE)]:  # faster than any()
         message = "must not request hugepages alone because Kubernetes refuses hugepages without cpu or memory"
         yield problem("hugepages-alone", place.path, message, "set a memory limit too")
 

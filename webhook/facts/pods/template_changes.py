@@ -11,34 +11,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.attributes import GroupVersionKind
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.paths import get
 from webhook.problem import Problem
+from webhook.typed.collections import Items
+from webhook.typed.fields import Part, Text
+from webhook.typed.objects import Object
+from webhook.typed.view import Typed
 
 problem: Final = Group("workload-update").problem
 _ANEW: Final = ("MPIJob", "SparkConnect", "ElasticJob", "BroadcastJob")
 """Kinds that cannot be suspended."""
 
 
+class UpgradeStrategy(Typed):
+    """ray.io RayClusterUpgradeStrategy."""
+
+    type = Text()
+
+
+class RayClusterSpec(Typed):
+    """ray.io RayClusterSpec."""
+
+    upgrade_strategy = Part(UpgradeStrategy)
+
+
+class RayCluster(Object):
+    """ray.io RayCluster."""
+
+    gvk = GroupVersionKind("ray.io", "v1", "RayCluster")
+    spec = Part(RayClusterSpec)
+
+
 def validate_template_update(subject: Subject) -> Iterator[Problem]:
     """Templates that change while pods of the old ones run."""
-    if _is_going(subject.object) or _is_recreated(subject):
+    if subject.typed(Object).metadata.deletion_timestamp or _is_recreated(subject):
         return
-    for podset in subject.deadline.paced(subject.fact("podSets")):
+    for podset in Items(subject.fact("podSets"), subject.deadline):
         if podset["changed"] and podset["change"] == "later":
             message = "is changed, but running pods keep the old template"
             yield problem("template-kept", podset["path"], message, _fix(*subject.group_kind))
 
 
-def _is_going(obj: JSON) -> bool:
-    return get(obj, ("metadata", "deletionTimestamp")) is not None
-
-
 def _is_recreated(subject: Subject) -> bool:
-    strategy = get(subject.object, ("spec", "upgradeStrategy", "type"))
-    return subject.group_kind == ("ray.io", "RayCluster") and strategy == "Recreate"
+    is_cluster = subject.group_kind == ("ray.io", "RayCluster")
+    return is_cluster and subject.typed(RayCluster).spec.upgrade_strategy.type == "Recreate"
 
 
 def _fix(group: str, kind: str) -> str:

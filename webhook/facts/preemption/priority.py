@@ -70,7 +70,7 @@ def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
     """A class that says it never preempts, in a queue whose Kueue does so all the same."""
     labels, pods = subject.typed(Object).metadata.labels, subject.once(workload).device_pods
     queue = labels.get(_QUEUE)
-    name = next(filter(None, (priority_class_name(using.podset.template) for using in pods)), "")
+    name = next(filter(None, (priority_class_name(using.template) for using in pods)), "")
     if not queue or labels.get(_PRIORITY) or not name:
         return
     view = subject.view()

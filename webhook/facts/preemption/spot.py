@@ -10,13 +10,13 @@ from typing import Final
 
 from webhook import yamlfile
 from webhook.facts.gpu.device_pods import DevicePods, workload
-from webhook.facts.pods.node_selection import KEEPS_OUT, untolerated
+from webhook.facts.pods.node_selection import KEEPS_OUT, is_tolerated
 from webhook.facts.preemption.groups import PREEMPTION
 from webhook.facts.preemption.types import Node
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import Problem
-from webhook.typed.pods import NodeSelectorTerm, PodSpec
+from webhook.typed.pods import NodeSelectorTerm, PodSpec, Taint
 
 SPOT_TOLERATION: Final = PREEMPTION.rule(
     "preemption/spot-toleration",
@@ -104,9 +104,7 @@ def _spot_toleration(nodes: SpotNodes, path: FieldPath, pods: DevicePods, subjec
 
 
 def _tolerates(spec: PodSpec, nodes: SpotNodes) -> bool:
-    taint = {"key": nodes.key, "value": nodes.value, "effect": "NoSchedule"}
-    tolerations = [toleration.json for toleration in spec.tolerations]
-    return untolerated((taint,), tolerations, spec.reading.deadline) is None
+    return is_tolerated(Taint.of({"key": nodes.key, "value": nodes.value, "effect": "NoSchedule"}), spec.tolerations)
 
 
 def _is_tainted(nodes: SpotNodes, subject: Subject) -> bool:

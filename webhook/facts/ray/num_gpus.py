@@ -9,54 +9,39 @@ tasks are kept off a node.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.check import Group
+from webhook.facts.ray.types import cluster_of
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping
-from webhook.paths import FieldPath, get
 from webhook.problem import Problem
+from webhook.typed.pods import PodTemplate
 from webhook.wording import counted
 
-CLUSTERS: Final[Mapping[str, FieldPath]] = {
-    "RayCluster": ("spec",),
-    "RayJob": ("spec", "rayClusterSpec"),
-    "RayService": ("spec", "rayClusterConfig"),
-    "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec"),
-}
-"""Where each kind holds the spec of a cluster."""
+problem: Final = Group("ray").problem
 _COUNT: Final = re.compile("[0-9]{1,6}", re.ASCII)
-_PARAMETER: Final = ("rayStartParams", "num-gpus")
+_MIG: Final = "nvidia.com/mig-"
 
 
 def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
     """Groups that tell Ray of more GPUs than their container has."""
-    at = CLUSTERS[subject.group_kind[1]]
-    cluster = get(subject.object, at)
-    yield from _group(get(cluster, ("headGroupSpec",)), (*at, "headGroupSpec"), subject)
-    for index, group in enumerate(subject.deadline.each(items(get(cluster, ("workerGroupSpecs",))))):
-        yield from _group(group, (*at, "workerGroupSpecs", index), subject)
+    for group in cluster_of(subject).groups():
+        written, gpus = group.ray_start_params.num_gpus, _gpus(group.template)
+        if _COUNT.fullmatch(written) and 0 < gpus < int(written):
+            message = (
+                f"must not be more than the {counted(gpus, 'GPU')} of the container because Ray would otherwise start "
+                "work for GPUs that are not there"
+            )
+            fix = "remove num-gpus, and KubeRay sets it from the limits"
+            yield problem("num-gpus", group.ray_start_params.path("num-gpus"), message, fix, written)
 
 
-def _group(group: JSON, at: FieldPath, subject: Subject) -> Iterator[Problem]:
-    told, gpus = get(group, _PARAMETER), _gpus(group, subject)
-    if isinstance(told, str) and _COUNT.fullmatch(told) and 0 < gpus < int(told):
-        message = (
-            f"must not be more than the {counted(gpus, 'GPU')} of the container because Ray would otherwise start work "
-            "for GPUs that are not there"
-        )
-        fix = "remove num-gpus, and KubeRay sets it from the limits"
-        yield Group("ray").problem("num-gpus", (*at, *_PARAMETER), message, fix, told)
-
-
-def _gpus(group: JSON, subject: Subject) -> int:
+def _gpus(template: PodTemplate) -> int:
     """GPUs of the first container; 0 where a claim may give more."""
-    containers = items(get(group, ("template", "spec", "containers")))
-    resources = mapping(get(containers[0], ("resources",))) if containers else {}
-    if resources.get("claims"):
-        return 0
-    limits = subject.deadline.each(mapping(resources.get("limits")).items())
-    amounts = (str(value) for name, value in limits if name.endswith("gpu") or name.startswith("nvidia.com/mig-"))
-    return sum(int(amount) for amount in amounts if _COUNT.fullmatch(amount))
+    for container in template.spec.containers[:1]:
+        if not container.resources.claims:
+            limits = container.resources.limits.items()
+            amounts = (str(value) for name, value in limits if name.endswith("gpu") or name.startswith(_MIG))
+            return sum(int(amount) for amount in amounts if _COUNT.fullmatch(amount))
+    return 0

@@ -10,28 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.ray.num_gpus import CLUSTERS
+from webhook.facts.ray.types import RayJob, RayJobSpec, cluster_of
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping
 from webhook.name_faults import label_fault
 from webhook.names import dns1035_label
-from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.objects import Object
 from webhook.wording import counted
 
 problem: Final = Group("ray").problem
 _LONGEST: Final[Mapping[str, int]] = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
 _SELECTED: Final = "ray.io/cluster"
-_CONTAINERS: Final = ("template", "spec", "containers")
 
 
 def validate_name(subject: Subject) -> Iterator[Problem]:
     """ValidateRayClusterMetadata and its like: services are named after the cluster."""
-    name = get(subject.object, ("metadata", "name"))
-    if not isinstance(name, str) or not name or is_placeholder(name):
+    name = subject.typed(Object).name
+    if not name or is_placeholder(name):
         return
     longest = _LONGEST[subject.group_kind[1]]
     if len(name) > longest:
@@ -45,35 +42,30 @@ def validate_name(subject: Subject) -> Iterator[Problem]:
 
 def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
     """ValidateRayJobSpec: where the job runs, and whether it can be suspended."""
-    spec = mapping(subject.object.get("spec"))
-    selector = mapping(spec.get("clusterSelector"))
-    if selector and not selector.get(_SELECTED):
-        message = f"must name a RayCluster by the key {_SELECTED} because KubeRay looks for no other label"
-        yield problem("cluster-required", "spec.clusterSelector", message, f"set {_SELECTED}")
-    elif not selector and spec.get("rayClusterSpec") is None:
-        message = "must have rayClusterSpec or clusterSelector because the job otherwise has no Ray cluster to run on"
-        yield problem(
-            "cluster-required", "spec", message, "set rayClusterSpec, or select a Ray cluster with clusterSelector"
-        )
-    if spec.get("suspend") is True and (selector or spec.get("shutdownAfterJobFinishes") is not True):
+    spec = subject.typed(RayJob).spec
+    selector = spec.cluster_selector
+    yield from _cluster_required(spec)
+    if spec.suspend and (selector or not spec.shutdown_after_job_finishes):
         why = "runs on an existing Ray cluster" if selector else "keeps its Ray cluster"
         message = f"is not allowed for a job that {why}, because KubeRay suspends a job by deleting its Ray cluster"
         fix = "remove suspend" if selector else "set spec.shutdownAfterJobFinishes to true, or remove suspend"
-        yield problem("suspend", "spec.suspend", message, fix, shown="`true`")
+        yield problem("suspend", spec.path("suspend"), message, fix, shown="`true`")
+
+
+def _cluster_required(spec: RayJobSpec) -> Iterator[Problem]:
+    if spec.cluster_selector and not spec.cluster_selector.get(_SELECTED):
+        message = f"must name a RayCluster by the key {_SELECTED} because KubeRay looks for no other label"
+        yield problem("cluster-required", "spec.clusterSelector", message, f"set {_SELECTED}")
+    elif not spec.cluster_selector and not spec.ray_cluster_spec:
+        message = "must have rayClusterSpec or clusterSelector because the job otherwise has no Ray cluster to run on"
+        fix = "set rayClusterSpec, or select a Ray cluster with clusterSelector"
+        yield problem("cluster-required", "spec", message, fix)
 
 
 def validate_groups(subject: Subject) -> Iterator[Problem]:
     """ValidateRayClusterSpec: every group has a container."""
-    at = CLUSTERS[subject.group_kind[1]]
-    cluster = mapping(get(subject.object, at))
-    if not cluster:
-        return
-    yield from _group(cluster.get("headGroupSpec"), (*at, "headGroupSpec"))
-    for index, group in enumerate(subject.deadline.each(items(cluster.get("workerGroupSpecs")))):
-        yield from _group(group, (*at, "workerGroupSpecs", index))
-
-
-def _group(group: JSON, at: FieldPath) -> Iterator[Problem]:
-    if get(group, _CONTAINERS) == []:  # the schema refuses a template without the list
-        message = "must have a container because Ray runs in a container"
-        yield problem("containers-required", (*at, *_CONTAINERS), message, "add a container")
+    for group in cluster_of(subject).groups():
+        pod = group.template.spec
+        if pod.json.get("containers") == []:  # the schema refuses a template without the list
+            message = "must have a container because Ray runs in a container"
+            yield problem("containers-required", pod.path("containers"), message, "add a container")

@@ -28,7 +28,7 @@ PRIORITIES: Final = structure(
 
 def _priorities(subject: Subject) -> Result:
     listed, view = subject.once(pod_sets), subject.view()
-    return listed.result(priority_classes.priorities(listed.all, view.of("classes")), missing=view.missing())
+    return listed.result(priority_classes.priorities(listed.all, subject, view.of("classes")), missing=view.missing())
 
 
 FACTS: Final = (

@@ -12,33 +12,43 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.cluster.interest import reading
 from webhook.facts.kinds import PRIORITY_CLASS
-from webhook.facts.values import mapping, text
+from webhook.facts.pods.pod_sets import template_of
+from webhook.facts.subject import Subject
 from webhook.facts.view import View
-from webhook.paths import get, render
+from webhook.paths import render
 from webhook.placeholders import is_placeholder
+from webhook.typed.objects import Object
+from webhook.typed.pods import PodTemplate
 from webhook.workloads.podsets import PodSet
 
 LOOKUP: Final = reading(PRIORITY_CLASS)
 ALWAYS_THERE: Final = ("system-cluster-critical", "system-node-critical")
 
 
-def priorities(podsets: Iterable[PodSet], view: View) -> JSON:
+class PriorityClass(Object):
+    """scheduling.k8s.io PriorityClass."""
+
+    gvk = PRIORITY_CLASS
+
+
+def priorities(podsets: Iterable[PodSet], subject: Subject, view: View) -> JSON:
     """The fact `priorities` of an object with these pod sets."""
-    return {"classes": list(_classes(podsets, view))}
+    return {"classes": list(_classes(podsets, subject, view))}
 
 
-def named(template: JSON) -> str:
+def named(template: PodTemplate) -> str:
     """The class that a pod template names, "" without one or where it is still to be filled in."""
-    name = text(get(template, ("spec", "priorityClassName")))
+    name = template.spec.priority_class_name
     return "" if is_placeholder(name) else name
 
 
-def _classes(podsets: Iterable[PodSet], view: View) -> Iterator[JSON]:
-    for podset in view.deadline.paced(podsets):
-        if not (name := named(podset.template)):
+def _classes(podsets: Iterable[PodSet], subject: Subject, view: View) -> Iterator[JSON]:
+    for podset in podsets:
+        name = named(template_of(podset, subject))
+        if not name:
             continue
-        is_there = name in ALWAYS_THERE or view.get(PRIORITY_CLASS, name, namespaced=False) is not None
-        near = "" if is_there else view.nearest(name, (_name(each) for each in view.objects(PRIORITY_CLASS)))
+        is_there = name in ALWAYS_THERE or bool(view.find(PriorityClass, name, namespaced=False))
+        near = "" if is_there else view.nearest(name, (known.name for known in view.every(PriorityClass)))
         yield {
             "podSet": podset.name,
             "path": render(podset.locate(("spec", "priorityClassName"))),
@@ -47,7 +57,3 @@ def _classes(podsets: Iterable[PodSet], view: View) -> Iterator[JSON]:
             "absent": not is_there and (near != "" or view.is_whole()),
             "nearest": near,
         }
-
-
-def _name(obj: JSON) -> str:
-    return text(mapping(mapping(obj).get("metadata")).get("name"))

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
-from webhook.facts.command_lines.command import launched
+from webhook.facts.command_lines.command import launched_by
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, workload
-from webhook.facts.gpu.resources import devices_of
+from webhook.facts.gpu.resources import gpus_of
 from webhook.facts.storage.groups import STORAGE
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -41,13 +41,13 @@ def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
     """Containers with several GPUs and no more shared memory than any other container has."""
     for pods in subject.once(workload).device_pods:
         for container in () if pods.spec.host_ipc else pods.containers:
-            gpus = devices_of(container.resources.json, subject.deadline)
+            gpus = gpus_of(container.resources)
             if gpus > 1 and _uses_torch(container, subject):
                 yield from _size(pods, container, gpus, subject)
 
 
 def _uses_torch(container: Container, subject: Subject) -> bool:
-    return bool(_TORCH.search(container.image)) or launched(container.json, subject).by in LAUNCHERS
+    return bool(_TORCH.search(container.image)) or launched_by(container, subject).by in LAUNCHERS
 
 
 def _size(pods: DevicePods, container: Container, gpus: int, subject: Subject) -> Iterator[Problem]:

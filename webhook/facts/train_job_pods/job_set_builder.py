@@ -14,40 +14,39 @@ from webhook.facts.check import Group
 from webhook.facts.train_job_pods import plugins
 from webhook.facts.train_job_pods.flux_pods import enforce_flux
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
-from webhook.facts.train_job_pods.nodes import counts, launcher_is_node
+from webhook.facts.train_job_pods.nodes import counts
 from webhook.facts.train_job_pods.plugins import Making
-from webhook.facts.train_job_pods.pod_set import PodSet, made_of_runtime, pod_set
-from webhook.facts.train_job_pods.processes import plugin, predict
+from webhook.facts.train_job_pods.pod_set import PodSet, job_of_runtime, pod_set
+from webhook.facts.train_job_pods.processes import predict
 from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import Runtime
+from webhook.facts.train_job_pods.types import MLPolicy, Trainer, TrainJob
 from webhook.facts.train_job_pods.upsert import upsert_env
-from webhook.paths import get
 from webhook.problem import Problem
 from webhook.releases import Release, shown
 from webhook.same import Same
+from webhook.typed.pods import Resources
 
 problem: Final = Group("train-job").problem
 _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
-_PER_NODE: Final = "spec.trainer.resourcesPerNode"
 
 
-def build(merged: MergedJobSet, job: JSON, runtime: Runtime, release: Release) -> None:
+def build(merged: MergedJobSet, job: TrainJob, runtime: Runtime, release: Release) -> None:
     """Make the JobSet of what is merged."""
-    jobs = merged.spec.get("replicatedJobs", [])
+    jobs = merged.patched.replicated_jobs
     if not jobs:
         return
-    trainer, policy = get(job, ("spec", "trainer")), runtime.spec.get("mlPolicy")
-    asked = get(trainer, ("numNodes",))
-    sets = [pod_set(each, count) for each, count in zip(jobs, counts(jobs, asked, policy), strict=True)]
-    for each in sets if trainer is not None else ():
-        _apply_resources(merged, each, trainer, runtime, release)
-    resources = _counted(sets, trainer)
-    merged.processes = predict(job, runtime.spec, resources, release)
-    name = get(job, ("metadata", "name"), "") or get(job, ("metadata", "generateName"), "")
+    asked, policy = job.spec.trainer, runtime.spec.ml_policy
+    pods_of_jobs = zip(jobs, counts(jobs, asked.num_nodes, policy), strict=True)
+    sets = [pod_set(replicated, count) for replicated, count in pods_of_jobs]
+    for pods in sets if asked else ():
+        _apply_resources(merged, pods, asked, runtime, release)
+    resources = _counted(sets, asked)
+    merged.processes = predict(asked, policy, resources, release)
     making = Making(
-        name=name,
+        name=job.name or job.metadata.generate_name,
         runtime=runtime.name,
-        trainer=trainer,
+        trainer=asked.json if asked else None,
         spec=runtime.spec,
         pod_sets=sets,
         processes=merged.processes,
@@ -55,19 +54,19 @@ def build(merged: MergedJobSet, job: JSON, runtime: Runtime, release: Release) -
         release=release,
     )
     trainer = _enforce(making)
-    for each in sets:
-        _initialize(each, get(job, ("spec", "initializer"), {}))
-        _lay_trainer(each, trainer, policy, release)
-    own = {id(each) for each in runtime.jobs} if runtime.is_of_cluster else frozenset[int]()
-    made = [_made(each, is_own=id(each.given) in own) for each in sets]
-    merged.spec = {**merged.spec, **_coordinator(merged.spec), "replicatedJobs": made}
+    for pods in sets:
+        _initialize(pods, job.spec.initializer.json)
+        _lay_trainer(pods, trainer, policy, release)
+    own = {id(job.json) for job in runtime.jobs} if runtime.is_of_cluster else frozenset[int]()
+    jobs_of_sets = [_replicated_job(pods, is_own=id(pods.given) in own) for pods in sets]
+    merged.spec = {**merged.spec, **_coordinator(merged.spec), "replicatedJobs": jobs_of_sets}
 
 
-def _made(of: PodSet, *, is_own: bool) -> JSON:
+def _replicated_job(of: PodSet, *, is_own: bool) -> JSON:
     """A replicated job; where it is `is_own`, as a runtime of the cluster has it, the same value for all TrainJobs."""
     if not (is_own and of.is_as_given):
-        return of.made()
-    return made_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)
+        return of.replicated_job()
+    return job_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)
 
 
 def _coordinator(spec: JSON) -> JSON:
@@ -76,17 +75,18 @@ def _coordinator(spec: JSON) -> JSON:
     return {} if own is None else {"coordinator": {name: value for name, value in own.items() if value not in (0, "")}}
 
 
-def _counted(sets: Sequence[PodSet], trainer: JSON) -> JSON:
+def _counted(sets: Sequence[PodSet], trainer: Trainer) -> Resources:
     """The resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
-    asked = get(trainer, ("resourcesPerNode",))
-    nodes = [node for each in sets if each.name == "node" or each.step == "trainer" for node in each.nodes]
-    return asked if asked is not None else nodes[0].get("resources", {}) if nodes else {}
+    if trainer.resources_per_node:
+        return trainer.resources_per_node
+    nodes = [node for pods in sets if pods.name == "node" or pods.step == "trainer" for node in pods.nodes]
+    return Resources(nodes[0].get("resources", {}) if nodes else {}, (), trainer.reading)
 
 
 def _enforce(making: Making) -> JSON:
     """Let the plugins change the pod sets; spec.trainer as they leave it."""
     trainer = making.trainer
-    match plugin(making.spec):
+    match making.spec.ml_policy.plugin:
         case "torch":
             trainer = plugins.enforce_torch(making)
         case "jax":
@@ -103,32 +103,35 @@ def _enforce(making: Making) -> JSON:
     return trainer
 
 
-def _apply_resources(merged: MergedJobSet, of: PodSet, trainer: JSON, runtime: Runtime, release: Release) -> None:
+def _apply_resources(merged: MergedJobSet, of: PodSet, trainer: Trainer, runtime: Runtime, release: Release) -> None:
     """Lay resourcesPerNode and resourceClaimsPerNode over a container `node`."""
-    policy = runtime.spec.get("mlPolicy")
-    is_step = of.step == "trainer"
-    if not is_step and not _is_mpi_node(of, policy):
+    policy = runtime.spec.ml_policy
+    if of.step != "trainer" and not _is_mpi_node(of, policy):
         return
-    asked = trainer.get("resourcesPerNode")
-    if policy is None and release >= WHOLE_JOBSET:
-        if asked is not None:
-            message = f"is ignored by Trainer {shown(release)} because {runtime} has no mlPolicy"
-            merged.problems.append(problem("ignored-resources", _PER_NODE, message, "add an mlPolicy to the runtime"))
+    asked = trainer.resources_per_node
+    if not policy and release >= WHOLE_JOBSET:
+        if asked:
+            merged.problems.append(_ignored_resources(asked, runtime, release))
         return
-    for node in of.nodes if asked is not None else ():
+    for node in of.nodes if asked else ():
         before = node.get("resources", {})
-        node["resources"] = _resources(before, asked, release)
+        node["resources"] = _resources(before, asked.json, release)
         if not node["resources"].get("claims"):  # they are kept all, or none
             for claim in before.get("claims", []):
                 merged.lost_claims.append(claim.get("name", ""))
-                merged.problems.append(_lost_claim(claim.get("name", ""), runtime, release))
+                merged.problems.append(_lost_claim(claim.get("name", ""), asked, runtime, release))
     if release >= KEEPS_CLAIMS:
-        _add_claims(of, trainer.get("resourceClaimsPerNode", []))
+        _add_claims(of, [claim.json for claim in trainer.resource_claims_per_node])
 
 
-def _is_mpi_node(of: PodSet, policy: JSON) -> bool:
+def _ignored_resources(asked: Resources, runtime: Runtime, release: Release) -> Problem:
+    message = f"is ignored by Trainer {shown(release)} because {runtime} has no mlPolicy"
+    return problem("ignored-resources", asked.at, message, "add an mlPolicy to the runtime")
+
+
+def _is_mpi_node(of: PodSet, policy: MLPolicy) -> bool:
     """Whether it is the workers' job of an MPI runtime whose launcher is a node."""
-    return of.name == "node" and launcher_is_node(policy)
+    return of.name == "node" and policy.mpi.run_launcher_as_node
 
 
 def _add_claims(of: PodSet, claims: list[JSON]) -> None:
@@ -136,23 +139,23 @@ def _add_claims(of: PodSet, claims: list[JSON]) -> None:
     if not claims:
         return
     named = [claim.get("name") for claim in claims]
-    kept = [each for each in of.pod.get("resourceClaims", []) if each.get("name", "") not in named]
+    kept = [claim for claim in of.pod.get("resourceClaims", []) if claim.get("name", "") not in named]
     of.pod["resourceClaims"] = [*kept, *claims]
     for node in of.nodes:
         resources = node.get("resources", {})
         own = resources.get("claims", [])
-        known = {each.get("name", "") for each in own}
-        added = [{"name": name} for name in named if name not in known]
+        names = {claim.get("name", "") for claim in own}
+        added = [{"name": name} for name in named if name not in names]
         node["resources"] = {**resources, "claims": [*own, *added]}
 
 
-def _lost_claim(claim: str, runtime: Runtime, release: Release) -> Problem:
+def _lost_claim(claim: str, asked: Resources, runtime: Runtime, release: Release) -> Problem:
     """kubeflow/trainer#4027."""
     message = (
         f"makes Trainer {shown(release)} leave out claim `{claim}` from the resources of container `node`, so the "
         "container cannot use the devices of the claim"
     )
-    return problem("lost-claim", _PER_NODE, message, f"remove resourcesPerNode, and set the resources in {runtime}")
+    return problem("lost-claim", asked.at, message, f"remove resourcesPerNode, and set the resources in {runtime}")
 
 
 def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Release) -> dict[str, Any]:
@@ -173,7 +176,7 @@ def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Releas
 
 def _initialize(of: PodSet, initializer: JSON) -> None:
     """As Initializer of builder.go: what to load, for the labelled step."""
-    name = of.step or ""
+    name = of.step
     asked = initializer.get(name.removesuffix("-initializer")) if name in _STEPS[1:] else None
     if asked is None:
         return
@@ -186,14 +189,14 @@ def _initialize(of: PodSet, initializer: JSON) -> None:
                 container["envFrom"] = [*container.get("envFrom", []), {"secretRef": {"name": secret.get("name", "")}}]
 
 
-def _lay_trainer(of: PodSet, trainer: JSON, policy: JSON, release: Release) -> None:
+def _lay_trainer(of: PodSet, trainer: JSON, policy: MLPolicy, release: Release) -> None:
     """As Trainer of builder.go; since 2.4 the workers of an MPI runtime get the image too."""
     if of.step in _STEPS:
         of.job = {**of.job, "replicas": 1}
     if trainer is None:
         return
     is_step = of.step == "trainer"
-    is_worker = of.name == "node" and get(policy, ("mpi",)) is not None
+    is_worker = of.name == "node" and policy.mpi.is_set
     for node in of.nodes:
         fields: tuple[str, ...] = ("image", "command", "args") if is_step else ()
         if is_worker and release >= IMAGE_EVERYWHERE:

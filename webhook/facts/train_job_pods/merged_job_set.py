@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 
 from webhook.attributes import JSON
 from webhook.facts.train_job_pods.processes import UNKNOWN, Processes
+from webhook.paths import FieldPath
 from webhook.problem import Problem
+from webhook.typed.job_sets import JobSetSpec
+from webhook.typed.objects import Metadata
 
 
 @dataclass(slots=True)
@@ -15,7 +18,8 @@ class MergedJobSet:
 
     Args:
         spec: its spec.
-        patched: the spec of the runtime with the patches, before Trainer and its plugins add anything.
+        patched: the spec of the runtime with the patches, before Trainer and its plugins add to it, standing
+            where the runtime has it.
         labels, annotations: of the JobSet. annotated: where each annotation stands.
         problems: what was refused, dropped, appended or replaced.
         unknown: replicated jobs and containers of them that patches name and the runtime does not have.
@@ -24,18 +28,19 @@ class MergedJobSet:
     """
 
     spec: JSON
-    patched: JSON = field(default_factory=dict)
-    labels: dict[str, JSON] = field(default_factory=dict)
-    annotations: dict[str, JSON] = field(default_factory=dict)
-    annotated: dict[str, str] = field(default_factory=dict)
+    patched: JobSetSpec
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    annotated: dict[str, FieldPath] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     unknown: set[tuple[str, str]] = field(default_factory=set)
     lost_claims: list[str] = field(default_factory=list)
     processes: Processes = UNKNOWN
 
-    def describe(self, metadata: JSON, at: str) -> None:
+    def describe(self, metadata: Metadata, at: FieldPath) -> None:
         """Labels and annotations of the JobSet: later ones win, and where each annotation stands is remembered."""
-        annotations = metadata.get("annotations", {})
-        self.labels |= metadata.get("labels", {})
-        self.annotations |= annotations
-        self.annotated |= dict.fromkeys(annotations, at)
+        if not metadata:
+            return
+        self.labels |= metadata.labels
+        self.annotations |= metadata.annotations
+        self.annotated |= dict.fromkeys(metadata.annotations, at)

@@ -8,97 +8,87 @@ writes the counts. So mlPolicy.numNodes of an mpi runtime is the number of its l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-from webhook.attributes import JSON
-from webhook.paths import get
+from webhook.facts.train_job_pods.types import MLPolicy, TrainJob
+from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
+from webhook.typed.pods import Container, Resources
 
-STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
-_TEMPLATE = ("template", "spec")
-POD = ("template", "spec", "template", "spec")
-PORT = 29500
+STEP_LABEL: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
+POD: Final = ("template", "spec", "template", "spec")
+"""Where a replicated job has the spec of its pods."""
+PORT: Final = 29500
 """Where nodes of torch, jax and xgboost meet."""
 
 
-def step(job: JSON) -> str | None:
-    """The step that a replicated job's label names."""
-    label: str | None = get(job, ("template", "metadata", "labels", STEP_LABEL))
-    return label
+def step(job: ReplicatedJob) -> str:
+    """The step that a replicated job's label names, "" without one."""
+    return job.template.metadata.labels.get(STEP_LABEL, "")
 
 
-def is_trainer(job: JSON) -> bool:
+def is_trainer(job: ReplicatedJob) -> bool:
     """Whether a replicated job carries the trainer step's label."""
     return step(job) == "trainer"
 
 
-def job_named(jobs: Sequence[JSON], name: str) -> JSON:
+def job_named(jobs: Iterable[ReplicatedJob], name: str) -> ReplicatedJob | None:
     """The replicated job of a name, or None."""
-    return next((each for each in jobs if name_of(each) == name), None)
+    return next((job for job in jobs if job.name == name), None)
 
 
-def trainer_step(jobs: Sequence[JSON]) -> JSON:
+def trainer_step(jobs: Iterable[ReplicatedJob]) -> ReplicatedJob | None:
     """The replicated job that is labelled as the trainer, or None."""
-    return next((each for each in jobs if is_trainer(each)), None)
+    return next((job for job in jobs if is_trainer(job)), None)
 
 
-def launcher_is_node(policy: JSON) -> bool:
-    """Whether the launcher of an mpi runtime counts as a node."""
-    return get(policy, ("mpi", "runLauncherAsNode")) is True
+def container_of(job: ReplicatedJob | None, name: str) -> Container | None:
+    """A container of a replicated job that is no init container, or None."""
+    return None if job is None else _named(job.pod.containers, name)
 
 
-def parallelism(job: JSON) -> int:
-    """The pods of one replica of a replicated job, as its template says."""
-    return int(get(job, (*_TEMPLATE, "parallelism"), 1))
+def init_container_of(job: ReplicatedJob | None, name: str) -> Container | None:
+    """An init container of a replicated job, or None."""
+    return None if job is None else _named(job.pod.init_containers, name)
 
 
-def replicas(job: JSON) -> int:
-    """How often a replicated job is made."""
-    return int(get(job, ("replicas",), 1))
+def _named(containers: Iterable[Container], name: str) -> Container | None:
+    return next((container for container in containers if container.name == name), None)
 
 
-def node_count(job: JSON, runtime: JSON, jobs: Sequence[JSON]) -> int:
-    """The nodes that train: what the TrainJob asks for, else what is made of its runtime."""
-    asked: int | None = get(job, ("spec", "trainer", "numNodes"))
-    if asked is not None:
-        return asked
-    policy = get(runtime, ("mlPolicy",))
-    if get(policy, ("mpi",)) is not None:
-        return next((parallelism(each) for each in jobs if name_of(each) == "node"), 1) + launcher_is_node(policy)
-    return next((parallelism(each) for each in jobs if is_trainer(each)), 1)
-
-
-def _planned(policy: JSON) -> int:
-    return int(get(policy, ("numNodes",), 1))
-
-
-def counts(jobs: Sequence[JSON], asked: int | None, policy: JSON) -> Iterator[int]:
-    """The pods of each replicated job when a TrainJob asks for so many nodes, or for none in particular."""
-    own = [_planned(policy) if policy is not None and is_trainer(job) else parallelism(job) for job in jobs]
-    own = [max(count, 1) for count in own]  # WithPodSet of pkg/runtime/runtime.go
-    is_mpi = get(policy, ("mpi",)) is not None
-    fits = [get(job, ("name",)) == "node" if is_mpi else is_trainer(job) for job in jobs]
-    if asked is not None and True in fits:
-        own[fits.index(True)] = max(asked - 1, 1) if is_mpi and launcher_is_node(policy) else asked
-    yield from own
-
-
-def name_of(value: JSON) -> str:
-    """The name of a replicated job or a container, "" where it has none."""
-    return str(value.get("name") or "") if value else ""
-
-
-def container_of(job: JSON, name: str, kind: str = "containers") -> JSON:
-    """A container of a replicated job, or None."""
-    return next((each for each in get(job, (*POD, kind), []) if name_of(each) == name), None)
-
-
-def node_job(spec: JSON) -> JSON:
+def node_job(job_set: JobSetSpec) -> ReplicatedJob | None:
     """The first replicated job named `node` or labelled as the trainer, with a container `node` if one has it."""
-    jobs = [job for job in get(spec, ("replicatedJobs",), []) if name_of(job) == "node" or is_trainer(job)]
+    jobs = [job for job in job_set.replicated_jobs if job.name == "node" or is_trainer(job)]
     return next((job for job in jobs if container_of(job, "node") is not None), jobs[0] if jobs else None)
 
 
-def counted_resources(obj: JSON, spec: JSON) -> JSON:
+def counted_resources(job: TrainJob, job_set: JobSetSpec) -> Resources:
     """The resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
-    asked = get(obj, ("spec", "trainer", "resourcesPerNode"))
-    return asked if asked is not None else get(container_of(node_job(spec), "node"), ("resources",), {})
+    resources, node = job.spec.trainer.resources_per_node, container_of(node_job(job_set), "node")
+    return resources if resources or node is None else node.resources
+
+
+def node_count(job: TrainJob, policy: MLPolicy, jobs: Sequence[ReplicatedJob]) -> int:
+    """The nodes that train: what the TrainJob asks for, else what is made of its runtime."""
+    nodes = job.spec.trainer.num_nodes
+    if nodes is not None:
+        return nodes
+    if policy.mpi:
+        return _pods_of(job_named(jobs, "node")) + policy.mpi.run_launcher_as_node
+    return _pods_of(trainer_step(jobs))
+
+
+def _pods_of(job: ReplicatedJob | None) -> int:
+    return 1 if job is None else job.parallelism
+
+
+def counts(jobs: Sequence[ReplicatedJob], nodes: int | None, policy: MLPolicy) -> list[int]:
+    """The pods of each replicated job when a TrainJob asks for so many nodes, or for none in particular."""
+    planned = 1 if policy.num_nodes is None else policy.num_nodes
+    pods = [planned if policy and is_trainer(job) else job.parallelism for job in jobs]
+    pods = [max(count, 1) for count in pods]  # WithPodSet of pkg/runtime/runtime.go
+    fits = [job.name == "node" if policy.mpi else is_trainer(job) for job in jobs]
+    if nodes is not None and True in fits:
+        is_launcher_node = policy.mpi.run_launcher_as_node
+        pods[fits.index(True)] = max(nodes - 1, 1) if is_launcher_node else nodes
+    return pods

@@ -7,42 +7,37 @@ kubeflow/trainer branches release-2.0 to release-2.3 pkg/apis/trainer/v1alpha1/t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from webhook.attributes import JSON
 from webhook.facts.train_job_pods.releases import PATCHES, TEMPLATES
-from webhook.paths import get, render
+from webhook.facts.train_job_pods.types import TargetJob, TrainJob, TrainJobSpec
+from webhook.paths import FieldPath
 from webhook.releases import Release
-
-POD: Final = ("template", "spec", "template", "spec")
-_POD_AT: Final = render(POD)
+from webhook.typed.collections import Items
+from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
+from webhook.typed.objects import Metadata
+from webhook.typed.pods import PodSpec
 
 
 class Overlay(NamedTuple):
-    """What is laid over one replicated job: a partial job, where it stands, and where its PodSpec stands."""
+    """What is laid over one replicated job: a partial job, and its partial PodSpec, which may stand elsewhere."""
 
-    job: JSON
-    at: str
-    spec_at: str
+    job: ReplicatedJob
+    pod: PodSpec
 
     @property
     def name(self) -> str:
         """The replicated job that it is for."""
-        return str(self.job.get("name", ""))
-
-    @property
-    def pod(self) -> JSON:
-        """Its partial PodSpec."""
-        return get(self.job, POD, {})
+        return self.job.name
 
 
 class Layer(NamedTuple):
-    """The overlays of one patch, what it says of the whole JobSet's metadata, and where both stand."""
+    """The overlays of one patch, where the patch stands, and what it says of the whole JobSet's metadata."""
 
-    overlays: tuple[Overlay, ...]
-    at: str
-    metadata: JSON
-    metadata_at: str
+    overlays: Items[Overlay]
+    at: FieldPath
+    metadata: Metadata
 
 
 def field(version: Release) -> str:
@@ -52,43 +47,55 @@ def field(version: Release) -> str:
     return "podTemplateOverrides" if version >= TEMPLATES else "podSpecOverrides"
 
 
-def layers(job: JSON, version: Release) -> Iterator[Layer]:
+def layers(job: TrainJob, version: Release) -> Iterator[Layer]:
     """The patches of a TrainJob that this release reads, in order."""
+    spec = job.spec
     if version >= PATCHES:
-        for index, patch in enumerate(get(job, ("spec", "runtimePatches"), [])):
-            at = f"spec.runtimePatches[{index}]"
-            template = get(patch, ("trainingRuntimeSpec", "template"), {})
-            inside = f"{at}.trainingRuntimeSpec.template.metadata.annotations"
-            yield Layer(tuple(_patched(template, at)), at, template.get("metadata", {}), inside)
+        for patch in spec.runtime_patches:
+            template = patch.training_runtime_spec.template
+            overlays = Items([*_patches(template.spec)], spec.reading.deadline)
+            yield Layer(overlays, patch.at, template.metadata)
         return
-    spec = get(job, ("spec",), {})
-    yield Layer((), "spec", {"annotations": spec.get("annotations", {})}, "spec.annotations")
-    name = field(version)
-    for index, override in enumerate(spec.get(name, [])):
-        at = f"spec.{name}[{index}]"
-        yield Layer(tuple(_override(override, at, version)), at, {}, at)
+    annotations = Metadata({"annotations": spec.json.get("annotations")}, spec.at, spec.reading)
+    yield Layer(Items((), spec.reading.deadline), spec.at, annotations)
+    for at, overlays in _template_overrides(spec) if version >= TEMPLATES else _spec_overrides(spec):
+        yield Layer(overlays, at, Metadata({}, at, spec.reading))
 
 
-def _patched(template: JSON, at: str) -> Iterator[Overlay]:
-    at += ".trainingRuntimeSpec.template.spec.replicatedJobs"
-    for index, each in enumerate(get(template, ("spec", "replicatedJobs"), [])):
-        yield Overlay(_as_go_writes(each), f"{at}[{index}]", f"{at}[{index}].{_POD_AT}")
+def _patches(job_set: JobSetSpec) -> Iterator[Overlay]:
+    for job in job_set.replicated_jobs:
+        written = _as_go_writes(job)
+        yield Overlay(written, written.pod)
 
 
-def _as_go_writes(job: JSON) -> JSON:
+def _as_go_writes(job: ReplicatedJob) -> ReplicatedJob:
     """A partial job without the empty lists of its pods: `omitempty` leaves them out before anything is merged."""
-    pod = get(job, POD, {})
+    pod = job.pod.json
     kept = {name: value for name, value in pod.items() if value != []}
     if len(kept) == len(pod):
         return job
-    template, spec = job["template"], job["template"]["spec"]
-    return {**job, "template": {**template, "spec": {**spec, "template": {**spec["template"], "spec": kept}}}}
+    pods = {**job.pod_template.json, "spec": kept}
+    template = {**job.template.json, "spec": {**job.template.spec.json, "template": pods}}
+    return ReplicatedJob({**job.json, "template": template}, job.at, job.reading)
 
 
-def _override(override: JSON, at: str, version: Release) -> Iterator[Overlay]:
-    """One override of 2.0 or 2.1 as an overlay of each of its target jobs."""
-    inner = {key: value for key, value in override.items() if key != "targetJobs"}
-    template, spec_at = (inner, f"{at}.spec") if version >= TEMPLATES else ({"spec": inner}, at)
-    for index, target in enumerate(override.get("targetJobs", [])):
-        job = {"name": get(target, ("name",), ""), "template": {"spec": {"template": template}}}
-        yield Overlay(job, f"{at}.targetJobs[{index}]", spec_at)
+def _template_overrides(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[Overlay]]]:
+    """The overrides of 2.1, each as an overlay of each of its target jobs."""
+    for override in spec.pod_template_overrides:
+        template = {name: value for name, value in override.json.items() if name != "targetJobs"}
+        overlays = [_override(template, target, override.spec) for target in override.target_jobs]
+        yield override.at, Items(overlays, spec.reading.deadline)
+
+
+def _spec_overrides(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[Overlay]]]:
+    """Those of 2.0, which are pod specs."""
+    for override in spec.pod_spec_overrides:
+        pod_spec = {name: value for name, value in override.json.items() if name != "targetJobs"}
+        pod = PodSpec(pod_spec, override.at, override.reading)
+        overlays = [_override({"spec": pod_spec}, target, pod) for target in override.target_jobs]
+        yield override.at, Items(overlays, spec.reading.deadline)
+
+
+def _override(template: JSON, target: TargetJob, pod: PodSpec) -> Overlay:
+    job = {"name": target.name, "template": {"spec": {"template": template}}}
+    return Overlay(ReplicatedJob(job, target.at, target.reading), pod)

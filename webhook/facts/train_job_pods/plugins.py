@@ -17,12 +17,12 @@ from webhook.facts.train_job_pods.pod_set import PodSet
 from webhook.facts.train_job_pods.processes import Processes, gpu_count
 from webhook.facts.train_job_pods.releases import INJECTION
 from webhook.facts.train_job_pods.torchtune_recipe import ENTRYPOINT, managed, model_of, recipe
+from webhook.facts.train_job_pods.types import RuntimeSpec
 from webhook.facts.train_job_pods.upsert import upsert_env, upsert_mounts, upsert_port, upsert_volumes
-from webhook.paths import get
 from webhook.releases import Release
+from webhook.typed.pods import Resources
 
 _RANK: Final = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
-_MPI_MOUNT: Final = "/root/.ssh"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +32,10 @@ class Making:
     name: str
     runtime: str
     trainer: JSON
-    spec: JSON
+    spec: RuntimeSpec
     pod_sets: Sequence[PodSet]
     processes: Processes
-    resources: JSON
+    resources: Resources
     release: Release
 
     @property
@@ -46,7 +46,7 @@ class Making:
     @property
     def trainer_set(self) -> PodSet | None:
         """The first pod set that is labelled as the trainer."""
-        return next((each for each in self.pod_sets if each.step == "trainer"), None)
+        return next((pods for pods in self.pod_sets if pods.step == "trainer"), None)
 
     @property
     def nodes(self) -> int:
@@ -66,7 +66,7 @@ class Making:
 
     def named(self, name: str) -> PodSet | None:
         """The first pod set of a name."""
-        return next((each for each in self.pod_sets if each.name == name), None)
+        return next((pods for pods in self.pod_sets if pods.name == name), None)
 
 
 def variables(values: Mapping[str, JSON]) -> list[JSON]:
@@ -111,12 +111,10 @@ def _injected(making: Making) -> Iterator[dict[str, Any]]:
     """The containers that torch.envInjection names."""
     if making.release < INJECTION:
         return
-    for target in get(making.spec, ("mlPolicy", "torch", "envInjection", "targets"), []):
-        pod_set = making.named(target.get("jobName", ""))
+    for target in making.spec.ml_policy.torch.env_injection.targets:
+        pod_set = making.named(target.job_name)
         if pod_set is not None:
-            containers = (
-                pod_set.container(name) or pod_set.init_container(name) for name in target.get("containerNames", [])
-            )
+            containers = (pod_set.container(name) or pod_set.init_container(name) for name in target.container_names)
             yield from (container for container in containers if container is not None)
 
 
@@ -141,7 +139,7 @@ def enforce_xgboost(making: Making) -> None:
 
 def enforce_mpi(making: Making) -> None:
     """mpi.go: keys for SSH on all nodes, and on the launcher the file of hosts."""
-    path = get(making.spec, ("mlPolicy", "mpi", "sshAuthMountPath"), _MPI_MOUNT)
+    path = making.spec.ml_policy.mpi.ssh_auth_mount_path
     for pod_set in making.pod_sets:
         if pod_set.name not in ("node", "launcher"):
             continue
@@ -180,11 +178,11 @@ def _keys(name: str) -> JSON:
 
 def enforce_pod_group(making: Making) -> None:
     """coscheduling.go and volcano.go: the group that pods belong to."""
-    policy = making.spec.get("podGroupPolicy") or {}
+    policy = making.spec.pod_group_policy
     for pod_set in making.pod_sets:
-        if policy.get("coscheduling") is not None:
+        if policy.coscheduling:
             _annotate(pod_set, "labels", "scheduling.x-k8s.io/pod-group", making.name)
-        if policy.get("volcano") is not None:
+        if policy.volcano:
             _annotate(pod_set, "annotations", "scheduling.k8s.io/group-name", making.name)
 
 

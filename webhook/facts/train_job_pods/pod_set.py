@@ -13,6 +13,8 @@ from webhook.attributes import JSON
 from webhook.facts.train_job_pods.nodes import POD, step
 from webhook.paths import get
 from webhook.same import Same
+from webhook.typed.job_sets import ReplicatedJob
+from webhook.typed.view import Reading
 
 
 @dataclass(slots=True)
@@ -20,12 +22,12 @@ class PodSet:
     """One replicated job.
 
     Args:
-        job: it, as it is merged so far; `made` puts the rest into it.
+        job: it, as it is merged so far; `replicated_job` puts the rest into it.
         pod: its PodSpec.
         metadata: the metadata of its pods.
         containers, init_containers: its containers.
         count: its pods.
-        step: the step that its label names.
+        step: the step that its label names, "" without one.
         given: the job as it was before anybody changed it.
         settled: its container that has the variables of spec.trainer for good, None as long as none has.
     """
@@ -36,7 +38,7 @@ class PodSet:
     containers: list[dict[str, Any]]
     init_containers: list[dict[str, Any]]
     count: int
-    step: str | None
+    step: str
     given: JSON
     settled: dict[str, Any] | None = None
 
@@ -47,16 +49,16 @@ class PodSet:
 
     def container(self, name: str) -> dict[str, Any] | None:
         """Its first container of a name."""
-        return next((each for each in self.containers if each.get("name") == name), None)
+        return next((container for container in self.containers if container.get("name") == name), None)
 
     def init_container(self, name: str) -> dict[str, Any] | None:
         """Its first init container of a name."""
-        return next((each for each in self.init_containers if each.get("name") == name), None)
+        return next((container for container in self.init_containers if container.get("name") == name), None)
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
         """Its containers `node`: one, where the runtime is valid."""
-        return [each for each in self.containers if each.get("name") == "node"]
+        return [container for container in self.containers if container.get("name") == "node"]
 
     @property
     def is_as_given(self) -> bool:
@@ -66,12 +68,12 @@ class PodSet:
         now = self.pod, self.metadata, self.containers, self.init_containers
         return now == (pod, metadata, own, first)
 
-    def made(self) -> JSON:
+    def replicated_job(self) -> JSON:
         """The replicated job."""
         template = self.job.get("template") or {}
         spec = template.get("spec") or {}
-        held = {"containers": self.containers, "initContainers": self.init_containers}
-        pod = {**self.pod, **{name: listed for name, listed in held.items() if listed}}
+        lists = {"containers": self.containers, "initContainers": self.init_containers}
+        pod = {**self.pod, **{name: listed for name, listed in lists.items() if listed}}
         pods = {**(spec.get("template") or {}), "spec": pod}
         if self.metadata:
             pods["metadata"] = self.metadata
@@ -79,17 +81,21 @@ class PodSet:
         return {**self.job, "template": {**template, "spec": spec}}
 
 
-def pod_set(job: JSON, count: int) -> PodSet:
+def pod_set(job: ReplicatedJob, count: int) -> PodSet:
     """A replicated job with so many pods."""
-    pod = dict(get(job, POD, {}))
-    own, first = ([dict(each) for each in pod.get(name, [])] for name in ("containers", "initContainers"))
-    return PodSet(job, pod, dict(get(job, (*POD[:-1], "metadata"), {})), own, first, count, step(job), job)
+    containers, init_containers = (
+        [dict(container.json) for container in listed] for listed in (job.pod.containers, job.pod.init_containers)
+    )
+    metadata = dict(job.pod_template.metadata.json)
+    given = job.json
+    return PodSet(given, dict(job.pod.json), metadata, containers, init_containers, count, step(job), given)
 
 
 @lru_cache(maxsize=64)
-def made_of_runtime(job: Same, count: int, *, is_step: bool) -> JSON:
+def job_of_runtime(job: Same, count: int, *, is_step: bool) -> JSON:
     """A replicated job of a runtime to which nothing is added, made once until the cluster has another runtime.
 
     For jobs of ClusterTrainingRuntimes, which are few: what users write is not kept.
     """
-    return pod_set({**job.held, "replicas": 1} if is_step else job.held, count).made()
+    given = {**job.held, "replicas": 1} if is_step else job.held
+    return pod_set(ReplicatedJob(given, (), Reading()), count).replicated_job()

@@ -7,17 +7,17 @@ resources whose name contains `gpu`; it never looks at device claims.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.resource_units import cpu_count
 from webhook.facts.train_job_pods.releases import NUMBERS_ONLY, TEMPLATES
-from webhook.facts.values import whole
-from webhook.paths import get
+from webhook.facts.train_job_pods.types import MLPolicy, Trainer
 from webhook.releases import Release
-
-PLUGINS = ("torch", "mpi", "flux", "jax", "xgboost")
+from webhook.typed.fields import Amount, whole
+from webhook.typed.pods import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,29 +35,22 @@ class Processes:
 UNKNOWN = Processes(per_node="", count=None, reason="the runtime is not known")
 
 
-def plugin(runtime: JSON) -> str:
-    """The machine learning policy of a runtime's spec: of PLUGINS, `plain` without one, `none` without a policy."""
-    policy = get(runtime, ("mlPolicy",))
-    if policy is None:
-        return "none"
-    return next((name for name in PLUGINS if get(policy, (name,)) is not None), "plain")
-
-
-def predict(job: JSON, runtime: JSON, resources: JSON, version: Release) -> Processes:
+def predict(trainer: Trainer, policy: MLPolicy, resources: Resources, version: Release) -> Processes:
     """The processes per node; `resources` are those that Trainer reads: of the node container, or resourcesPerNode."""
-    policy = get(runtime, ("mlPolicy",))
-    explicit = get(job, ("spec", "trainer", "numProcPerNode"))
+    explicit = trainer.num_proc_per_node
     gpus, _ = gpu_count(resources)
-    match plugin(runtime):
+    match policy.plugin:
         case "torch":
-            default = get(policy, ("torch", "numProcPerNode"), "auto") if version < NUMBERS_ONLY else "auto"
-            asked = default if explicit is None else explicit
+            default = policy.torch.num_proc_per_node if version < NUMBERS_ONLY else None
+            per_node = ("auto" if default is None else default) if explicit is None else explicit
             if version < TEMPLATES:
-                return _first_torch(asked, get(job, ("spec", "trainer", "resourcesPerNode")), gpus)
-            return _torch(asked, gpus, resources)
-        case "mpi" | "flux" as name:
-            raises = name == "mpi" and version >= TEMPLATES
-            return _fixed(name, explicit, get(policy, (name, "numProcPerNode"), 1), gpus, raises=raises)
+                return _first_torch(per_node, trainer.resources_per_node, gpus)
+            return _torch(per_node, gpus, resources)
+        case "mpi":
+            number = policy.mpi.num_proc_per_node
+            return _fixed("mpi", explicit, number, gpus, raises=version >= TEMPLATES)
+        case "flux":
+            return _fixed("flux", explicit, policy.flux.num_proc_per_node, gpus, raises=False)
         case "xgboost":
             reason = f"{gpus} GPUs are counted" if gpus else "no GPU is counted"
             return Processes(
@@ -68,45 +61,49 @@ def predict(job: JSON, runtime: JSON, resources: JSON, version: Release) -> Proc
             return Processes(per_node="1", count=1, reason=f"{start}; numProcPerNode is not read")
 
 
-def _first_torch(asked: JSON, resources: JSON, gpus: int) -> Processes:
+def _first_torch(per_node: JSON, resources: Resources, gpus: int) -> Processes:
     """2.0 reads resourcesPerNode alone, and of that its requests last: without requests a number is lost."""
-    if resources is None:
-        count = whole(asked) or gpus or None
-        return Processes(per_node=str(asked), count=count, reason="torchrun gets it as written")
-    for side in ("limits", "requests"):
-        amounts = resources.get(side)
-        if amounts is not None and _takes_cpus(asked, amounts):
-            cpus = max(1, cpu_count({"requests": amounts}))
+    if not resources:
+        count = whole(per_node) or gpus or None
+        return Processes(per_node=str(per_node), count=count, reason="torchrun gets it as written")
+    for side, amounts in (("limits", resources.limits), ("requests", resources.requests)):
+        if resources.has(side) and _takes_cpus(per_node, amounts):
+            cpus = max(1, cpu_count({"requests": dict(amounts)}))
             return Processes(per_node=str(cpus), count=cpus, reason=f"Trainer 2.0 takes the CPUs of its {side}")
-    if resources.get("requests") is None or asked == "cpu":
+    if not resources.has("requests") or per_node == "cpu":
         return Processes(per_node="1", count=1, reason="Trainer 2.0 takes one without requests to read")
-    return Processes(per_node=str(asked), count=whole(asked) or gpus or None, reason="torchrun gets it as written")
+    return Processes(
+        per_node=str(per_node), count=whole(per_node) or gpus or None, reason="torchrun gets it as written"
+    )
 
 
-def _takes_cpus(asked: JSON, amounts: dict[str, JSON]) -> bool:
-    if asked == "auto":
+def _takes_cpus(per_node: JSON, amounts: Mapping[str, Amount]) -> bool:
+    if per_node == "auto":
         return not any("gpu" in name.lower() for name in amounts)
-    return asked == "cpu" and "cpu" in amounts
+    return per_node == "cpu" and "cpu" in amounts
 
 
-def _torch(asked: JSON, gpus: int, resources: JSON) -> Processes:
-    if (number := whole(asked)) is not None:
+def _torch(per_node: JSON, gpus: int, resources: Resources) -> Processes:
+    if (number := whole(per_node)) is not None:
         return Processes(per_node=str(number), count=number, reason="numProcPerNode says so")
-    if asked == "gpu" or (asked == "auto" and gpus):
+    if per_node == "gpu" or (per_node == "auto" and gpus):
         reason = f"torchrun starts one process per visible GPU; {gpus} are requested"
-        return Processes(per_node=str(asked), count=gpus or None, reason=reason)
-    if asked not in ("auto", "cpu"):
-        return Processes(per_node=str(asked), count=int(asked) if str(asked).isdecimal() else None, reason="as written")
-    if cpus := cpu_count(resources):
+        return Processes(per_node=str(per_node), count=gpus or None, reason=reason)
+    if per_node not in ("auto", "cpu"):
+        return Processes(
+            per_node=str(per_node), count=int(per_node) if str(per_node).isdecimal() else None, reason="as written"
+        )
+    if cpus := cpu_count(resources.json):
         reason = f"no GPU is counted, so it is the {cpus} CPUs"
         return Processes(per_node=str(cpus), count=cpus, reason=reason)
     return Processes(per_node="1", count=1, reason="the resources have no GPU and no CPU")
 
 
-def _fixed(name: str, explicit: JSON, number: int, gpus: int, *, raises: bool) -> Processes:
+def _fixed(name: str, explicit: JSON, default: int | None, gpus: int, *, raises: bool) -> Processes:
     """A number of the TrainJob or of the runtime, for mpi and flux; where mpi `raises`, one becomes the GPUs."""
-    if (asked := whole(explicit)) is not None:
-        return Processes(per_node=str(asked), count=asked, reason="numProcPerNode says so")
+    number = 1 if default is None else default
+    if (per_node := whole(explicit)) is not None:
+        return Processes(per_node=str(per_node), count=per_node, reason="numProcPerNode says so")
     if raises and number == 1 and gpus > 1:
         return Processes(per_node=str(gpus), count=gpus, reason=f"{gpus} GPUs are counted")
     reason = f"the runtime's {name}.numProcPerNode is {number}"
@@ -115,14 +112,13 @@ def _fixed(name: str, explicit: JSON, number: int, gpus: int, *, raises: bool) -
     return Processes(per_node=str(number), count=number, reason=reason)
 
 
-def gpu_count(resources: JSON) -> tuple[int, bool]:
+def gpu_count(resources: Resources) -> tuple[int, bool]:
     """GPUs as Trainer counts them, and whether several names fit, of which it takes any one.
 
     GetNumGPUPerNode of pkg/runtime/runtime.go: the first name that contains `gpu`, in Go's random map order; requests
     before limits.
     """
-    for side in ("requests", "limits"):
-        amounts = get(resources, (side,), {})
+    for amounts in (resources.requests, resources.limits):
         fits = [name for name in amounts if "gpu" in name.lower()]
         counts = [amount.value() for name in fits if (amount := quantity.read(amounts[name])) is not None]
         if counts and counts[0]:

@@ -16,41 +16,40 @@ from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.train_job_pods.job_set_builder import build
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
-from webhook.facts.train_job_pods.overlays import POD, Layer, Overlay, layers
+from webhook.facts.train_job_pods.overlays import Layer, Overlay
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import Runtime
+from webhook.facts.train_job_pods.types import TrainJob
 from webhook.patch import strategic
-from webhook.paths import get
 from webhook.problem import Problem
 from webhook.releases import Release, shown
+from webhook.typed.collections import Items
+from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 from webhook.wording import either
 
 problem: Final = Group("train-job").problem
-_STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
-_PER_NODE: Final = "spec.trainer.resourcesPerNode"
 
 
-def merge(job: JSON, runtime: Runtime, release: Release, deadline: Deadline | None = None) -> MergedJobSet:
-    """The JobSet of a TrainJob on a runtime."""
-    template = runtime.spec.get("template", {})
-    merged = MergedJobSet(spec=template.get("spec", {}))
-    merged.describe(template.get("metadata", {}), "spec.runtimeRef")
-    until, indexes = deadline or Deadline(), strategic.Indexes()
-    for layer in until.paced(layers(job, release)):
-        merged.describe(layer.metadata, layer.metadata_at)
-        _lay(merged, layer, runtime, release, until, indexes=indexes)
-    merged.patched = merged.spec = _in_order(merged.spec, template.get("spec", {}))
+def merge(job: TrainJob, layers: Items[Layer], runtime: Runtime, release: Release) -> MergedJobSet:
+    """The JobSet of a TrainJob with these patches on a runtime."""
+    template, deadline, indexes = runtime.spec.template, job.reading.deadline, strategic.Indexes()
+    merged = MergedJobSet(spec=template.spec.json, patched=template.spec)
+    merged.describe(template.metadata, ("spec", "runtimeRef"))
+    for layer in layers:
+        merged.describe(layer.metadata, layer.metadata.path("annotations"))
+        _lay(merged, layer, runtime, release, deadline, indexes=indexes)
+    merged.spec = _in_order(merged.spec, template.spec.json)
+    if merged.spec is not template.spec.json:
+        merged.patched = JobSetSpec(merged.spec, template.spec.at, template.spec.reading)
     build(merged, job, runtime, release)
     return merged
 
 
 def _in_order(spec: JSON, own: JSON) -> JSON:
     """The replicated jobs as the runtime has them in order; those that it does not have come with the first."""
-    order = {each.get("name", ""): place for place, each in enumerate(own.get("replicatedJobs", []))}
+    order = {job.get("name", ""): place for place, job in enumerate(own.get("replicatedJobs", []))}
     jobs = spec.get("replicatedJobs", [])
-    return (
-        {**spec, "replicatedJobs": sorted(jobs, key=lambda each: order.get(each.get("name", ""), 0))} if jobs else spec
-    )
+    return {**spec, "replicatedJobs": sorted(jobs, key=lambda job: order.get(job.get("name", ""), 0))} if jobs else spec
 
 
 def _lay(
@@ -62,70 +61,66 @@ def _lay(
     *,
     indexes: strategic.Indexes,
 ) -> None:
-    """Merge one patch; one that cannot be merged is told and left out."""
+    """Merge one patch; one that cannot be merged is reported and left out."""
     jobs = merged.spec.get("replicatedJobs", [])
     deadline.spend(len(jobs) // 10)
-    known = {each.get("name", ""): each for each in jobs}
-    for overlay in deadline.paced(layer.overlays):
-        before = known.get(overlay.name)
+    jobs_by_name = {job.get("name", ""): job for job in jobs}
+    for overlay in layer.overlays:
+        before = jobs_by_name.get(overlay.name)
         if before is None:
             merged.unknown.add((overlay.name, ""))
-            merged.problems.append(_unknown_job(overlay, known, runtime, release))
+            merged.problems.append(_patched_job(overlay, jobs_by_name, runtime, release))
         else:
-            merged.problems.extend(_unknown_containers(merged, overlay, before, runtime))
-            merged.problems.extend(_lost_tolerations(overlay, before))
-    taken = [each.job for each in layer.overlays if release >= WHOLE_JOBSET or each.name in known]
+            patched = ReplicatedJob(before, (), overlay.job.reading)
+            merged.problems.extend(_patched_container(merged, overlay, patched, runtime))
+            merged.problems.extend(_lost_toleration(overlay, patched))
+    taken = [overlay.job.json for overlay in layer.overlays if release >= WHOLE_JOBSET or overlay.name in jobs_by_name]
     if not taken:
         return
     try:
         merged.spec = strategic.merge(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline, indexes)
     except strategic.Unmergeable as error:
-        where = f"in replicated job `{layer.overlays[0].name}`, " if len(layer.overlays) == 1 else ""
-        message = f"cannot be merged into {runtime} because {where}{error}"
-        merged.problems.append(problem("patch-merges", layer.at, message, error.fix))
+        merged.problems.append(_patch_merges(layer, runtime, error))
 
 
-def _unknown_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:
+def _patch_merges(layer: Layer, runtime: Runtime, error: strategic.Unmergeable) -> Problem:
+    where = f"in replicated job `{layer.overlays[0].name}`, " if len(layer.overlays) == 1 else ""
+    return problem("patch-merges", layer.at, f"cannot be merged into {runtime} because {where}{error}", error.fix)
+
+
+def _patched_job(overlay: Overlay, jobs_by_name: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:
     """kubeflow/trainer#3948: the webhook of 2.3 looks at the merged job, which has the unknown one by then."""
     does = "refuses a patch of an unknown job"
     if release >= WHOLE_JOBSET:
         does = "adds a job of this name without containers, which JobSet refuses"
     message = f"is not a replicated job of {runtime}, and Trainer {shown(release)} {does}"
-    fix = f"write {either(f'`{name}`' for name in known)}" if known else "remove the patch"
-    return problem("patched-job", f"{overlay.at}.name", message, fix, overlay.name)
+    fix = f"write {either(f'`{name}`' for name in jobs_by_name)}" if jobs_by_name else "remove the patch"
+    return problem("patched-job", overlay.job.path("name"), message, fix, overlay.name)
 
 
-def _unknown_containers(merged: MergedJobSet, overlay: Overlay, before: JSON, runtime: Runtime) -> Iterator[Problem]:
-    for kind in ("containers", "initContainers"):
-        there = {get(each, ("name",), "") for each in get(before, (*POD, kind), [])}
-        for index, container in enumerate(overlay.pod.get(kind, [])):
-            name = get(container, ("name",), "")
-            if name and name not in there:
-                merged.unknown.add((overlay.name, name))
-                where = f"{overlay.spec_at}.{kind}[{index}].name"
-                what = "a container" if kind == "containers" else "an init container"
-                message = (
-                    f"is not {what} of replicated job `{overlay.name}` of {runtime}, so Trainer adds a new container "
-                )
-                yield problem(
-                    "patched-container",
-                    where,
-                    f"{message}without an image",
-                    "write the name of a container that is there",
-                    name,
-                )
+def _patched_container(
+    merged: MergedJobSet, overlay: Overlay, before: ReplicatedJob, runtime: Runtime
+) -> Iterator[Problem]:
+    containers = {container.name for container in before.pod.containers} if overlay.pod.containers else ()
+    init = {container.name for container in before.pod.init_containers} if overlay.pod.init_containers else ()
+    for patch in overlay.pod.all_containers():
+        there, what = (init, "an init container") if patch.is_init else (containers, "a container")
+        if patch.name and patch.name not in there:
+            merged.unknown.add((overlay.name, patch.name))
+            of = f"replicated job `{overlay.name}` of {runtime}"
+            message = f"is not {what} of {of}, so Trainer adds a new container without an image"
+            fix = "write the name of a container that is there"
+            yield problem("patched-container", patch.path("name"), message, fix, patch.name)
 
 
-def _lost_tolerations(overlay: Overlay, before: JSON) -> Iterator[Problem]:
+def _lost_toleration(overlay: Overlay, before: ReplicatedJob) -> Iterator[Problem]:
     """Tolerations have no merge key: a patch with any replaces all of the runtime's."""
-    own = overlay.pod.get("tolerations")
-    if own is None:
+    if not overlay.pod.has("tolerations"):
         return
-    kept = {each.get("key", "") for each in own}
-    for lost in get(before, (*POD, "tolerations"), []):
-        key = get(lost, ("key",), "")
-        if key not in kept and "" not in kept:
-            of = f"for `{key}`" if key else "for every key"
+    kept = {toleration.key for toleration in overlay.pod.tolerations}
+    for lost in before.pod.tolerations:
+        if lost.key not in kept and "" not in kept:
+            of = f"for `{lost.key}`" if lost.key else "for every key"
             message = f"replaces the whole list, so the runtime's toleration {of} is lost"
             fix = "add that toleration to the patch too, if the pods need it"
-            yield problem("lost-toleration", f"{overlay.spec_at}.tolerations", message, fix)
+            yield problem("lost-toleration", overlay.pod.path("tolerations"), message, fix)

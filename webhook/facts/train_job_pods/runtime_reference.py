@@ -2,55 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.attributes import GroupVersionKind
 from webhook.facts.train_job_pods.lookups import CLUSTER_RUNTIME
-from webhook.paths import get
+from webhook.facts.train_job_pods.types import RuntimeSpec, TrainingRuntime
+from webhook.typed.collections import Items
+from webhook.typed.job_sets import ReplicatedJob
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """A reference to a runtime, and the runtime where it is there.
+    """A reference to a runtime, and the runtime, which is false where it is not there.
 
     `str()` is how messages name it: "ClusterTrainingRuntime `torch`".
     """
 
     kind: GroupVersionKind
     name: str
-    object: JSON = None
+    object: TrainingRuntime
 
     @property
     def is_found(self) -> bool:
         """Whether it is there."""
-        return self.object is not None
+        return self.object.is_set
 
     @property
     def is_of_cluster(self) -> bool:
         """Whether administrators wrote it; what users write is not kept beyond a request."""
         return self.kind == CLUSTER_RUNTIME
 
-    @cached_property
-    def spec(self) -> JSON:
-        """Its spec; {} without the runtime."""
-        return get(self.object, ("spec",), {})
+    @property
+    def spec(self) -> RuntimeSpec:
+        """Its spec; empty without the runtime."""
+        return self.object.spec
 
     @property
-    def jobs(self) -> Sequence[JSON]:
+    def jobs(self) -> Items[ReplicatedJob]:
         """Its replicated jobs; none without the runtime."""
-        listed: Sequence[JSON] = get(self.spec, ("template", "spec", "replicatedJobs"), [])
-        return listed
-
-    @property
-    def is_deprecated(self) -> bool:
-        """Whether its label says so."""
-        return bool(get(self.object, ("metadata", "labels", SUPPORT)) == "deprecated")
+        return self.spec.template.spec.replicated_jobs
 
     def __str__(self) -> str:
         return f"{self.kind.kind} `{self.name}`"
-
-
-SUPPORT = "trainer.kubeflow.org/support"
-"""The label of runtimes that will be removed."""

@@ -9,6 +9,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.fields import pruned
 from webhook.facts.train_job_pods.installation import release_of
 from webhook.paths import get
+from webhook.typed.view import Typed
 
 
 def specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
@@ -21,6 +22,11 @@ def _specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
     kept = (pruned(each, kind, release, deadline) for each in (subject.object, subject.old_object))
     now, before = (get(each, ("spec",), {}) for each in kept)
     return now, before
+
+
+def is_changed(name: str, now: Typed, before: Typed) -> bool:
+    """`self == oldSelf`, which says nothing of a field that is added or removed."""
+    return None not in (now.json.get(name), before.json.get(name)) and now.differs(before, name)
 
 
 def changes_more_than_suspend(subject: Subject) -> bool:

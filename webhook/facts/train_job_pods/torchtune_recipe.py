@@ -21,7 +21,7 @@ _FULL: Final = "full_finetune_distributed"
 def recipe(model: str, args: Sequence[str], nodes: int, *, is_single: bool, release: Release) -> tuple[str, str]:
     """As getRecipeAndConfig: the recipe and the name of its configuration; `is_single` for one device on one node."""
     quantized = release >= ADAPTERS and is_quantized(args, release)
-    adapted = release >= ADAPTERS and any("model.lora_attn_modules" in each for each in args)
+    adapted = release >= ADAPTERS and any("model.lora_attn_modules" in argument for argument in args)
     if nodes != 1:
         return _FULL, f"{model}_full_multinode" if nodes > 1 else f"{model}_full"
     where = "single_device" if is_single else "distributed"
@@ -40,17 +40,17 @@ def model_of(runtime: str) -> str:
 def is_quantized(args: Sequence[str], release: Release) -> bool:
     """Whether adapters are quantized: the argument's value counts since 2.3, its name alone before."""
     if release < INJECTION:
-        return any("model.quantize_base" in each for each in args) and not any(
-            "model.use_dora" in each for each in args
+        return any("model.quantize_base" in argument for argument in args) and not any(
+            "model.use_dora" in argument for argument in args
         )
     return _is_true(args, "model.quantize_base") and not _is_true(args, "model.use_dora")
 
 
 def _is_true(args: Sequence[str], name: str) -> bool:
-    pairs = (each.partition("=") for each in args)
+    pairs = (argument.partition("=") for argument in args)
     return any(name in key and equals and value.strip().lower() == "true" for key, equals, value in pairs)
 
 
 def managed(command: Sequence[str]) -> Iterator[str]:
     """As extractOverridesFromRuntime: the paths that the command of the runtime sets."""
-    yield from (each for each in command if each.split("=")[0] in MANAGED)
+    yield from (argument for argument in command if argument.split("=")[0] in MANAGED)

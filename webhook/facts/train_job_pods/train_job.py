@@ -17,92 +17,105 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.fields import pruned_once
 from webhook.facts.train_job_pods.installation import Installation, installed
-from webhook.facts.train_job_pods.lookups import CLUSTER_RUNTIME, RUNTIME
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
-from webhook.facts.train_job_pods.nodes import (
-    container_of,
-    counted_resources,
-    name_of,
-    node_count,
-    node_job,
-    parallelism,
-    replicas,
-)
-from webhook.facts.train_job_pods.processes import Processes, gpu_count, plugin
+from webhook.facts.train_job_pods.nodes import container_of, counted_resources, node_count, node_job
+from webhook.facts.train_job_pods.overlays import Layer, layers
+from webhook.facts.train_job_pods.processes import Processes, gpu_count
 from webhook.facts.train_job_pods.runtime_merge import merge
 from webhook.facts.train_job_pods.runtime_reference import Runtime
+from webhook.facts.train_job_pods.types import (
+    ClusterTrainingRuntime,
+    RuntimeRef,
+    Trainer,
+    TrainingRuntime,
+    TrainJob,
+    TrainJobSpec,
+)
 from webhook.facts.view import View
-from webhook.paths import get
+from webhook.paths import FieldPath
 from webhook.problem import MissingObject
 from webhook.releases import Release
 from webhook.same import Same
 from webhook.schema import decode_object
+from webhook.typed.collections import Items
+from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
+from webhook.typed.pods import Container
+from webhook.typed.view import Reading
 from webhook.workloads.podsets import PodSet, group_kind
-
-_POD = ("template", "spec", "template")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainJob:
+class MergedTrainJob:
     """A TrainJob and what becomes of it.
 
     Args:
-        object: the TrainJob; {} for anything else.
+        object: the TrainJob without the fields that the release drops; false for anything else.
         release: the release of Trainer.
         takes_claims: whether it runs with its feature gate for device claims.
         runtime: what it refers to.
+        layers: its patches, in order.
         merged: the JobSet that Trainer makes, and what became of all that was merged.
-        nodes: how many nodes train.
-        processes: how many processes start on each.
-        deadline: is charged for what is walked.
         missing: the runtime, where it is not there.
     """
 
-    object: JSON
+    object: TrainJob
     release: Release
     takes_claims: bool
     runtime: Runtime
+    layers: Items[Layer]
     merged: MergedJobSet
-    nodes: int
-    processes: Processes
-    deadline: Deadline = field(default_factory=Deadline)
     missing: tuple[MissingObject, ...] = ()
 
-    @cached_property
-    def spec(self) -> JSON:
+    @property
+    def spec(self) -> TrainJobSpec:
         """The spec of the TrainJob."""
-        return self.object.get("spec", {})
+        return self.object.spec
 
-    @cached_property
-    def trainer(self) -> JSON:
+    @property
+    def trainer(self) -> Trainer:
         """`spec.trainer`."""
-        return self.spec.get("trainer", {})
+        return self.object.spec.trainer
 
     @cached_property
-    def env_places(self) -> Mapping[str, int]:
+    def env_places(self) -> Mapping[str, FieldPath]:
         """Where `spec.trainer.env` has a variable first, by its name: each of many may be a problem."""
-        places: dict[str, int] = {}
-        for index, variable in enumerate(self.deadline.each(self.trainer.get("env") or ())):
-            places.setdefault(name_of(variable), index)
+        places: dict[str, FieldPath] = {}
+        for variable in self.trainer.env:
+            places.setdefault(variable.name, variable.at)
         return places
+
+    @property
+    def processes(self) -> Processes:
+        """How many processes start on each node."""
+        return self.merged.processes
+
+    @cached_property
+    def nodes(self) -> int:
+        """How many nodes train."""
+        return node_count(self.object, self.runtime.spec.ml_policy, self.jobs) if self.object else 0
 
     @cached_property
     def plugin(self) -> str:
-        """The plugin of the runtime, "" where that is not known."""
-        return plugin(self.runtime.spec) if self.runtime.is_found else ""
+        """The plugin of the runtime, "" where nobody knows it."""
+        return self.runtime.spec.ml_policy.plugin if self.runtime.is_found else ""
 
     @cached_property
-    def jobs(self) -> JSON:
+    def job_set(self) -> JobSetSpec:
+        """The spec of the JobSet, merged."""
+        return JobSetSpec(self.merged.spec, (), self.object.reading)
+
+    @property
+    def jobs(self) -> Items[ReplicatedJob]:
         """The replicated jobs, merged."""
-        return self.merged.spec.get("replicatedJobs", [])
+        return self.job_set.replicated_jobs
 
     @cached_property
-    def node_job(self) -> JSON:
+    def node_job(self) -> ReplicatedJob | None:
         """The replicated job whose `node` container Trainer reads."""
-        return node_job(self.merged.spec)
+        return node_job(self.job_set)
 
     @cached_property
-    def node(self) -> JSON:
+    def node(self) -> Container | None:
         """That container, merged."""
         return container_of(self.node_job, "node")
 
@@ -115,53 +128,57 @@ class TrainJob:
         Returns: the rendered path of the runtime's reference, or of all patches.
         """
         patches = overlays.field(self.release)
-        return f"spec.{patches}" if self.spec.get(patches) and not is_own else "spec.runtimeRef"
+        return f"spec.{patches}" if self.is_patched and not is_own else "spec.runtimeRef"
+
+    @property
+    def is_patched(self) -> bool:
+        """Whether it has patches that the release reads."""
+        return bool(self.spec.json.get(overlays.field(self.release)))
 
     @property
     def scheduler(self) -> str:
         """Who schedules its pods together: `volcano`, `coscheduling` or "" for nobody."""
-        policy = self.runtime.spec.get("podGroupPolicy", {})
-        return next((name for name in ("volcano", "coscheduling") if policy.get(name) is not None), "")
+        return next(iter(self.runtime.spec.pod_group_policy.schedulers), "")
 
     @cached_property
     def counted(self) -> tuple[int, bool]:
         """GPUs that Trainer counts, and whether several resources contain `gpu`, of which it takes any one."""
-        return gpu_count(counted_resources(self.object, self.merged.spec))
+        return gpu_count(counted_resources(self.object, self.job_set))
 
 
-def train_job(subject: Subject) -> TrainJob:
+def train_job(subject: Subject) -> MergedTrainJob:
     """A TrainJob, to be asked for with `Subject.once`; the same for all policies that know the same of Trainer."""
-    known = subject.once(installed)
-    return subject.cluster.once((TrainJob, Same(subject.object), known), lambda: _train_job(subject, known))
+    trainer = subject.once(installed)
+    return subject.cluster.once((train_job, Same(subject.object), trainer), lambda: _train_job(subject, trainer))
 
 
-def _train_job(subject: Subject, known: Installation) -> TrainJob:
+def _train_job(subject: Subject, trainer: Installation) -> MergedTrainJob:
     is_job = group_kind(subject.object) == TRAIN_JOB
-    view, release = subject.view(), known.release
-    obj = pruned_once(subject.object, "TrainJob", release, view) if is_job else {}
-    runtime = find(get(obj, ("spec", "runtimeRef"), {}), view)
-    merged = merge(obj, runtime, release, view.deadline) if runtime.is_found else MergedJobSet(spec={})
-    return TrainJob(
-        object=obj,
+    view, release = subject.view(), trainer.release
+    written = pruned_once(subject.object, "TrainJob", release, view) if is_job else {}
+    job = TrainJob(written, (), Reading(view.deadline), is_set=is_job)
+    runtime = find(job.spec.runtime_ref, view)
+    patches = Items([*layers(job, release)], view.deadline)
+    nothing = MergedJobSet(spec={}, patched=runtime.spec.template.spec)
+    merged = merge(job, patches, runtime, release) if runtime.is_found else nothing
+    return MergedTrainJob(
+        object=job,
         release=release,
-        takes_claims=known.takes_claims,
+        takes_claims=trainer.takes_claims,
         runtime=runtime,
+        layers=patches,
         merged=merged,
-        nodes=node_count(obj, runtime.spec, merged.spec.get("replicatedJobs", [])) if is_job else 0,
-        processes=merged.processes,
-        deadline=view.deadline,
         missing=view.all_missing(),
     )
 
 
-def find(reference: JSON, view: View) -> Runtime:
+def find(reference: RuntimeRef, view: View) -> Runtime:
     """The runtime that a TrainJob names; what is not found is `missing` in the view."""
-    kind = RUNTIME if reference.get("kind") == RUNTIME.kind else CLUSTER_RUNTIME
-    name = reference.get("name", "")
-    runtime = view.get(kind, name, namespaced=kind is RUNTIME) if name else None
-    return Runtime(
-        kind=kind, name=name, object=None if runtime is None else _decoded(_Held(Same(runtime), kind, view.deadline))
-    )
+    is_namespaced, name = reference.kind == TrainingRuntime.gvk.kind, reference.name
+    kind = TrainingRuntime if is_namespaced else ClusterTrainingRuntime
+    held = view.get(kind.gvk, name, namespaced=is_namespaced) if name else None
+    decoded = {} if held is None else _decoded(_Held(Same(held), kind.gvk, view.deadline))
+    return Runtime(kind=kind.gvk, name=name, object=kind(decoded, (), Reading(view.deadline), is_set=held is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,16 +196,16 @@ def _decoded(held: _Held) -> JSON:
     return decode_object(held.runtime.held, held.kind, held.deadline).value or {}
 
 
-def runtime_podsets(job: TrainJob) -> tuple[PodSet, ...]:
+def runtime_podsets(job: MergedTrainJob) -> tuple[PodSet, ...]:
     """The pod sets of the merged JobSet. They stand nowhere in the TrainJob: the path is where it names the runtime."""
     return tuple(
         PodSet(
-            name=name_of(each),
+            name=replicated.name,
             path=("spec", "runtimeRef"),
-            template=template,
-            count=replicas(each) * parallelism(each),
+            template=replicated.pod_template.json,
+            count=replicated.replicas * replicated.parallelism,
             elsewhere=True,
         )
-        for each in job.jobs
-        if (template := get(each, _POD)) is not None
+        for replicated in job.jobs
+        if replicated.pod_template
     )

@@ -10,16 +10,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.attributes import POD as KIND
+from webhook.attributes import POD
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.flux_pods import entrypoint
-from webhook.facts.train_job_pods.nodes import POD, is_trainer, name_of
+from webhook.facts.train_job_pods.nodes import is_trainer
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
-from webhook.facts.train_job_pods.train_job import TrainJob, train_job
+from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.paths import FieldPath, get, parse, render
 from webhook.problem import Problem
+from webhook.typed.collections import Items
+from webhook.typed.job_sets import ReplicatedJob
 from webhook.workloads.podsets import PodSet
 
 _OF_TRAINER: Final = {"resources": "resourcesPerNode", "env": "env", "image": "image"}
@@ -37,43 +38,43 @@ class VirtualPod:
         job: the TrainJob.
     """
 
-    replicated_job: JSON
+    replicated_job: ReplicatedJob
     pod: Subject
-    job: TrainJob
+    job: MergedTrainJob
 
     @property
     def name(self) -> str:
         """The name of the replicated job."""
-        return name_of(self.replicated_job)
+        return self.replicated_job.name
 
     def locate(self, path: FieldPath) -> FieldPath | None:
         """Where spec.trainer has a field of the pod; None where the runtime or a patch has it."""
         if path[:2] != ("spec", "containers") or len(path) < 4 or not is_trainer(self.replicated_job):
             return None
-        container = get(self.replicated_job, (*POD, "containers", path[2]), {})
-        field, inside = _OF_TRAINER.get(str(path[3])), path[4:]
-        if name_of(container) != "node" or field is None or self.job.trainer.get(field) is None:
+        container = get(self.replicated_job.pod.json, path[1:3], {})
+        if container.get("name") != "node":
             return None
-        if field == "resourcesPerNode" and get(self.job.trainer[field], inside) is None:
+        field, inside, trainer = _OF_TRAINER.get(str(path[3]), ""), path[4:], self.job.trainer
+        if not trainer.has(field) or (field == "resourcesPerNode" and get(trainer.json, (field, *inside)) is None):
             return None
         if field == "env" and inside:
-            index = self.job.env_places.get(name_of(get(container, ("env", inside[0]))))
-            return None if index is None else ("spec", "trainer", "env", index, *inside[1:])
-        return "spec", "trainer", field, *(inside if field != "image" else ())
+            place = self.job.env_places.get(get(container, ("env", inside[0], "name"), ""))
+            return None if place is None else (*place, *inside[1:])
+        return trainer.path(field, *(inside if field != "image" else ()))
 
 
-def virtual_pods(subject: Subject) -> tuple[VirtualPod, ...]:
+def virtual_pods(subject: Subject) -> Items[VirtualPod]:
     """The pods of a TrainJob, to be asked for with `Subject.once`."""
     job = subject.once(train_job)
-    jobs = job.deadline.paced(job.jobs)
-    return tuple(VirtualPod(replicated_job=one, pod=_pod(one, subject), job=job) for one in jobs)
+    pods = [VirtualPod(replicated_job=one, pod=_pod(one, subject), job=job) for one in job.jobs]
+    return Items(pods, subject.deadline)
 
 
-def _pod(replicated_job: JSON, subject: Subject) -> Subject:
+def _pod(replicated_job: ReplicatedJob, subject: Subject) -> Subject:
     """The template of a replicated job as a pod of its own."""
-    template = get(replicated_job, POD[:-1]) or {}
-    pod = {**template, "apiVersion": "v1", "kind": "Pod", "spec": template.get("spec") or {}}
-    attributes = replace(subject.attributes, kind=KIND, object=pod, old_object=None)
+    template = replicated_job.pod_template
+    pod = {**template.json, "apiVersion": "v1", "kind": "Pod", "spec": template.spec.json}
+    attributes = replace(subject.attributes, kind=POD, object=pod, old_object=None)
     return subject.about(pod, attributes, template_of=subject.attributes.kind)
 
 
@@ -94,21 +95,20 @@ def problems_of_pods(
     job = subject.once(train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
-    scripts = f"`{entrypoint(name_of(job.object.get('metadata')))}`"
-    for virtual in job.deadline.paced(subject.once(virtual_pods)):
+    scripts = f"`{entrypoint(job.object.name)}`"
+    for virtual in subject.once(virtual_pods):
         problems = [problem for problem in run(virtual.pod) if problem.found != scripts]
         if problems and (virtual.name, "") not in job.merged.unknown:
             before = subject.once(_jobs_of_runtime).get(virtual.name)
             known = {problem.without_path for problem in run(_pod(before, subject))} if before is not None else set()
-            for problem in job.deadline.paced(problems):
+            for problem in Items(problems, subject.deadline):
                 origin = job.origin(is_own=problem.without_path in known)
                 yield _of_trainer(problem, virtual) or _of_origin(problem, virtual, origin, refuses=refuses)
 
 
-def _jobs_of_runtime(subject: Subject) -> Mapping[str, JSON]:
+def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
     """The replicated jobs as the runtime has them, by their names."""
-    job = subject.once(train_job)
-    return {name_of(each): each for each in job.deadline.each(job.runtime.jobs)}
+    return {replicated.name: replicated for replicated in subject.once(train_job).runtime.jobs}
 
 
 def _of_trainer(problem: Problem, virtual: VirtualPod) -> Problem | None:

@@ -15,9 +15,9 @@ from webhook.facts.train_job_pods import fields
 from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
-from webhook.facts.train_job_pods.train_job import TrainJob, train_job
+from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
+from webhook.facts.train_job_pods.types import TrainingRuntime
 from webhook.facts.trainer import (
-    changes,
     claims_validation,
     job_validation,
     patch_validation,
@@ -28,10 +28,10 @@ from webhook.facts.trainer import (
     runtime_validation,
     scheduling,
     step_validation,
+    train_job_changes,
 )
 from webhook.facts.trainer.node_claims import node_claims
 from webhook.facts.trainer.pod_validation import validate_pods
-from webhook.facts.trainer.runtime_plugins import RuntimeSpec
 from webhook.facts.trainer.torchtune import validate_torchtune
 from webhook.problem import Problem
 
@@ -39,28 +39,29 @@ _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
 
 _ALONE: Final = (
     job_validation.validate_name,
-    job_validation.validate_runtime_ref,
+    job_validation.validate_runtime_kind,
     job_validation.validate_managed_by,
     job_validation.validate_resource_claims,
     job_validation.validate_num_proc_per_node,
-    job_validation.validate_sources,
+    job_validation.validate_source_scheme,
     claims_validation.validate_resource_claims_per_node,
-    patch_validation.validate_managers,
+    patch_validation.validate_patch_managers,
     patch_validation.validate_overlays,
-    job_validation.validate_num_nodes,
+    job_validation.validate_no_nodes,
 )
 _ON_RUNTIME: Final = (
-    step_validation.validate_initializers,
+    step_validation.validate_initializer_step,
     step_validation.validate_trainer,
-    step_validation.validate_num_nodes_reaches,
+    step_validation.validate_ignored_nodes,
     plugin_validation.validate_reserved_env,
     plugin_validation.validate_processes,
-    plugin_validation.validate_flux,
+    plugin_validation.validate_flux_nodes,
     plugin_validation.validate_launcher_as_node,
+    plugin_validation.validate_extra_node,
     plugin_validation.validate_workers,
-    plugin_validation.validate_rendezvous,
+    plugin_validation.validate_no_trainer,
     validate_torchtune,
-    scheduling.validate_queue,
+    scheduling.validate_volcano_queue,
     scheduling.validate_gang,
 )
 
@@ -70,7 +71,7 @@ def train_job_alone(subject: Subject) -> Iterator[Problem]:
     job = subject.once(train_job)
     for validate in _ALONE:
         yield from validate(job)
-    if job.object is not subject.object:  # something is left out of it
+    if job.object.json is not subject.object:  # something is left out of it
         problem = job_validation.problem
         yield from fields.validate_fields(subject.object, "TrainJob", job.release, problem, subject.deadline)
 
@@ -80,13 +81,13 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
     if not changes_more_than_suspend(subject):
         return
     job = subject.once(train_job)
-    yield from step_validation.validate_runtime(job, subject)
+    yield from step_validation.validate_runtime_exists(job, subject)
     if job.runtime.is_found:
         yield from job.merged.problems
         for validate in _ON_RUNTIME:
             yield from validate(job)
         yield from validate_pods(subject)
-        yield from scheduling.validate_priority_classes(job, subject)
+        yield from scheduling.validate_priority_class(job, subject)
     kept = [claim for claim in subject.once(node_claims) if not claim.is_dropped]
     yield from process_advice.advise_processes(subject, kept)
 
@@ -96,64 +97,64 @@ def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
     job = subject.once(train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
-    spec = {**job.runtime.spec, "template": {"spec": job.merged.patched}}
-    effective = RuntimeSpec(spec=spec, release=job.release, deadline=job.deadline)
-    if job.runtime.is_deprecated:
-        message = f"names {job.runtime}, which is labelled deprecated and will be removed"
-        yield runtime_plugins.problem("deprecated", "spec.runtimeRef.name", message, "choose another runtime")
-    for each in (*runtime_plugins.validate_plugins(effective), *runtime_plugins.validate_token_volume(effective)):
-        if each.code != "training-runtime/torch-address" or (job.nodes > 1 and job.spec.get("trainer") is not None):
-            yield _of_runtime(each, job)
+    yield from runtime_advice.advise_deprecated_runtime(job)
+    problems = (
+        *runtime_plugins.validate_plugins(job.runtime.spec.ml_policy, job.merged.patched, job.release),
+        *runtime_plugins.validate_token_volume(job.merged.patched),
+    )
+    for problem in problems:
+        if problem.code != "training-runtime/torch-address" or (job.nodes > 1 and job.trainer):
+            yield _of_runtime(problem, job)
 
 
-def _of_runtime(problem: Problem, job: TrainJob) -> Problem:
+def _of_runtime(problem: Problem, job: MergedTrainJob) -> Problem:
     """A problem of the runtime as a TrainJob is told of it."""
-    said = f"in {job.runtime}, {problem.path} {problem.said}"
-    return replace(problem, path="spec.runtimeRef", found="", message=said, fix=f"in the runtime, {problem.fix}")
+    message = f"in {job.runtime}, {problem.path} {problem.said}"
+    return replace(problem, path="spec.runtimeRef", found="", message=message, fix=f"in the runtime, {problem.fix}")
 
 
-def train_job_changes(subject: Subject) -> Iterator[Problem]:
+def train_job_update(subject: Subject) -> Iterator[Problem]:
     """What may not change of a TrainJob."""
     if subject.old_object is None:
         return
-    yield from changes.validate_immutable_fields(subject)
-    yield from changes.validate_immutable_patches(subject)
-    yield from changes.validate_suspended(subject)
-    yield from changes.validate_job_set_update(subject)
+    yield from train_job_changes.validate_immutable_fields(subject)
+    yield from train_job_changes.validate_immutable_patches(subject)
+    yield from train_job_changes.validate_running(subject)
+    yield from train_job_changes.validate_job_set_immutable(subject)
 
 
 def training_runtime(subject: Subject) -> Iterator[Problem]:
     """What is wrong with a runtime."""
-    obj = subject.object
-    runtime = RuntimeSpec(spec=obj.get("spec", {}), release=release_of(subject), deadline=subject.deadline)
+    runtime, release = subject.typed(TrainingRuntime), release_of(subject)
     if not runtime_validation.is_overlooked(subject):
-        yield from runtime_validation.validate_steps(runtime)
-    yield from runtime_validation.validate_ml_policy(runtime)
-    yield from runtime_plugins.validate_plugins(runtime)
-    yield from runtime_validation.validate_job_names(runtime)
+        yield from runtime_validation.validate_steps(runtime.spec, release)
+    yield from runtime_validation.validate_ml_policy(runtime.spec.ml_policy, release)
+    yield from runtime_plugins.validate_plugins(runtime.spec.ml_policy, runtime.spec.template.spec, release)
+    yield from runtime_validation.validate_job_name_length(runtime.spec, release)
     if subject.old_object is not None:
         yield from runtime_validation.validate_immutable_fields(subject)
     yield from _runtime_advice(runtime, subject)
     kind, problem = subject.group_kind[1], runtime_plugins.problem
-    yield from fields.validate_fields(subject.object, kind, runtime.release, problem, subject.deadline)
+    yield from fields.validate_fields(subject.object, kind, release, problem, subject.deadline)
 
 
-def _runtime_advice(runtime: RuntimeSpec, subject: Subject) -> Iterator[Problem]:
-    yield from runtime_advice.deprecated(subject.object)
-    yield from runtime_advice.no_trainer_step(runtime)
+def _runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Problem]:
+    spec, release = runtime.spec, release_of(subject)
+    yield from runtime_advice.advise_deprecation(runtime)
+    yield from runtime_advice.advise_trainer_step(spec)
     if subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime":
-        yield from runtime_advice.overlooked_steps(runtime)
-    yield from runtime_advice.no_ml_policy(runtime)
-    yield from runtime_advice.plugin_variables(runtime)
-    yield from runtime_advice.unmounted_initializers(runtime)
-    yield from runtime_plugins.validate_token_volume(runtime)
-    yield from runtime_advice.gangs(runtime)
+        yield from runtime_advice.advise_overlooked_steps(spec)
+    yield from runtime_advice.advise_ml_policy(spec, release)
+    yield from runtime_advice.advise_plugin_variables(spec)
+    yield from runtime_advice.advise_initializer_mounts(spec, release)
+    yield from runtime_plugins.validate_token_volume(spec.template.spec)
+    yield from runtime_advice.advise_gangs(spec)
 
 
 CHECKS: Final = (
     Check(group="train-job", run=train_job_alone, kinds=_TRAIN_JOB),
     Check(group="train-job", run=train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*DEVICES, PRIORITY_CLASSES)),
-    Check(group="train-job-changes", run=train_job_changes, kinds=_TRAIN_JOB, lookups=changes.LOOKUPS),
+    Check(group="train-job-changes", run=train_job_update, kinds=_TRAIN_JOB, lookups=train_job_changes.LOOKUPS),
     Check(group="training-runtime", run=training_runtime, kinds=TRAINING_RUNTIMES, lookups=(INSTALLED,)),
     Check(group="training-runtime", run=runtime_of_train_job, kinds=_TRAIN_JOB),
 )

@@ -10,61 +10,55 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.train_job_pods.nodes import name_of
-from webhook.facts.train_job_pods.overlays import Overlay, layers
+from webhook.facts.train_job_pods.overlays import Overlay
 from webhook.facts.train_job_pods.releases import CLAIMS
-from webhook.facts.train_job_pods.train_job import TrainJob
+from webhook.facts.train_job_pods.train_job import MergedTrainJob
 from webhook.name_faults import label_fault
 from webhook.names import dns1123_label
-from webhook.paths import get
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.releases import shown
+from webhook.typed.pods import PodClaim
 
 problem: Final = Group("train-job").problem
-_PER_NODE: Final = "spec.trainer.resourceClaimsPerNode"
 _MOST: Final = 32
 
 
-def validate_resource_claims_per_node(job: TrainJob) -> Iterator[Problem]:
+def validate_resource_claims_per_node(job: MergedTrainJob) -> Iterator[Problem]:
     """Everything about claims of 2.4; earlier releases do not have the fields."""
     if job.release < CLAIMS:
         return
-    claims = job.trainer.get("resourceClaimsPerNode", [])
-    called = Counter(name_of(claim) for claim in job.deadline.paced(claims))
-    for index, claim in enumerate(job.deadline.paced(claims)):
-        yield from _validate_claim(claim, called, f"{_PER_NODE}[{index}]")
+    claims, path = job.trainer.resource_claims_per_node, job.trainer.path("resourceClaimsPerNode")
+    names = Counter(claim.name for claim in claims)
+    for claim in claims:
+        yield from _validate_claim(claim, names)
     if len(claims) > _MOST:
-        message = f"are more than the {_MOST} that are allowed"
-        yield problem(
-            "claim-count", _PER_NODE, message, "ask for several devices in one claim", shown=f"{len(claims)} claims"
-        )
+        message, fix = f"are more than the {_MOST} that are allowed", "ask for several devices in one claim"
+        yield problem("claim-count", path, message, fix, shown=f"{len(claims)} claims")
     if not job.takes_claims:
-        yield from _validate_gate(job, claims)
+        yield from _claim_feature_gate(job, [path] if claims else [])
 
 
-def _validate_claim(claim: JSON, called: Counter[str], at: str) -> Iterator[Problem]:
-    name = name_of(claim)
-    if not claim.get("resourceClaimTemplateName", ""):
+def _validate_claim(claim: PodClaim, names: Counter[str]) -> Iterator[Problem]:
+    name = claim.name
+    if not claim.resource_claim_template_name:
         message = f"must name a ResourceClaimTemplate for claim `{name}` because Trainer accepts no other source here"
-        yield problem("claim-template", at, message, "set resourceClaimTemplateName")
+        yield problem("claim-template", claim.at, message, "set resourceClaimTemplateName")
     if dns1123_label(name) and not is_placeholder(name):
+        message = f"cannot be the name of a claim because {label_fault(name)}"
         fix = "use at most 63 lower-case letters, digits and dashes"
-        yield problem(
-            "claim-name", f"{at}.name", f"cannot be the name of a claim because {label_fault(name)}", fix, name
-        )
-    if called[name] > 1:
+        yield problem("claim-name", claim.path("name"), message, fix, name)
+    if names[name] > 1:
         message = "is the name of several claims"
-        yield problem("claim-twice", f"{at}.name", message, "give each claim its own name", name)
+        yield problem("claim-twice", claim.path("name"), message, "give each claim its own name", name)
 
 
-def _validate_gate(job: TrainJob, claims: list[JSON]) -> Iterator[Problem]:
+def _claim_feature_gate(job: MergedTrainJob, places: list[FieldPath]) -> Iterator[Problem]:
     """The fields that the feature gate guards."""
-    places = [_PER_NODE] if claims else []
-    for layer in job.deadline.paced(layers(job.object, job.release)):
-        for overlay in job.deadline.paced(layer.overlays):
+    for layer in job.layers:
+        for overlay in layer.overlays:
             places.extend(_guarded(overlay))
     for place in places:
         message = (
@@ -78,10 +72,9 @@ def _validate_gate(job: TrainJob, claims: list[JSON]) -> Iterator[Problem]:
         yield problem("claim-feature-gate", place, message, fix)
 
 
-def _guarded(overlay: Overlay) -> Iterator[str]:
-    for index in range(len(overlay.pod.get("resourceClaims", []))):
-        yield f"{overlay.spec_at}.resourceClaims[{index}]"
-    for kind in ("containers", "initContainers"):
-        for index, container in enumerate(overlay.pod.get(kind, [])):
-            if get(container, ("resources", "claims"), []):
-                yield f"{overlay.spec_at}.{kind}[{index}].resources.claims"
+def _guarded(overlay: Overlay) -> Iterator[FieldPath]:
+    for claim in overlay.pod.resource_claims:
+        yield claim.at
+    for container in overlay.pod.all_containers():
+        if container.resources.claims:
+            yield container.resources.path("claims")

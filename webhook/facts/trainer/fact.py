@@ -67,17 +67,17 @@ def _training(subject: Subject) -> Result:
 
 def _trainer(subject: Subject) -> Result:
     job, claims = subject.once(train_job), subject.once(node_claims)
-    own = launched(subject, devices(job, claims))
+    launcher = launched(subject, devices(job, claims))
     value = {
         "runtime": {"found": job.runtime.is_found, "plugin": job.plugin},
-        "node": {"claims": [_claim(each) for each in claims]},
+        "node": {"claims": [_claim(claim) for claim in claims]},
         "processes": {
             "perNode": job.processes.per_node,
             "reason": job.processes.reason,
             "gpus": job.counted[0],
-            "launcher": own.by,
-            "started": own.processes,
-            "unset": unset_processes(job, claims, own),
+            "launcher": launcher.by,
+            "started": launcher.processes,
+            "unset": unset_processes(job, claims, launcher),
         },
     }
     return Result(value, dict.fromkeys(value, job.missing) if job.missing else {})

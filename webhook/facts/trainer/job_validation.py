@@ -13,16 +13,14 @@ from typing import Final
 
 from webhook.facts.check import Group
 from webhook.facts.kinds import TRAINER
-from webhook.facts.train_job_pods.nodes import name_of
 from webhook.facts.train_job_pods.releases import CLAIMS, INITIALIZER_MOUNT, NUMBERS_ONLY, REFUSES_ZERO
-from webhook.facts.train_job_pods.train_job import TrainJob
-from webhook.facts.values import whole
+from webhook.facts.train_job_pods.train_job import MergedTrainJob
 from webhook.name_faults import label_fault
 from webhook.names import dns1035_label
-from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.releases import shown
+from webhook.typed.fields import whole
 
 problem: Final = Group("train-job").problem
 _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
@@ -30,9 +28,9 @@ _MANAGERS: Final = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/
 _SOURCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.+")
 
 
-def validate_name(job: TrainJob) -> Iterator[Problem]:
+def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
     """trainjob_webhook.go ValidateCreate."""
-    name = get(job.object, ("metadata", "name"), "")
+    name = job.object.name
     if name and dns1035_label(name) and not is_placeholder(name):
         fault = label_fault(name, begins_with_letter=True)
         message = (
@@ -42,73 +40,76 @@ def validate_name(job: TrainJob) -> Iterator[Problem]:
         yield problem("name", "metadata.name", message, fix, name)
 
 
-def validate_runtime_ref(job: TrainJob) -> Iterator[Problem]:
+def validate_runtime_kind(job: MergedTrainJob) -> Iterator[Problem]:
     """Only two kinds are runtimes."""
-    reference = job.spec.get("runtimeRef", {})
-    kind, group = reference.get("kind", _RUNTIMES[0]), reference.get("apiGroup", TRAINER)
+    reference = job.spec.runtime_ref
+    kind, group = reference.kind, reference.api_group
     if (kind not in _RUNTIMES or group != TRAINER) and not is_placeholder(kind + group):
         message = f"names kind `{kind}` of API group `{group}`, which is not a runtime of Trainer"
         fixes = [f"set kind to {' or '.join(_RUNTIMES)}"] if kind not in _RUNTIMES else []
         fixes += [f"set apiGroup to {TRAINER}"] if group != TRAINER else []
-        yield problem("runtime-kind", "spec.runtimeRef", message, ", and ".join(fixes))
+        yield problem("runtime-kind", reference.at, message, ", and ".join(fixes))
 
 
-def validate_managed_by(job: TrainJob) -> Iterator[Problem]:
+def validate_managed_by(job: MergedTrainJob) -> Iterator[Problem]:
     """Only two controllers are known."""
-    manager = job.spec.get("managedBy")
-    if manager is not None and manager not in _MANAGERS and not is_placeholder(manager):
+    manager = job.spec.managed_by
+    if manager not in _MANAGERS and not is_placeholder(manager):
         fix = f"set {' or '.join(_MANAGERS)}, or remove managedBy, which means {_MANAGERS[0]}"
         yield problem("managed-by", "spec.managedBy", "must be one of the two controllers of TrainJobs", fix, manager)
 
 
-def validate_resource_claims(job: TrainJob) -> Iterator[Problem]:
+def validate_resource_claims(job: MergedTrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#4027: builder.go copies limits and requests alone."""
-    claims, path = get(job.trainer, ("resourcesPerNode", "claims"), []), "spec.trainer.resourcesPerNode.claims"
-    if not claims:
+    resources = job.trainer.resources_per_node
+    if not resources.claims:
         return
-    names = ", ".join(f"`{name_of(claim)}`" for claim in job.deadline.paced(claims))
+    names = ", ".join(f"`{claim.name}`" for claim in resources.claims)
     if job.release >= CLAIMS:
         message = f"must not be set because Trainer {shown(job.release)} refuses claims here"
         fix = "name the claim's template in spec.trainer.resourceClaimsPerNode"
-        yield problem("resources-claims", path, message, fix, shown=names)
+        yield problem("resources-claims", resources.path("claims"), message, fix, shown=names)
     else:
         fix = "declare the claim in the pod template of the runtime"
         message = f"is ignored because Trainer {shown(job.release)} copies only limits and requests"
-        yield problem("ignored-claims", path, message, fix, shown=names)
+        yield problem("ignored-claims", resources.path("claims"), message, fix, shown=names)
 
 
-def validate_num_proc_per_node(job: TrainJob) -> Iterator[Problem]:
+def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#3239 since 2.2, #3809 since 2.4; before, a plugin says what it takes."""
-    asked, path = job.trainer.get("numProcPerNode"), "spec.trainer.numProcPerNode"
+    per_node = job.trainer.num_proc_per_node
     if job.release < NUMBERS_ONLY:
         return
-    if isinstance(asked, str) and not is_placeholder(asked):
+    if isinstance(per_node, str) and not is_placeholder(per_node):
         message = f"must be a whole number because Trainer {shown(job.release)} does not take a string"
-        fix = (
-            f"write the number {asked}"
-            if asked.isdecimal()
-            else "set a number, or remove numProcPerNode for one process per GPU"
-        )
-        yield problem("processes", path, message, fix, shown=f"the text `{asked}`")
-    elif (number := whole(asked)) is not None and number < 1 and job.release >= REFUSES_ZERO:
+        otherwise = "set a number, or remove numProcPerNode for one process per GPU"
+        fix = f"write the number {per_node}" if per_node.isdecimal() else otherwise
+        yield wrong_processes(message, fix, f"the text `{per_node}`")
+    elif (number := whole(per_node)) is not None and number < 1 and job.release >= REFUSES_ZERO:
         message = f"must be at least 1 because Trainer {shown(job.release)} refuses less"
         fix = "set a number of at least 1, or remove numProcPerNode for one process per GPU"
-        yield problem("processes", path, message, fix, number)
+        yield wrong_processes(message, fix, f"`{number}`")
 
 
-def validate_sources(job: TrainJob) -> Iterator[Problem]:
+def wrong_processes(message: str, fix: str, shown: str) -> Problem:
+    """A number of processes that the API server or a plugin refuses."""
+    return problem("processes", "spec.trainer.numProcPerNode", message, fix, shown=shown)
+
+
+def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
     """The initializer chooses by the scheme where to load from."""
-    for role in ("dataset", "model") if job.release >= INITIALIZER_MOUNT else ():
-        uri = get(job.spec, ("initializer", role, "storageUri"), "")
+    initializer = job.spec.initializer
+    for source in (initializer.dataset, initializer.model) if job.release >= INITIALIZER_MOUNT else ():
+        uri = source.storage_uri
         if uri and not _SOURCE.fullmatch(uri) and not is_placeholder(uri):
             message = "must begin with a scheme because the scheme tells the initializer where to load from"
             fix = "write a URI such as hf://organisation/name or s3://bucket/path"
-            yield problem("source-scheme", f"spec.initializer.{role}.storageUri", message, fix, uri)
+            yield problem("source-scheme", source.path("storageUri"), message, fix, uri)
 
 
-def validate_num_nodes(job: TrainJob) -> Iterator[Problem]:
+def validate_no_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#2170: 0 is accepted."""
-    if job.trainer.get("numNodes") == 0 and job.spec.get("suspend") is not True:
+    if job.trainer.num_nodes == 0 and not job.spec.suspend:
         message = "makes a job without a training pod"
         fix = "set at least 1, or suspend the job with spec.suspend"
         yield problem("no-nodes", "spec.trainer.numNodes", message, fix, 0)

@@ -15,7 +15,7 @@ from webhook.facts.check import Group
 from webhook.facts.command_lines.command import Launch
 from webhook.facts.launch.train_jobs import command_of, command_path
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.train_job import TrainJob, train_job
+from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -67,27 +67,35 @@ def _option(started: Launch) -> str:
     return {"accelerate": "--num_processes", "deepspeed": "--num_gpus"}.get(started.by, "")
 
 
-def advise_launcher(job: TrainJob, gpus: int, own: Launched) -> Iterator[Problem]:
+def advise_launcher(job: MergedTrainJob, gpus: int, launcher: Launched) -> Iterator[Problem]:
     """A launcher's own number that is not the number of GPUs, or not what Trainer is told."""
-    if own.processes is None:
+    if launcher.processes is None:
         return
-    asked = job.trainer.get("numProcPerNode")
-    if gpus and own.processes != gpus:
-        both = f"{counted(own.processes, 'process', 'processes')} per node on {counted(gpus, 'GPU')}"
-        more = "processes without a GPU of their own fail or share one"
-        outcome = more if own.processes > gpus else "the other GPUs stay idle"
-        suffix = f" although numProcPerNode is {asked}" if asked == gpus else ""
-        message = f"{own.by} starts {both}{suffix}, so {outcome}"
-        yield problem("launcher-processes", own.at, message, _fix(own, gpus, job))
-    elif asked is not None and job.plugin == "torch" and str(asked) not in (str(own.processes), "auto", "gpu"):
-        message = (
-            f"has no effect because {own.by} starts {counted(own.processes, 'process', 'processes')} per node, as its "
-            f"own option {own.option} says"
-        )
-        fix = f"set {own.processes}, or remove {own.option}"
-        yield problem("launcher-and-field", "spec.trainer.numProcPerNode", message, fix, asked)
+    if gpus and launcher.processes != gpus:
+        yield _launcher_processes(job, gpus, launcher)
+    elif job.plugin == "torch":
+        yield from _launcher_and_field(job, launcher)
 
 
-def _fix(own: Launched, gpus: int, job: TrainJob) -> str:
+def _launcher_processes(job: MergedTrainJob, gpus: int, launcher: Launched) -> Problem:
+    per_node, processes = job.trainer.num_proc_per_node, launcher.processes or 0
+    starts = f"{counted(processes, 'process', 'processes')} per node on {counted(gpus, 'GPU')}"
+    more = "processes without a GPU of their own fail or share one"
+    outcome = more if processes > gpus else "the other GPUs stay idle"
+    suffix = f" although numProcPerNode is {per_node}" if per_node == gpus else ""
+    message = f"{launcher.by} starts {starts}{suffix}, so {outcome}"
+    return problem("launcher-processes", launcher.at, message, _fix(launcher, gpus, job))
+
+
+def _launcher_and_field(job: MergedTrainJob, launcher: Launched) -> Iterator[Problem]:
+    per_node, processes = job.trainer.num_proc_per_node, launcher.processes or 0
+    if per_node is not None and str(per_node) not in (str(processes), "auto", "gpu"):
+        starts = f"{launcher.by} starts {counted(processes, 'process', 'processes')} per node"
+        message = f"has no effect because {starts}, as its own option {launcher.option} says"
+        fix = f"set {processes}, or remove {launcher.option}"
+        yield problem("launcher-and-field", "spec.trainer.numProcPerNode", message, fix, per_node)
+
+
+def _fix(launcher: Launched, gpus: int, job: MergedTrainJob) -> str:
     """What makes a launcher start a process for each GPU; accelerate counts those of all nodes."""
-    return f"set {own.option}={gpus * job.nodes if own.by == 'accelerate' else gpus}"
+    return f"set {launcher.option}={gpus * job.nodes if launcher.by == 'accelerate' else gpus}"

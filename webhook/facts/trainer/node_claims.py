@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from webhook.attributes import JSON
-from webhook.facts.dra.pod_claims import PodClaim, claims_of
+from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
+from webhook.facts.dra.pod_claims import claims_of, pod_claims
 from webhook.facts.dra.selected_requests import selected
-from webhook.facts.pods.containers import containers
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.nodes import name_of
 from webhook.facts.train_job_pods.releases import KEEPS_CLAIMS
-from webhook.facts.train_job_pods.train_job import TrainJob, train_job
-from webhook.paths import get
+from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
+from webhook.facts.train_job_pods.types import TrainJob
+from webhook.typed.pods import PodClaim
 from webhook.workloads.podsets import PodSet
-
-_POD = ("template", "spec", "template")
 
 
 class NodeClaim(NamedTuple):
@@ -48,59 +46,65 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
     job = subject.once(train_job)
     if not job.object:
         return ()
-    podset = _template(job)
-    declared = {name_of(claim) for claim in get(podset.template, ("spec", "resourceClaims"), [])}
-    dropped = [each for each in _dropped(job, subject.object) if name_of(each) not in declared]
-    extra = _claims((*_unmerged(job), *dropped), "trainer")
-    node = next((each for each in containers(podset.template) if each.name == "node" and not each.init), None)
+    dropped = _dropped(job, subject)
     wanted: dict[str, set[str]] = {name: {""} for name in job.merged.lost_claims}
-    for entry in node.claims() if node else ():
-        wanted.setdefault(name_of(entry), set()).add(entry.get("request") or "")
-    claims = claims_of((podset, extra), subject.view()).claims
+    for entry in job.node.resources.claims if job.node is not None else ():
+        wanted.setdefault(entry.name, set()).add(entry.request)
+    outside = (*_unmerged(job), *dropped)
+    claims = [*_claims_of_pod(job, subject), *(_resolved(_template(outside), subject) if outside else ())]
     used = [claim for claim in claims if claim.name in wanted]
     meant = used or [claim for claim in claims if not claim.users]
-    is_unused = not used and node is not None
-    names = {*map(name_of, dropped)}
+    is_unused = not used and job.node is not None
+    names = {claim.name for claim in dropped}
     return tuple(_claim(claim, wanted.get(claim.name, ()), dropped=names, is_unused=is_unused) for claim in meant)
 
 
-def _claims(claims: Sequence[JSON], at: str) -> PodSet:
-    return PodSet(name="", path=("spec", at), template={"spec": {"resourceClaims": [*claims]}})
+def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedClaim]:
+    """The claims of the pod of the node; without the runtime those of the patches."""
+    if job.node_job is None:
+        return _resolved(_template(_of_patches(job.object)), subject)
+    pods = [replicated for replicated in job.jobs if replicated.name == job.node_job.name]
+    if len(pods) > 1:  # no API server takes this: their names do not tell them apart
+        return _resolved(job.node_job.pod_template.json, subject)
+    return [claim for claim in subject.once(pod_claims).claims if claim.pod_set == job.node_job.name]
 
 
-def _template(job: TrainJob) -> PodSet:
-    """The template of the node, without the runtime the claims that the TrainJob carries."""
-    node = job.node_job
-    if node is None:
-        return _claims([*_of_patches(job.object)], "runtimePatches")
-    return PodSet(name=name_of(node), path=(), template=get(node, _POD) or {})
+def _resolved(template: JSON, subject: Subject) -> Iterable[ResolvedClaim]:
+    """The claims of a pod, with what they refer to."""
+    return claims_of((PodSet(name="", path=("spec",), template=template),), subject.view()).claims
 
 
-def _unmerged(job: TrainJob) -> Sequence[JSON]:
+def _template(claims: Collection[PodClaim]) -> JSON:
+    return {"spec": {"resourceClaims": [claim.json for claim in claims]}}
+
+
+def _unmerged(job: MergedTrainJob) -> Collection[PodClaim]:
     """Claims that the TrainJob asks for and that are not merged into the template of the node."""
     is_merged = job.node_job is not None and job.release >= KEEPS_CLAIMS
-    claims: Sequence[JSON] = [] if is_merged else job.trainer.get("resourceClaimsPerNode", [])
-    return claims
+    return () if is_merged else job.trainer.resource_claims_per_node
 
 
-def _dropped(job: TrainJob, written: JSON) -> Iterator[JSON]:
-    """Claims that patches carry and that the API server drops."""
-    if job.release < KEEPS_CLAIMS:
-        yield from _of_patches(written)
-        yield from get(written, ("spec", "trainer", "resourceClaimsPerNode"), [])
+def _dropped(job: MergedTrainJob, subject: Subject) -> Collection[PodClaim]:
+    """Claims that the TrainJob as it is written has, and the API server drops; those of the pods count first."""
+    if job.release >= KEEPS_CLAIMS:
+        return ()
+    written = job.object if job.object.json is subject.object else subject.typed(TrainJob)
+    pod_claims = _of_patches(job.object) if job.node_job is None else job.node_job.pod.resource_claims
+    names = {claim.name for claim in pod_claims}
+    claims = (*_of_patches(written), *written.spec.trainer.resource_claims_per_node)
+    return [claim for claim in claims if claim.name not in names]
 
 
-def _of_patches(job: JSON) -> Iterator[JSON]:
+def _of_patches(job: TrainJob) -> Collection[PodClaim]:
     """The claims of patches; of one name the last, as merging would have it."""
-    claims: dict[str, JSON] = {}
-    for patch in get(job, ("spec", "runtimePatches"), []):
-        for each in get(patch, ("trainingRuntimeSpec", "template", "spec", "replicatedJobs"), []):
-            for claim in get(each, (*_POD, "spec", "resourceClaims"), []):
-                claims[name_of(claim)] = claim
-    yield from claims.values()
+    claims: dict[str, PodClaim] = {}
+    for patch in job.spec.runtime_patches:
+        for replicated in patch.training_runtime_spec.template.spec.replicated_jobs:
+            claims |= {claim.name: claim for claim in replicated.pod.resource_claims}
+    return claims.values()
 
 
-def _claim(claim: PodClaim, requests: Collection[str], *, dropped: Collection[str], is_unused: bool) -> NodeClaim:
+def _claim(claim: ResolvedClaim, requests: Collection[str], *, dropped: Collection[str], is_unused: bool) -> NodeClaim:
     contents = selected(claim.contents, requests)
     devices = [choice.device for request in contents.requests for choice in request.with_choices]
     return NodeClaim(

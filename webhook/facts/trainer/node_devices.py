@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from webhook.facts.gpu.resources import devices_of
 from webhook.facts.train_job_pods.nodes import container_of, node_job
-from webhook.facts.train_job_pods.train_job import TrainJob
-from webhook.paths import get
+from webhook.facts.train_job_pods.train_job import MergedTrainJob
+from webhook.typed.pods import Container
 
 
-def pod_gpus(job: TrainJob) -> int:
+def pod_gpus(job: MergedTrainJob) -> int:
     """GPUs that it has."""
-    return devices_of(get(job.node, ("resources",)), job.deadline)
+    return _devices(job.node)
 
 
-def runtime_gpus(job: TrainJob) -> int:
+def runtime_gpus(job: MergedTrainJob) -> int:
     """GPUs that it has in the runtime."""
-    of_runtime = node_job(get(job.runtime.spec, ("template", "spec")))
-    return devices_of(get(container_of(of_runtime, "node"), ("resources",)), job.deadline)
+    return _devices(container_of(node_job(job.runtime.spec.template.spec), "node"))
+
+
+def _devices(node: Container | None) -> int:
+    return 0 if node is None else devices_of(node.resources.json, node.reading.deadline)

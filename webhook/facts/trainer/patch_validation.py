@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.train_job_pods.nodes import name_of
-from webhook.facts.train_job_pods.overlays import Overlay, layers
+from webhook.facts.train_job_pods.overlays import Overlay
 from webhook.facts.train_job_pods.releases import PATCHES, TEMPLATES
-from webhook.facts.train_job_pods.train_job import TrainJob
+from webhook.facts.train_job_pods.train_job import MergedTrainJob
 from webhook.names import DNS_SUBDOMAIN
+from webhook.paths import render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
@@ -31,41 +31,40 @@ _STEPS: Final = {
 """Where the variables of a step's container belong."""
 
 
-def validate_managers(job: TrainJob) -> Iterator[Problem]:
+def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
     """Each patch of runtimePatches has a manager of its own."""
-    patches = job.spec.get("runtimePatches", []) if job.release >= PATCHES else []
-    managers = [patch.get("manager", "") for patch in job.deadline.paced(patches)]
-    counted = Counter(managers)
-    for index, manager in enumerate(job.deadline.paced(managers)):
-        path = f"spec.runtimePatches[{index}].manager"
+    patches = job.spec.runtime_patches if job.release >= PATCHES else ()
+    managers = Counter(patch.manager for patch in patches)
+    for patch in patches:
+        manager, path = patch.manager, patch.path("manager")
         if is_placeholder(manager):
             continue
         if not _PREFIXED.fullmatch(manager):
             fix = f"write a name such as example.org/{manager if _PLAIN.fullmatch(manager) else 'team'}"
             yield problem("patch-manager", path, "must begin with a domain and a slash", fix, manager)
-        if manager and counted[manager] > 1:
-            message = f"is the manager of {counted[manager]} patches, but a manager can have only one"
+        if manager and managers[manager] > 1:
+            message = f"is the manager of {managers[manager]} patches, but a manager can have only one"
             yield problem("patch-manager-twice", path, message, "join these patches into one", manager)
 
 
-def validate_overlays(job: TrainJob) -> Iterator[Problem]:
+def validate_overlays(job: MergedTrainJob) -> Iterator[Problem]:
     """Variables of the steps' containers, and one job twice in podSpecOverrides."""
     targets: dict[str, str] = {}
-    for layer in job.deadline.paced(layers(job.object, job.release)):
-        for overlay in job.deadline.paced(layer.overlays):
-            if job.release < TEMPLATES and overlay.name in targets:
-                message = f"is also the target at {targets[overlay.name]}, but Trainer takes one override for each job"
+    for layer in job.layers:
+        for overlay in layer.overlays:
+            name = overlay.name
+            if job.release < TEMPLATES and name in targets:
+                message = f"is also the target at {targets[name]}, but Trainer takes one override for each job"
                 yield problem(
-                    "override-twice", f"{overlay.at}.name", message, "join these overrides into one", overlay.name
+                    "override-twice", overlay.job.path("name"), message, "join these overrides into one", name
                 )
-            targets.setdefault(overlay.name, overlay.at)
-            yield from _validate_env(overlay)
+            targets.setdefault(name, render(overlay.job.at))
+            yield from _patched_env(overlay)
 
 
-def _validate_env(overlay: Overlay) -> Iterator[Problem]:
-    for index, container in enumerate(overlay.pod.get("containers", [])):
-        name = name_of(container)
-        if name in _STEPS and container.get("env"):
-            message = f"must not be set because Trainer refuses variables of container `{name}` in a patch"
-            path = f"{overlay.spec_at}.containers[{index}].env"
-            yield problem("patched-env", path, message, f"set the variables in {_STEPS[name]}")
+def _patched_env(overlay: Overlay) -> Iterator[Problem]:
+    for container in overlay.pod.containers:
+        if container.name in _STEPS and container.env:
+            message = f"must not be set because Trainer refuses variables of container `{container.name}` in a patch"
+            fix = f"set the variables in {_STEPS[container.name]}"
+            yield problem("patched-env", container.path("env"), message, fix)

@@ -10,14 +10,15 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.train_job_pods.nodes import container_of, is_trainer, job_named, launcher_is_node, trainer_step
+from webhook.facts.train_job_pods.nodes import container_of, is_trainer, job_named, trainer_step
 from webhook.facts.train_job_pods.releases import FLUX_NODES, IMAGE_EVERYWHERE, INJECTION, NUMBERS_ONLY, REFUSES_ZERO
-from webhook.facts.train_job_pods.train_job import TrainJob
-from webhook.facts.values import names, text, whole
-from webhook.paths import get
+from webhook.facts.train_job_pods.train_job import MergedTrainJob
+from webhook.facts.trainer.job_validation import wrong_processes
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.releases import shown
+from webhook.typed.fields import whole
+from webhook.typed.job_sets import ReplicatedJob
 
 problem: Final = Group("train-job").problem
 RESERVED: Final[Mapping[str, frozenset[str]]] = {
@@ -32,19 +33,19 @@ _PROCESSES: Final = "spec.trainer.numProcPerNode"
 _NODES: Final = "spec.trainer.numNodes"
 
 
-def validate_reserved_env(job: TrainJob) -> Iterator[Problem]:
+def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
     """Variables that the plugin sets itself; torch looks at them since 2.2 always, mpi since 2.3."""
     reserved = RESERVED.get(job.plugin, frozenset())
     is_late = (job.plugin == "mpi" and job.release < INJECTION) or (
-        job.plugin == "torch" and job.release < NUMBERS_ONLY and job.trainer.get("numProcPerNode") is None
+        job.plugin == "torch" and job.release < NUMBERS_ONLY and not job.trainer.has("numProcPerNode")
     )
-    variables = names(job.trainer.get("env")) if reserved and not is_late else []
-    if not reserved.isdisjoint(variables):
-        for index, name in enumerate(job.deadline.paced(variables)):
-            if name in reserved:
-                message = f"must not be set because the {job.plugin} plugin sets this variable"
-                at = f"spec.trainer.env[{index}].name"
-                yield problem("reserved-env", at, message, instead_of(name, "the TrainJob"), name)
+    if is_late or not job.trainer.env_names.shares(reserved):
+        return
+    for variable in job.trainer.env:
+        if variable.name in reserved:
+            message = f"must not be set because the {job.plugin} plugin sets this variable"
+            fix = instead_of(variable.name, "the TrainJob")
+            yield problem("reserved-env", variable.path("name"), message, fix, variable.name)
 
 
 def instead_of(variable: str, whose: str) -> str:
@@ -53,52 +54,53 @@ def instead_of(variable: str, whose: str) -> str:
     return f"remove the variable, and set {field} of {whose}" if field else "remove the variable"
 
 
-def validate_processes(job: TrainJob) -> Iterator[Problem]:
+def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
     """What a plugin does not take for numProcPerNode; what the API server refuses is job_validation.py's."""
-    asked = job.trainer.get("numProcPerNode")
-    if asked is None or is_placeholder(text(asked)):
+    per_node = job.trainer.num_proc_per_node
+    if per_node is None or is_placeholder(str(per_node)):
         return
-    number = whole(asked)
+    number = whole(per_node)
     if job.release < NUMBERS_ONLY and number is None:
-        yield from _validate_word(job, asked)
+        yield from _validate_word(job, per_node)
     elif number is not None and number < 1 and job.release < REFUSES_ZERO:
         fix = "set a whole number of at least 1, or remove numProcPerNode"
         if job.plugin == "flux" and job.release >= INJECTION:
             message = f"must be at least 1 because the flux plugin of Trainer {shown(job.release)} refuses less"
-            yield problem("processes", _PROCESSES, message, fix, number)
+            yield wrong_processes(message, fix, f"`{number}`")
         else:
             yield problem("no-processes", _PROCESSES, "does not start a process on any node", fix, number)
 
 
-def _validate_word(job: TrainJob, asked: str) -> Iterator[Problem]:
+def _validate_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem]:
     """Words that 2.0 and 2.1 take: torch three, mpi none; other plugins do not read it."""
-    known = {"torch": ("auto", "cpu", "gpu"), "mpi": ()}.get(job.plugin, (asked,))
-    if asked not in known:
-        allowed = "a whole number, auto, cpu or gpu" if known else "a whole number"
+    words = {"torch": ("auto", "cpu", "gpu"), "mpi": ()}.get(job.plugin, (per_node,))
+    if per_node not in words:
+        allowed = "a whole number, auto, cpu or gpu" if words else "a whole number"
         message = f"must be {allowed} for the {job.plugin} plugin of Trainer {shown(job.release)}"
-        yield problem(
-            "processes", _PROCESSES, message, "set such a value, or remove numProcPerNode", shown=f"the text `{asked}`"
-        )
+        yield wrong_processes(message, "set such a value, or remove numProcPerNode", f"the text `{per_node}`")
 
 
-def validate_flux(job: TrainJob) -> Iterator[Problem]:
+def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#3667."""
-    if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.get("numNodes") is None:
+    if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.num_nodes is None:
         message = f"must be set because the flux plugin of Trainer {shown(job.release)} crashes without numNodes"
         yield problem("flux-nodes", _NODES, message, f"set numNodes, such as to {job.nodes}")
 
 
-def validate_launcher_as_node(job: TrainJob) -> Iterator[Problem]:
-    """mpi.go: a launcher that is a node needs both jobs for several nodes; kubeflow/trainer#3954 for one."""
-    nodes = job.trainer.get("numNodes")
-    if job.plugin != "mpi" or nodes is None or not launcher_is_node(job.runtime.spec.get("mlPolicy")):
-        return
-    worker = job_named(job.jobs, "node")
-    for name in ("launcher", "node") if nodes > 1 else ():
+def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
+    """mpi.go: a launcher that is a node needs both jobs for several nodes."""
+    nodes = job.trainer.num_nodes
+    for name in ("launcher", "node") if nodes is not None and nodes > 1 and _is_launcher_node(job) else ():
         if job_named(job.jobs, name) is None:
             message = f"must be 1 because {job.runtime} runs the launcher as a node and has no replicated job `{name}`"
             yield problem("launcher-as-node", _NODES, message, "set 1, or use another runtime", nodes)
-    if nodes == 1 and worker is not None and trainer_step(job.jobs) is not worker:
+
+
+def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#3954: with a worker beside such a launcher, one node is two."""
+    worker = job_named(job.jobs, "node")
+    has_worker = worker is not None and trainer_step(job.jobs) is not worker
+    if job.trainer.num_nodes == 1 and has_worker and _is_launcher_node(job):
         message = (
             f"starts 2 nodes, each with its devices, because {job.runtime} runs the launcher as a node beside a worker"
         )
@@ -106,35 +108,53 @@ def validate_launcher_as_node(job: TrainJob) -> Iterator[Problem]:
         yield problem("extra-node", _NODES, message, fix, 1)
 
 
-def validate_workers(job: TrainJob) -> Iterator[Problem]:
+def _is_launcher_node(job: MergedTrainJob) -> bool:
+    return job.plugin == "mpi" and job.runtime.spec.ml_policy.mpi.run_launcher_as_node
+
+
+def validate_workers(job: MergedTrainJob) -> Iterator[Problem]:
     """What of spec.trainer the workers of an MPI runtime do not get, or get in vain."""
     worker = job_named(job.jobs, "node") if job.plugin == "mpi" else None
     if worker is None:
         return
     if is_trainer(worker):
-        if job.trainer.get("command"):
-            message = (
-                f"replaces the command of the workers of {job.runtime} too, which run the SSH server that the launcher "
-                "connects to"
-            )
-            label = "trainer.kubeflow.org/trainjob-ancestor-step: trainer"
-            fix = f"remove spec.trainer.command, or use a runtime in which the launcher has the label {label}"
-            yield problem("worker-command", "spec.trainer.command", message, fix)
-        return
-    if job.trainer.get("resourcesPerNode") is not None and not launcher_is_node(job.runtime.spec.get("mlPolicy")):
+        yield from _worker_command(job)
+    else:
+        yield from _launcher_resources(job)
+        yield from _worker_image(job, worker)
+
+
+def _worker_command(job: MergedTrainJob) -> Iterator[Problem]:
+    if job.trainer.command:
+        message = (
+            f"replaces the command of the workers of {job.runtime} too, which run the SSH server that the launcher "
+            "connects to"
+        )
+        label = "trainer.kubeflow.org/trainjob-ancestor-step: trainer"
+        fix = f"remove spec.trainer.command, or use a runtime in which the launcher has the label {label}"
+        yield problem("worker-command", "spec.trainer.command", message, fix)
+
+
+def _launcher_resources(job: MergedTrainJob) -> Iterator[Problem]:
+    resources = job.trainer.resources_per_node
+    if resources and not job.runtime.spec.ml_policy.mpi.run_launcher_as_node:
         message = f"reaches only the launcher of {job.runtime}, so the workers keep the resources of the runtime"
         fix = "remove resourcesPerNode, and use a runtime whose workers request these resources"
-        yield problem("launcher-resources", "spec.trainer.resourcesPerNode", message, fix)
-    image = get(container_of(worker, "node"), ("image",), "")
-    if job.trainer.get("image") not in (None, "", image) and job.release < IMAGE_EVERYWHERE:
+        yield problem("launcher-resources", resources.at, message, fix)
+
+
+def _worker_image(job: MergedTrainJob, worker: ReplicatedJob) -> Iterator[Problem]:
+    node = container_of(worker, "node")
+    image = "" if node is None else node.image
+    if job.trainer.image not in ("", image) and job.release < IMAGE_EVERYWHERE:
         message = f"reaches only the launcher, so the workers of {job.runtime} keep image `{image}`"
         fix = "use a runtime in which both the launcher and the workers have your image"
         yield problem("worker-image", "spec.trainer.image", message, fix)
 
 
-def validate_rendezvous(job: TrainJob) -> Iterator[Problem]:
+def validate_no_trainer(job: MergedTrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#4076: without spec.trainer the plugins set no variables."""
-    if job.spec.get("trainer") is None and job.nodes > 1 and job.plugin in ("torch", "jax", "xgboost"):
+    if not job.trainer and job.nodes > 1 and job.plugin in ("torch", "jax", "xgboost"):
         message = (
             f"must be set because otherwise the {job.plugin} plugin sets no variables, so the {job.nodes} nodes of "
             f"{job.runtime} train alone or wait for each other"

@@ -6,127 +6,111 @@ volume is kubeflow/trainer#3998.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.deadline import Deadline
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import containers
-from webhook.facts.train_job_pods.nodes import container_of, job_named, name_of, trainer_step
-from webhook.facts.train_job_pods.processes import plugin
+from webhook.facts.jobset.job_set import jobs_by_name
+from webhook.facts.train_job_pods.nodes import container_of, init_container_of, job_named, trainer_step
 from webhook.facts.train_job_pods.releases import INJECTION
-from webhook.facts.values import text
-from webhook.paths import FieldPath, get
+from webhook.facts.train_job_pods.types import EnvInjection, MLPolicy, RuntimeSpec
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.releases import Release
+from webhook.typed.collections import Items
+from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 
 problem: Final = Group("training-runtime").problem
-JOBS: Final = ("spec", "template", "spec", "replicatedJobs")
-POD: Final = ("template", "spec", "template")
 _TOKEN_VOLUME: Final = "kubeflow-trainer-token"  # noqa: S105 - a volume's name
 _TOKEN_MOUNT: Final = "/var/run/secrets/kubeflow/trainer"  # noqa: S105 - a path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeSpec:
-    """The spec of a runtime, by itself or with a TrainJob merged into its template."""
-
-    spec: Mapping[str, JSON]
-    release: Release
-    deadline: Deadline = field(default_factory=Deadline)
-
-    @property
-    def plugin(self) -> str:
-        """Its plugin."""
-        return plugin(self.spec)
-
-    @property
-    def jobs(self) -> JSON:
-        """Its replicated jobs."""
-        return get(self.spec, ("template", "spec", "replicatedJobs"), [])
+def jobs_of(runtime: RuntimeSpec) -> Items[ReplicatedJob]:
+    """The replicated jobs of a runtime."""
+    return runtime.template.spec.replicated_jobs
 
 
-def validate_plugins(runtime: RuntimeSpec) -> Iterator[Problem]:
-    """Everything that concerns the plugin of a runtime."""
-    match runtime.plugin:
+def validate_plugins(policy: MLPolicy, job_set: JobSetSpec, release: Release) -> Iterator[Problem]:
+    """Everything that concerns the plugin of a runtime, whose template may be patched by a TrainJob."""
+    match policy.plugin:
         case "torch":
-            yield from validate_env_injection(runtime)
-            yield from validate_rendezvous(runtime)
+            if release >= INJECTION:
+                yield from _env_injection(policy.torch.env_injection, job_set)
+            yield from _torch_address(job_set)
         case "flux":
-            yield from validate_flux_installer(runtime)
+            yield from _flux_installer(job_set)
         case "mpi":
-            yield from validate_mpi_implementation(runtime)
-            yield from validate_launchers(runtime)
+            yield from _mpi_implementation(policy, job_set)
+            yield from _launcher_count(policy, job_set)
 
 
-def validate_env_injection(runtime: RuntimeSpec) -> Iterator[Problem]:
+def _env_injection(injection: EnvInjection, job_set: JobSetSpec) -> Iterator[Problem]:
     """torch.go validateEnvInjectionTargets: jobs and containers that the runtime does not have."""
-    held: dict[str, set[str]] = {}
-    targets = get(runtime.spec, ("mlPolicy", "torch", "envInjection", "targets"), [])
-    for index, target in enumerate(runtime.deadline.paced(targets if runtime.release >= INJECTION else [])):
-        job = target.get("jobName", "")
-        if job not in held:
-            template = get(job_named(runtime.jobs, job), POD) or {}
-            held[job] = {each.name for each in runtime.deadline.paced(containers(template))}
-        for name in runtime.deadline.paced(target.get("containerNames", [])):
-            if name not in held[job]:
-                path = f"spec.mlPolicy.torch.envInjection.targets[{index}]"
+    jobs = jobs_by_name(job_set) if injection.targets else {}
+    containers: dict[str, set[str]] = {}
+    for target in injection.targets:
+        job = target.job_name
+        if job not in containers:
+            listed = jobs[job].pod.all_containers() if job in jobs else ()
+            containers[job] = {container.name for container in listed}
+        for name in target.container_names:
+            if name not in containers[job]:
                 message = f"must name a container of a replicated job, but job `{job}` has no container `{name}`"
-                yield problem("env-injection", path, message, f"name a container of job `{job}`")
+                yield problem("env-injection", target.at, message, f"name a container of job `{job}`")
 
 
-def validate_rendezvous(runtime: RuntimeSpec) -> Iterator[Problem]:
+def _torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
     """torch.go: the master address is `<name>-node-0-0.<name>`, whatever the job and the subdomain are called."""
     why = "because torch nodes look for each other at `<TrainJob>-node-0-0.<TrainJob>`"
-    if (step := trainer_step(runtime.jobs)) is not None and (name := name_of(step)) != "node":
-        message = f"must have `node` as the name of the trainer job, not `{name}`, {why}"
-        yield problem("torch-address", JOBS, message, "rename that job to `node`")
-    if subdomain := get(runtime.spec, ("template", "spec", "network", "subdomain"), ""):
-        path = ("spec", "template", "spec", "network", "subdomain")
-        yield problem("torch-address", path, f"must not be set {why}", "remove the subdomain", subdomain)
+    step, network = trainer_step(job_set.replicated_jobs), job_set.network
+    if step is not None and step.name != "node":
+        message = f"must have `node` as the name of the trainer job, not `{step.name}`, {why}"
+        yield problem("torch-address", job_set.path("replicatedJobs"), message, "rename that job to `node`")
+    if network.subdomain:
+        path, message = network.path("subdomain"), f"must not be set {why}"
+        yield problem("torch-address", path, message, "remove the subdomain", network.subdomain)
 
 
-def validate_flux_installer(runtime: RuntimeSpec) -> Iterator[Problem]:
+def _flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
     """flux.go: the init container that the plugin adds."""
-    if container_of(job_named(runtime.jobs, "node"), "flux-installer", "initContainers") is not None:
+    if init_container_of(job_named(job_set.replicated_jobs, "node"), "flux-installer") is not None:
         message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
-        yield problem("flux-installer", JOBS, message, "give that init container another name")
+        yield problem(
+            "flux-installer", job_set.path("replicatedJobs"), message, "give that init container another name"
+        )
 
 
-def validate_mpi_implementation(runtime: RuntimeSpec) -> Iterator[Problem]:
+def _mpi_implementation(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
     """mpi.go: looked at where there is a launcher."""
-    built = get(runtime.spec, ("mlPolicy", "mpi", "mpiImplementation"), "OpenMPI")
-    is_used = container_of(job_named(runtime.jobs, "launcher"), "node") is not None
-    if built != "OpenMPI" and is_used and not is_placeholder(text(built)):
+    implementation = policy.mpi.mpi_implementation
+    is_used = container_of(job_named(job_set.replicated_jobs, "launcher"), "node") is not None
+    if implementation != "OpenMPI" and is_used and not is_placeholder(implementation):
         message = "must be OpenMPI because Trainer knows no other implementation"
-        path = "spec.mlPolicy.mpi.mpiImplementation"
-        yield problem("mpi-implementation", path, message, "set the field to OpenMPI, or remove the field", built)
+        fix = "set the field to OpenMPI, or remove the field"
+        yield problem("mpi-implementation", policy.mpi.path("mpiImplementation"), message, fix, implementation)
 
 
-def validate_launchers(runtime: RuntimeSpec) -> Iterator[Problem]:
+def _launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
     """mlPolicy.numNodes is how many pods the labelled job gets, which of an mpi runtime is the launcher (nodes.py)."""
-    nodes, step = get(runtime.spec, ("mlPolicy", "numNodes")), trainer_step(runtime.jobs)
-    if step is not None and (name := name_of(step)) != "node" and nodes is not None and nodes > 1:
-        message = f"makes {nodes} launchers because it counts the pods of job `{name}`, the trainer step"
+    nodes, step = policy.num_nodes, trainer_step(job_set.replicated_jobs)
+    if step is not None and step.name != "node" and nodes is not None and nodes > 1:
+        message = f"makes {nodes} launchers because it counts the pods of job `{step.name}`, the trainer step"
         fix = "set mlPolicy.numNodes to 1, and set the number of workers as parallelism of job `node`"
-        yield problem("launcher-count", "spec.mlPolicy.numNodes", message, fix, nodes)
+        yield problem("launcher-count", policy.path("numNodes"), message, fix, nodes)
 
 
-def validate_token_volume(runtime: RuntimeSpec) -> Iterator[Problem]:
+def validate_token_volume(job_set: JobSetSpec) -> Iterator[Problem]:
     """The volume and the mount by which pods report the job's status."""
-    for index, job in enumerate(runtime.deadline.paced(runtime.jobs)):
-        template, at = get(job, POD) or {}, (*JOBS, index, *POD)
-        if any(name_of(each) == _TOKEN_VOLUME for each in get(template, ("spec", "volumes"), [])):
-            yield _reserved((*at, "spec", "volumes"), _TOKEN_VOLUME)
-        for container in containers(template):
-            for place, mount in enumerate(runtime.deadline.paced(container.value.get("volumeMounts", []))):
-                if mount.get("mountPath", "") == _TOKEN_MOUNT:
-                    yield _reserved((*at, *container.path, "volumeMounts", place, "mountPath"), _TOKEN_MOUNT)
+    for job in job_set.replicated_jobs:
+        if any(volume.name == _TOKEN_VOLUME for volume in job.pod.volumes):
+            yield _token_volume(job.pod.path("volumes"), _TOKEN_VOLUME)
+        for container in job.pod.all_containers():
+            for mount in container.volume_mounts:
+                if mount.mount_path == _TOKEN_MOUNT:
+                    yield _token_volume(mount.path("mountPath"), _TOKEN_MOUNT)
 
 
-def _reserved(path: FieldPath, name: str) -> Problem:
+def _token_volume(path: FieldPath, name: str) -> Problem:
     message = "is overwritten by Trainer, which reports the status of the job through it"
     return problem("token-volume", path, message, "use another name or path", name)

@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.nodes import (
     STEP_LABEL,
     container_of,
+    init_container_of,
     job_named,
-    launcher_is_node,
-    name_of,
     trainer_step,
 )
 from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT
-from webhook.facts.train_job_pods.train_job import TrainJob
-from webhook.paths import get
+from webhook.facts.train_job_pods.train_job import MergedTrainJob
 from webhook.problem import Problem
+from webhook.typed.job_sets import ReplicatedJob
 
 problem: Final = Group("train-job").problem
 _FIELDS: Final = ("image", "command", "args", "env", "resourcesPerNode")
@@ -32,12 +30,13 @@ _SHARED: Final = ("env", "resourcesPerNode")
 _SHOWN: Final = 80
 
 
-def validate_runtime(job: TrainJob, subject: Subject) -> Iterator[Problem]:
+def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
     """A runtime that is known not to be there; of another one nobody knows."""
     if job.runtime.is_found or not job.runtime.name:
         return
     view = subject.view()
-    near = view.nearest(job.runtime.name, (name_of(each.get("metadata")) for each in view.objects(job.runtime.kind)))
+    kind = type(job.runtime.object)
+    near = view.nearest(job.runtime.name, (runtime.name for runtime in view.every(kind)))
     if near or view.is_whole():
         message = f"names {job.runtime}, which does not exist, so Trainer refuses the job"
         fix = (
@@ -48,47 +47,46 @@ def validate_runtime(job: TrainJob, subject: Subject) -> Iterator[Problem]:
         yield problem("runtime-exists", "spec.runtimeRef.name", missing=job.missing)
 
 
-def validate_initializers(job: TrainJob) -> Iterator[Problem]:
+def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
     """jobset.go checkInitializer: the job, its container, and since 2.3 its mount (kubeflow/trainer#3714)."""
-    for role in ("dataset", "model"):
-        if get(job.spec, ("initializer", role)) is None:
-            continue
-        lacking = _lacks_initializer(job, f"{role}-initializer")
+    initializer = job.spec.initializer
+    for role, source in (("dataset", initializer.dataset), ("model", initializer.model)):
+        lacking = _lacks_initializer(job, f"{role}-initializer") if source else ""
         if lacking:
             message = f"needs {lacking}, which {job.runtime} does not have"
             fix = "use a runtime with that step, or remove the initializer"
             if lacking.startswith("a volumeMount"):
                 fix = "add the volumeMount to the runtime, or remove the initializer"
-            yield problem("initializer-step", f"spec.initializer.{role}", message, fix)
+            yield problem("initializer-step", source.at, message, fix)
 
 
-def _lacks_initializer(job: TrainJob, name: str) -> str:
+def _lacks_initializer(job: MergedTrainJob, name: str) -> str:
     step = job_named(job.jobs, name)
     if step is None:
         return f"a replicated job `{name}`"
     container = container_of(step, name)
-    if container is None and container_of(step, name, "initContainers") is None:
+    if container is None and init_container_of(step, name) is None:
         return f"a container `{name}` in its replicated job `{name}`"
-    mounts = map(name_of, get(container, ("volumeMounts",), []))
-    if job.release >= INITIALIZER_MOUNT and "initializer" not in mounts:
+    mounts = () if container is None else container.volume_mounts
+    if job.release >= INITIALIZER_MOUNT and not any(mount.name == "initializer" for mount in mounts):
         return f"a volumeMount `initializer` in its container `{name}`"
     return ""
 
 
-def validate_trainer(job: TrainJob) -> Iterator[Problem]:
+def validate_trainer(job: MergedTrainJob) -> Iterator[Problem]:
     """Fields of spec.trainer that land in no container (kubeflow/trainer#2722)."""
     step = trainer_step(job.jobs)
     node = container_of(step, "node")
     if unreached := _unreached(job):
-        yield _no_effect(unreached, _lacks_node(job, step))
-    elif node is not None and job.trainer.get("command") and job.trainer.get("args") is None and node.get("args"):
-        args = " ".join(node["args"])
+        yield _trainer_step(unreached, _lacks_node(job, step))
+    elif node is not None and job.trainer.command and not job.trainer.has("args") and node.args:
+        args = " ".join(node.args)
         shown = args if len(args) <= _SHOWN else f"{args[:_SHOWN]} …"
         message = f"runs with the args of {job.runtime}, `{shown}`"
         yield problem("runtime-args", "spec.trainer.command", message, "set spec.trainer.args too")
 
 
-def _no_effect(names: Sequence[str], reason: str) -> Problem:
+def _trainer_step(names: Sequence[str], reason: str) -> Problem:
     if len(names) == 1:
         path, message, fix = f"spec.trainer.{names[0]}", "has no effect", "remove the field"
     else:
@@ -97,33 +95,33 @@ def _no_effect(names: Sequence[str], reason: str) -> Problem:
     return problem("trainer-step", path, f"{message} because {reason}", f"use a runtime with a trainer step, or {fix}")
 
 
-def _unreached(job: TrainJob) -> list[str]:
+def _unreached(job: MergedTrainJob) -> list[str]:
     """Fields of spec.trainer for a container that is not there, and then the number of nodes that nobody reads."""
     if container_of(trainer_step(job.jobs), "node") is not None:
         return []
-    names = [name for name in _FIELDS if job.trainer.get(name) and not (name in _SHARED and _shares_node(job))]
+    names = [name for name in _FIELDS if job.trainer.json.get(name) and not (name in _SHARED and _shares_node(job))]
     return [*names, "numNodes"] if names and _is_number_unread(job) else names
 
 
-def _lacks_node(job: TrainJob, step: JSON) -> str:
+def _lacks_node(job: MergedTrainJob, step: ReplicatedJob | None) -> str:
     if step is None:
         return f"{job.runtime} has no replicated job with the label {STEP_LABEL}: trainer"
-    return f"replicated job `{name_of(step)}`, the trainer of {job.runtime}, has no container `node`"
+    return f"replicated job `{step.name}`, the trainer of {job.runtime}, has no container `node`"
 
 
-def _shares_node(job: TrainJob) -> bool:
+def _shares_node(job: MergedTrainJob) -> bool:
     """Whether the launcher of an MPI job is a node beside the job named `node`, which then gets a share."""
-    is_node = launcher_is_node(job.runtime.spec.get("mlPolicy"))
+    is_node = job.runtime.spec.ml_policy.mpi.run_launcher_as_node
     return is_node and container_of(job_named(job.jobs, "node"), "node") is not None
 
 
-def validate_num_nodes_reaches(job: TrainJob) -> Iterator[Problem]:
+def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """The number goes to the labelled job, of an MPI runtime to the job named `node`."""
     if _is_number_unread(job) and not _unreached(job):
         message = f"is ignored because {_lacks_node(job, None)}"
         yield problem("ignored-nodes", "spec.trainer.numNodes", message, "use a runtime with a trainer step")
 
 
-def _is_number_unread(job: TrainJob) -> bool:
+def _is_number_unread(job: MergedTrainJob) -> bool:
     has_worker = job.plugin == "mpi" and job_named(job.jobs, "node") is not None
-    return trainer_step(job.jobs) is None and not has_worker and job.trainer.get("numNodes") is not None
+    return trainer_step(job.jobs) is None and not has_worker and job.trainer.num_nodes is not None

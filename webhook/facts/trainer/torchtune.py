@@ -14,7 +14,7 @@ from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.train_job_pods.releases import ADAPTERS, INJECTION, NUMBERS_ONLY
 from webhook.facts.train_job_pods.torchtune_recipe import ENTRYPOINT, MANAGED, is_quantized, model_of
-from webhook.facts.train_job_pods.train_job import TrainJob
+from webhook.facts.train_job_pods.train_job import MergedTrainJob
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.releases import shown
@@ -29,16 +29,16 @@ _FIRST_MODELS: Final = ("llama3_2/1B", "llama3_2/7B", _MANY_NODES)  # of 2.0
 _NAME, _NODES = "spec.runtimeRef.name", "spec.trainer.numNodes"
 
 
-def validate_torchtune(job: TrainJob) -> Iterator[Problem]:
+def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
     """Everything that is refused of a TrainJob of a torch runtime."""
     name = job.runtime.name
-    if job.trainer.get("command") != ENTRYPOINT or job.plugin != "torch" or is_placeholder(name):
+    if job.trainer.command != ENTRYPOINT or job.plugin != "torch" or is_placeholder(name):
         return
-    explicit = job.trainer.get("numProcPerNode")
+    explicit = job.trainer.num_proc_per_node
     if job.release < NUMBERS_ONLY and explicit is None:  # the plugin's checks ended there
         return
-    model, args = model_of(name), job.trainer.get("args", [])
-    nodes = 1 if (asked := job.trainer.get("numNodes")) is None else asked
+    model, args = model_of(name), job.trainer.args
+    nodes = 1 if job.trainer.num_nodes is None else job.trainer.num_nodes
     yield from _validate_model(job, model, nodes)
     if job.release >= ADAPTERS and nodes == 1 and is_quantized(args, job.release):
         yield from _validate_quantized(model, explicit, job)
@@ -46,18 +46,18 @@ def validate_torchtune(job: TrainJob) -> Iterator[Problem]:
         yield from _validate_args(args, nodes, job)
 
 
-def _validate_model(job: TrainJob, model: str, nodes: int) -> Iterator[Problem]:
-    known = _MODELS if job.release >= ADAPTERS else _FIRST_MODELS
-    if model not in known:
+def _validate_model(job: MergedTrainJob, model: str, nodes: int) -> Iterator[Problem]:
+    models = _MODELS if job.release >= ADAPTERS else _FIRST_MODELS
+    if model not in models:
         message = f"names a runtime for a model that Trainer {shown(job.release)} cannot tune with torchtune"
-        fix = f"use one of {', '.join(map(_runtime_name, known))}"
+        fix = f"use one of {', '.join(map(_runtime_name, models))}"
         yield problem("tune-model", _NAME, message, fix, job.runtime.name)
     if nodes > 1 and model != _MANY_NODES:
         message = f"must be 1 because Trainer tunes the model of `{job.runtime.name}` on one node only"
         yield problem("tune-nodes", _NODES, message, "set 1", nodes)
 
 
-def _validate_quantized(model: str, explicit: JSON, job: TrainJob) -> Iterator[Problem]:
+def _validate_quantized(model: str, explicit: JSON, job: MergedTrainJob) -> Iterator[Problem]:
     """Quantized adapters: one model has none, and the small ones train on one device only."""
     gpus, _ = job.counted
     if model == _UNQUANTIZED:
@@ -72,15 +72,15 @@ def _validate_quantized(model: str, explicit: JSON, job: TrainJob) -> Iterator[P
         yield problem("tune-devices", "spec.trainer.resourcesPerNode", message, fix)
 
 
-def _validate_args(args: Sequence[str], nodes: int, job: TrainJob) -> Iterator[Problem]:
-    adapted = any("model.lora_attn_modules" in each for each in args) or is_quantized(args, job.release)
+def _validate_args(args: Sequence[str], nodes: int, job: MergedTrainJob) -> Iterator[Problem]:
+    adapted = any("model.lora_attn_modules" in argument for argument in args) or is_quantized(args, job.release)
     if nodes > 1 and adapted:
         message = "must be 1 because adapters (LoRA, QLoRA) train on one node only"
         yield problem("tune-adapters", _NODES, message, "set 1, or remove the arguments for adapters", nodes)
-    for index, each in enumerate(job.deadline.paced(args)):
-        if (key := each.split("=")[0]) in MANAGED:
+    for index, argument in enumerate(args):
+        if (key := argument.split("=")[0]) in MANAGED:
             message = "must not be set because the runtime of a torchtune job manages it"
-            yield problem("tune-argument", f"spec.trainer.args[{index}]", message, "remove the argument", key)
+            yield problem("tune-argument", job.trainer.path("args", index), message, "remove the argument", key)
 
 
 def _runtime_name(model: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from webhook.facts.train_job_pods.train_job import TrainJob
+from webhook.facts.train_job_pods.train_job import MergedTrainJob
 from webhook.facts.trainer.launcher import Launched
 from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.releases import shown
@@ -20,16 +20,16 @@ _BY_RUNTIME: Final = ("mpi", "flux")
 """Plugins whose runtime has a number of its own."""
 
 
-def unset_processes(job: TrainJob, claims: Sequence[NodeClaim], own: Launched) -> str:
+def unset_processes(job: MergedTrainJob, claims: Sequence[NodeClaim], launcher: Launched) -> str:
     """The sentence, which goes on after `is not set`; "" where no claim may be for GPUs."""
     gpus = [claim for claim in claims if not claim.is_other]
     if not gpus:
         return ""
     kept = [claim for claim in gpus if not claim.is_dropped]
-    return _of_kept(job, kept, own) if kept else _of_dropped(job, gpus)
+    return _of_kept(job, kept, launcher) if kept else _of_dropped(job, gpus)
 
 
-def _of_dropped(job: TrainJob, gpus: Sequence[NodeClaim]) -> str:
+def _of_dropped(job: MergedTrainJob, gpus: Sequence[NodeClaim]) -> str:
     """What is dropped gives no device; the number is for the day when the claims reach the pods."""
     claims = f"claim{'s' if len(gpus) > 1 else ''} {_named(gpus)}"
     start = f"and Trainer {shown(job.release)} drops {claims}"
@@ -42,18 +42,18 @@ def _of_dropped(job: TrainJob, gpus: Sequence[NodeClaim]) -> str:
     return f", {start}, {outcome}: set the field to {number}, and give the pods of the runtime {claims}"
 
 
-def _of_kept(job: TrainJob, gpus: Sequence[NodeClaim], own: Launched) -> str:
+def _of_kept(job: MergedTrainJob, gpus: Sequence[NodeClaim], launcher: Launched) -> str:
     devices, named = _devices(gpus), _named(gpus)
     is_unused = any(claim.is_unused for claim in gpus)
     if job.plugin in NOT_READ:
-        return f" and not read by this runtime: {_single(own, devices, named)}"
-    if not is_unused and _fits(job, own, devices):
+        return f" and not read by this runtime: {_single(launcher, devices, named)}"
+    if not is_unused and _fits(job, launcher, devices):
         fix = f"set the field to {devices} to keep that number"
         return f", but the processes per node fit the devices of claim {named}: {fix}"
     of = f"claim {named}{', which no container uses' if is_unused else ''}"
     what = "device" if devices == 1 else f"{devices} devices" if devices else "devices"
     uncounted = f"and Trainer does not count the {what} of {of}"
-    return f", {uncounted}, {_outcome(job, own)}: {_fix(job, devices, is_unused=is_unused)}"
+    return f", {uncounted}, {_outcome(job, launcher)}: {_fix(job, devices, is_unused=is_unused)}"
 
 
 def _devices(claims: Sequence[NodeClaim]) -> int:
@@ -66,30 +66,30 @@ def _named(claims: Sequence[NodeClaim]) -> str:
     return ", ".join(f"`{claim.name}`" for claim in claims)
 
 
-def _single(own: Launched, devices: int, named: str) -> str:
+def _single(launcher: Launched, devices: int, named: str) -> str:
     """What starts on a node whose plugin runs the command once."""
-    if own.processes is not None:
-        return f"{own.by} starts {counted(own.processes, 'process', 'processes')} on each node"
+    if launcher.processes is not None:
+        return f"{launcher.by} starts {counted(launcher.processes, 'process', 'processes')} on each node"
     use = "" if devices == 1 else f" and has to use all devices of claim {named}"
     return f"one process starts on each node{use}"
 
 
-def _fits(job: TrainJob, own: Launched, devices: int) -> bool:
+def _fits(job: MergedTrainJob, launcher: Launched, devices: int) -> bool:
     """Whether the number that Trainer passes on is right all the same, by no chance, and is what starts."""
     is_meant = devices == 1 or job.plugin in _BY_RUNTIME
-    return is_meant and job.processes.per_node == str(devices) and own.processes in (None, devices)
+    return is_meant and job.processes.per_node == str(devices) and launcher.processes in (None, devices)
 
 
-def _outcome(job: TrainJob, own: Launched) -> str:
+def _outcome(job: MergedTrainJob, launcher: Launched) -> str:
     if not job.runtime.is_found:
         return "so the processes per node will be 1 or the CPUs"
-    if own.processes is None:
+    if launcher.processes is None:
         return f"so the processes per node will be {job.processes}"
-    why = f"because its own option {own.option} wins over PET_NPROC_PER_NODE"
-    return f"so Trainer passes on {job.processes}, while {own.by} starts {own.processes} per node {why}"
+    why = f"because its own option {launcher.option} wins over PET_NPROC_PER_NODE"
+    return f"so Trainer passes on {job.processes}, while {launcher.by} starts {launcher.processes} per node {why}"
 
 
-def _fix(job: TrainJob, devices: int, *, is_unused: bool) -> str:
+def _fix(job: MergedTrainJob, devices: int, *, is_unused: bool) -> str:
     first = "name the claim in resources.claims of container `node`, and " if is_unused else ""
     if job.plugin == "xgboost":
         return f"{first}request the GPUs as an extended resource"

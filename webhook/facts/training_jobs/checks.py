@@ -8,9 +8,10 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs import elastic, job_validation, mpi_validation, role_validation
-from webhook.facts.training_jobs.job import GROUP, KINDS, read_job
+from webhook.facts.training_jobs.job import KINDS, read_job
 from webhook.facts.training_jobs.operator_fields import validate_overwritten
 from webhook.facts.training_jobs.processes import validate_processes
+from webhook.facts.training_jobs.types import GROUP
 from webhook.problem import Problem
 
 _VALIDATIONS: Final = (

@@ -7,7 +7,7 @@ pkg/apis/kubeflow.org/v1; kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,12 +15,22 @@ from webhook.attributes import JSON, Operation
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.training_jobs.role import Role, Unfilled, read_role
+from webhook.facts.training_jobs.role import Role, read_role
+from webhook.facts.training_jobs.types import (
+    AnyJob,
+    JAXJob,
+    MPIJob,
+    PaddleJob,
+    PyTorchJob,
+    ReplicaSpec,
+    TFJob,
+    XGBoostJob,
+)
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
+from webhook.typed.collections import Entries, Items
 
 problem: Final = Group("training-job").problem
-GROUP: Final = "kubeflow.org"
 BETA: Final = "v2beta1"
 
 
@@ -34,15 +44,16 @@ class Kind:
     field: str
     container: str
     roles: tuple[str, ...]
+    type: type[AnyJob]
 
 
 KINDS: Final[Mapping[str, Kind]] = {
-    "PyTorchJob": Kind("pytorchReplicaSpecs", "pytorch", ("Master", "Worker")),
-    "TFJob": Kind("tfReplicaSpecs", "tensorflow", ()),
-    "MPIJob": Kind("mpiReplicaSpecs", "", ("Launcher", "Worker")),
-    "XGBoostJob": Kind("xgbReplicaSpecs", "xgboost", ("Master", "Worker")),
-    "PaddleJob": Kind("paddleReplicaSpecs", "paddle", ("Master", "Worker")),
-    "JAXJob": Kind("jaxReplicaSpecs", "jax", ("Worker",)),
+    "PyTorchJob": Kind("pytorchReplicaSpecs", "pytorch", ("Master", "Worker"), PyTorchJob),
+    "TFJob": Kind("tfReplicaSpecs", "tensorflow", (), TFJob),
+    "MPIJob": Kind("mpiReplicaSpecs", "", ("Launcher", "Worker"), MPIJob),
+    "XGBoostJob": Kind("xgbReplicaSpecs", "xgboost", ("Master", "Worker"), XGBoostJob),
+    "PaddleJob": Kind("paddleReplicaSpecs", "paddle", ("Master", "Worker"), PaddleJob),
+    "JAXJob": Kind("jaxReplicaSpecs", "jax", ("Worker",), JAXJob),
 }
 
 
@@ -68,9 +79,9 @@ class Job:
     name: str
     spec: Mapping[str, JSON]
     old_spec: JSON
-    roles: Mapping[str, Role]
+    roles: Entries[Role]
     is_open: bool
-    unfilled: Unfilled
+    unfilled: frozenset[FieldPath]
     deadline: Deadline
 
     @property
@@ -82,10 +93,6 @@ class Job:
     def a_kind(self) -> str:
         """Its kind with an article: `an MPIJob`."""
         return f"{'an' if self.kind in ('MPIJob', 'XGBoostJob') else 'a'} {self.kind}"
-
-    def each_role(self) -> Iterable[Role]:
-        """Its roles, charged to the deadline."""
-        return self.deadline.each(self.roles.values())
 
     def given(self, *path: str) -> JSON:
         """What it says at a path below its spec; null for nothing, and for what is still to be filled in."""
@@ -104,7 +111,7 @@ class Job:
 
     def pods(self) -> int | None:
         """How many pods it makes; None where nobody can tell."""
-        counts = [role.replicas for role in self.each_role()]
+        counts = [role.replicas for role in self.roles.values()]
         known = [count for count in counts if count is not None]
         return None if self.is_open or len(known) < len(counts) else sum(known)
 
@@ -112,37 +119,34 @@ class Job:
 def read_job(subject: Subject) -> Job:
     """The job that a subject is."""
     name = subject.group_kind[1]
-    is_beta = name == "MPIJob" and subject.attributes.kind.version == BETA
-    unfilled = subject.omitted
-    at: FieldPath = ("spec", KINDS[name].field)
-    called = get(subject.object, ("metadata", "name"), "")
+    job, before = subject.typed(KINDS[name].type), subject.typed_old(KINDS[name].type)
     is_update = subject.attributes.operation == Operation.UPDATE
     return Job(
         kind=name,
-        is_beta=is_beta,
-        name="" if is_placeholder(called) else called,
-        spec=get(subject.object, ("spec",), {}),
-        old_spec=get(subject.old_object, ("spec",), {}) if is_update else None,
-        roles=_roles(name, get(subject.object, at, {}), unfilled, subject),
-        is_open=bool(unfilled & {("spec",), at}),
-        unfilled=unfilled,
+        is_beta=name == "MPIJob" and subject.attributes.kind.version == BETA,
+        name="" if is_placeholder(job.name) else job.name,
+        spec=job.spec.json,
+        old_spec=before.spec.json if is_update else None,
+        roles=_roles(name, job, subject),
+        is_open=job.is_omitted("spec") or job.spec.is_omitted(KINDS[name].field),
+        unfilled=subject.omitted,
         deadline=subject.deadline,
     )
 
 
-def _roles(kind: str, given: Mapping[str, JSON], unfilled: Unfilled, subject: Subject) -> Mapping[str, Role]:
-    """Every role; one that is null does not exist."""
-    at: FieldPath = ("spec", KINDS[kind].field)
-    open_roles: Mapping[str, JSON] = {str(path[2]): {} for path in subject.deadline.each(unfilled) if path[:-1] == at}
-    return {
+def _roles(kind: str, job: AnyJob, subject: Subject) -> Entries[Role]:
+    """Every role; one that is null does not exist, and of one that is still to be filled in nothing is known."""
+    at, reading = job.spec.path(KINDS[kind].field), subject.reading
+    unfilled = [path for path in Items([*subject.omitted], subject.deadline) if path[:-1] == at]
+    listed = {**job.spec.roles, **{str(path[-1]): ReplicaSpec.of(None, path, reading) for path in unfilled}}
+    roles = {
         # an MPIJob of either version has no workers where it does not say so
         name: read_role(
-            value,
-            path=(*at, name),
+            replica,
             main=KINDS[kind].container,
             default=int((kind, name) != ("MPIJob", "Worker")),
-            unfilled=unfilled,
             subject=subject,
         )
-        for name, value in subject.deadline.each({**given, **open_roles}.items())
+        for name, replica in Entries(listed, subject.deadline).items()
     }
+    return Entries(roles, subject.deadline)

@@ -53,7 +53,7 @@ def _suffixes(job: Job) -> Iterator[str]:
         worker = job.roles.get("Worker")
         yield from ("-launcher", f"-worker-{max((worker and worker.replicas) or 0, 1) - 1}")
     elif job.kind != "MPIJob":
-        for role in job.each_role():
+        for role in job.roles.values():
             yield f"-{role.name.lower()}-{max(role.replicas or 0, 1) - 1}"
 
 

@@ -30,7 +30,7 @@ _VARIABLES: Final[Mapping[str, str]] = {
 def validate_overwritten(job: Job) -> Iterator[Problem]:
     """Restart policies and variables that the operator writes itself, and amounts that say nothing."""
     owned = _owned(job)
-    for role in job.each_role():
+    for role in job.roles.values():
         written = _written_policy(role, job)
         if role.pod_restart_policy not in ("", written):
             path = (*role.template, "spec", "restartPolicy")

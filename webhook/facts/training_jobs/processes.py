@@ -51,7 +51,7 @@ def _world_size(job: Job) -> Iterator[Problem]:
     """WORLD_SIZE that a command passes to torchrun as a number of nodes."""
     said = str(job.given("nprocPerNode") or "")
     has_master = "Master" in job.roles
-    passed = [role for role in job.each_role() if role.launch.nodes in _WORLD_SIZE]
+    passed = [role for role in job.roles.values() if role.launch.nodes in _WORLD_SIZE]
     if re.fullmatch("[0-9]+", said) and said not in ("0", "1") and has_master and passed:
         message = (
             "makes WORLD_SIZE count processes, but the command uses WORLD_SIZE as the number of nodes (--nnodes) of "
@@ -72,7 +72,7 @@ def _world_size(job: Job) -> Iterator[Problem]:
 def _of_command(job: Job) -> Iterator[Problem]:
     """What each command starts by itself; a launcher's own number is used, and not the operator's."""
     has_number = _counted(job) is not None
-    for role in job.each_role():
+    for role in job.roles.values():
         started, by = role.launch.processes, role.launch.by
         if by in _LAUNCHERS and role.gpus and started is not None and started != role.gpus:
             both = f"{counted(started, 'process', 'processes')} in each pod, which has {counted(role.gpus, 'GPU')}"
@@ -116,7 +116,7 @@ def _is_silent(role: Role) -> bool:
 
 def _of_setting(job: Job) -> Iterator[Problem]:
     """What nprocPerNode says, for roles whose commands leave the number to it."""
-    said, number, roles = _processes(job), _counted(job), tuple(job.each_role())
+    said, number, roles = _processes(job), _counted(job), tuple(job.roles.values())
     if not _VALUE.fullmatch(said):
         message = "must be a number of processes or a kind of device because torchrun fails on anything else"
         yield problem("nproc-value", _AT, message, "set auto, cpu, gpu or a whole number of at least 1", said)
@@ -172,7 +172,7 @@ def _nodes(job: Job) -> Iterator[Problem]:
     pods = job.pods()
     if pods is None or job.given("elasticPolicy", "metrics") is not None:
         return
-    for role in job.each_role():
+    for role in job.roles.values():
         match = _NODES.fullmatch(role.launch.nodes)
         if match and int(match[1]) > pods:
             message = f"torchrun waits for {role.launch.nodes} nodes, but the job has {counted(pods, 'pod')}"
@@ -182,7 +182,7 @@ def _nodes(job: Job) -> Iterator[Problem]:
 
 def _shared_memory(job: Job) -> Iterator[Problem]:
     """https://github.com/NVIDIA/nccl/issues/525."""
-    for role in job.each_role():
+    for role in job.roles.values():
         if role.gpus > 1 and not role.shares_memory:
             message = f"has {role.gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
             yield problem("shared-memory", role.template, message, MORE_SHARED_MEMORY)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
-from webhook.attributes import JSON
-from webhook.deadline import Deadline
-from webhook.facts.command_lines.command import Launch, launched
-from webhook.facts.gpu.resources import devices_of
-from webhook.facts.pods.containers import variables
+from webhook.facts.command_lines.command import Launch, launched_by
+from webhook.facts.gpu.resources import gpus_of
 from webhook.facts.resource_units import cpu_count
 from webhook.facts.subject import Subject
-from webhook.facts.values import text
-from webhook.paths import FieldPath, get
+from webhook.facts.training_jobs.types import ReplicaSpec
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
+from webhook.typed.collections import Items
+from webhook.typed.pods import Container, VolumeMount
 
-Unfilled: TypeAlias = frozenset[FieldPath]
-"""Where a job has values that are still to be filled in, and that are not texts."""
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _CONTAINERS: Final = ("template", "spec", "containers")
 
@@ -54,7 +51,7 @@ class Role:
     replicas: int | None
     restart_policy: str
     pod_restart_policy: str
-    containers: tuple[JSON, ...]
+    containers: Items[Container]
     is_open: bool
     has_main: bool
     shares_memory: bool
@@ -83,65 +80,58 @@ class Role:
         return not is_placeholder(self.name)
 
 
-def read_role(value: JSON, *, path: FieldPath, main: str, default: int, unfilled: Unfilled, subject: Subject) -> Role:
+def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject) -> Role:
     """A role of a job.
 
     Args:
-        value: what stands there, decoded.
-        path: where it stands, which ends with its name.
+        replica: what stands there; the last step of its place is its name.
         main: the name of the container that trains; "" is the first one.
         default: its replicas where it does not say how many.
-        unfilled: where the job has values that are still to be filled in.
         subject: the job.
 
     """
-    deadline = subject.deadline
-    deadline.spend(10)  # a role is as much work as some loops
-    listed = list(deadline.each(get(value, _CONTAINERS, [])))
-    chosen = next((each for each in listed if each.get("name", "") == main or not main), None)
-    container = chosen or {}
-    replicas, is_unfilled = get(value, ("replicas",)), (*path, "replicas") in unfilled
-    asked = get(container, ("resources",), {})
-    amounts = [each for side in ("limits", "requests") for each in asked.get(side, {}).items() if "gpu" in each[0]]
+    subject.deadline.spend(10)  # a role is as much work as some loops
+    pod = replica.template.spec
+    chosen = next((container for container in pod.containers if container.name == main or not main), None)
+    container = Container.of(None) if chosen is None else chosen
+    resources, is_unfilled = container.resources, replica.is_omitted("replicas")
+    written = (*resources.written_limits.items(), *resources.written_requests.items())
+    amounts = [(name, amount) for name, amount in written if "gpu" in name]
     return Role(
-        name=str(path[-1]),
-        path=path,
-        is_given=replicas is not None or is_unfilled,
-        replicas=None if is_unfilled else default if replicas is None else replicas,
-        restart_policy=_filled(get(value, ("restartPolicy",))),
-        pod_restart_policy=_filled(get(value, ("template", "spec", "restartPolicy"))),
-        containers=tuple(listed),
-        is_open=_is_open(path, len(listed), unfilled, deadline),
-        has_main=chosen is not None or any(is_placeholder(each.get("name", "")) for each in listed),
-        shares_memory=_shares_memory(value, container),
-        limits_gpus=any(
-            "gpu" in each for one in listed for each in deadline.each(get(one, ("resources", "limits"), {}))
-        ),
-        gpus=devices_of(asked, deadline),
-        has_open_gpus=any(isinstance(amount, str) and is_placeholder(amount) for _, amount in amounts),
+        name=str(replica.at[-1]),
+        path=replica.at,
+        is_given=replica.has("replicas"),
+        replicas=None if is_unfilled else default if replica.replicas is None else replica.replicas,
+        restart_policy=_filled(replica.restart_policy),
+        pod_restart_policy=_filled(pod.restart_policy),
+        containers=pod.containers,
+        is_open=_is_open(replica),
+        has_main=chosen is not None or any(is_placeholder(container.name) for container in pod.containers),
+        shares_memory=pod.host_ipc or any(map(_is_shared_memory, container.volume_mounts)),
+        limits_gpus=any("gpu" in name for one in pod.containers for name in one.resources.written_limits),
+        gpus=gpus_of(resources),
+        has_open_gpus=any(is_placeholder(str(amount)) for _, amount in amounts),
         null_gpus=tuple(name for name, amount in amounts if amount is None),
-        claims=len(get(asked, ("claims",), [])),
-        env=frozenset((*variables(container, subject), *(["*"] if container.get("envFrom") else []))),
-        cpus=cpu_count(asked),
-        launch=launched(container, subject),
+        claims=len(resources.claims),
+        env=frozenset((*container.environment.names, *(["*"] if container.env_from else []))),
+        cpus=cpu_count(resources.json),
+        launch=launched_by(container, subject),
     )
 
 
-def _filled(value: JSON) -> str:
-    return "" if is_placeholder(text(value)) else text(value)
+def _filled(text: str) -> str:
+    return "" if is_placeholder(text) else text
 
 
-def _is_open(at: FieldPath, count: int, unfilled: Unfilled, deadline: Deadline) -> bool:
+def _is_open(replica: ReplicaSpec) -> bool:
     """Whether the role, its template or a container of it is still to be filled in."""
-    if not unfilled:
+    omitted, pod = replica.reading.omitted, replica.template.spec
+    if not omitted:
         return False
-    steps = (at, (*at, *_CONTAINERS[:1]), (*at, *_CONTAINERS[:2]), (*at, *_CONTAINERS))
-    return not unfilled.isdisjoint((*steps, *((*at, *_CONTAINERS, index) for index in deadline.each(range(count)))))
+    places = (replica.at, replica.template.at, pod.at, pod.path("containers"))
+    return any(place in omitted for place in (*places, *(container.at for container in pod.containers)))
 
 
-def _shares_memory(role: JSON, container: JSON) -> bool:
+def _is_shared_memory(mount: VolumeMount) -> bool:
     """Whether something is mounted over the 64 MiB that a container runtime gives /dev/shm."""
-    mounts = container.get("volumeMounts", [])
-    return any(get(mount, ("mountPath",), "").rstrip("/") == _SHARED_MEMORY for mount in mounts) or (
-        get(role, ("template", "spec", "hostIPC")) is True
-    )
+    return mount.mount_path.rstrip("/") == _SHARED_MEMORY

@@ -31,14 +31,14 @@ def validate_replica_specs(job: Job) -> Iterator[Problem]:
             "must have a role because the job has nothing to run otherwise",
             f"add {names}",
         )
-    for role in job.each_role():
+    for role in job.roles.values():
         if job.is_beta and role.name not in KINDS[job.kind].roles:
             continue  # the MPI Operator ignores it
         if _is_unknown(role, job):
             yield _unknown(role, job)
         else:
             yield from _validate_containers(role, job)
-        yield from _validate_each_container(role, job)
+        yield from _validate_names_and_images(role)
         yield from _validate_restart_policy(role, job)
 
 
@@ -61,22 +61,22 @@ def _validate_containers(role: Role, job: Job) -> Iterator[Problem]:
         wanted = f"a container named `{main}`, which the operator prepares" if main else "a container"
         yield problem("containers-required", role.containers_at, f"must have {wanted}", "add such a container")
     elif not role.has_main:
-        shown = [f"`{each.get('name', '')}`" for each in role.containers[:_MOST_NAMES]]
+        shown = [f"`{container.name}`" for container in role.containers[:_MOST_NAMES]]
         there = " or ".join((*shown, *(["another"] if len(role.containers) > _MOST_NAMES else [])))
         message = f"must have a container named `{main}` because the operator sets up only that container for training"
         yield problem("main-container", role.containers_at, message, f"rename {there}, whichever trains, to {main}")
 
 
-def _validate_each_container(role: Role, job: Job) -> Iterator[Problem]:
-    for index, container in enumerate(job.deadline.each(() if role.is_open else role.containers)):
-        name = container.get("name", "")
-        if not container.get("image"):
+def _validate_names_and_images(role: Role) -> Iterator[Problem]:
+    for container in () if role.is_open else role.containers:
+        name = container.name
+        if not container.image:
             message = "must be set because a container cannot start without an image"
             fix = f"set the image of `{name}`" if name else "set an image"
-            yield problem("image-required", (*role.containers_at, index, "image"), message, fix)
+            yield problem("image-required", container.path("image"), message, fix)
         if not name:
             message = "must be set because Kubernetes refuses a container without a name"
-            yield problem("container-name-required", (*role.containers_at, index, "name"), message, "set a name")
+            yield problem("container-name-required", container.path("name"), message, "set a name")
 
 
 def _validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
@@ -101,7 +101,7 @@ def validate_replicas(job: Job) -> Iterator[Problem]:
         message = "must be set because the master coordinates the workers"
         yield problem("master-required", (*job.roles_at, "Master"), message, "add Master with 1 replica")
     if job.kind == "PyTorchJob":
-        for role in job.each_role():
+        for role in job.roles.values():
             if role.name != "Master" and role.replicas is not None and role.replicas < 1:
                 message = "must be at least 1 because the operator refuses a role without replicas"
                 fix = "set 1 or more, or remove the role"
@@ -112,7 +112,7 @@ def validate_tensorflow_roles(job: Job) -> Iterator[Problem]:
     """A chief, which is also called master; parameter servers compute on no device."""
     if job.kind != "TFJob":
         return
-    leaders = [role for role in job.each_role() if role.name in ("Chief", "Master")]
+    leaders = [role for role in job.roles.values() if role.name in ("Chief", "Master")]
     if len(leaders) > 1:
         message = f"must not be set together with {leaders[1].name} because a TFJob has one chief"
         yield problem("one-chief", leaders[0].path, message, "remove one of the two")
@@ -128,7 +128,7 @@ def validate_tensorflow_roles(job: Job) -> Iterator[Problem]:
 
 def validate_ignored_roles(job: Job) -> Iterator[Problem]:
     """Roles that an operator takes, and then does not run or does not watch."""
-    for role in job.each_role():
+    for role in job.roles.values():
         if job.is_beta and _is_unknown(role, job):
             message, fix = "is ignored by the MPI Operator, so its pods do not start", "use `Launcher` or `Worker`"
         elif job.kind == "TFJob" and role.is_named and role.name.lower() not in _WATCHED:

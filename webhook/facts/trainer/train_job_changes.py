@@ -11,32 +11,30 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.attributes import JSON
 from webhook.cluster.interest import reading
-from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.installation import release_of
-from webhook.facts.train_job_pods.nodes import POD
 from webhook.facts.train_job_pods.overlays import Overlay
 from webhook.facts.train_job_pods.releases import FIXED_GRACE, PATCHES
-from webhook.facts.train_job_pods.spec_changes import specs
-from webhook.facts.train_job_pods.train_job import TrainJob, train_job
-from webhook.facts.values import items, whole
+from webhook.facts.train_job_pods.spec_changes import is_changed, specs
+from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
+from webhook.facts.train_job_pods.types import TrainJob, TrainJobSpec
 from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.releases import shown
+from webhook.typed.collections import Items
+from webhook.typed.job_sets import JobSet, ReplicatedJob
+from webhook.typed.view import Reading
 
 problem: Final = Group("train-job-changes").problem
-JOB_SET: Final = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
 LOOKUPS: Final = (
-    reading(JOB_SET, *(f"status.replicatedJobsStatus.{each}" for each in ("name", "active"))),
+    reading(JobSet.gvk, *(f"status.replicatedJobsStatus.{name}" for name in ("name", "active"))),
     NAMESPACES,
 )
-_REFERENCE: Final = {"name": "", "kind": "ClusterTrainingRuntime", "apiGroup": "trainer.kubeflow.org"}
-_MANAGER: Final = "trainer.kubeflow.org/trainjob-controller"
 _MUTABLE: Final = ("nodeSelector", "tolerations", "schedulingGates")
 """Fields of a PodSpec that JobSet lets change while it is suspended, besides labels and annotations."""
 _FIXED_POD: Final = ("template", "spec", "template", 1)
@@ -52,24 +50,16 @@ _OF_PODS: Final = (
 
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     """Since 2.2 (kubeflow/trainer#3157), the runtime and the manager always; a default is as good as written."""
-    now, before = specs(subject)
+    now, before = (TrainJobSpec(spec, ("spec",), Reading(subject.deadline)) for spec in specs(subject))
     fixed = ["trainer", "initializer", "activeDeadlineSeconds"] if release_of(subject) >= PATCHES else []
-    changed = [name for name in fixed if _differ(now, before, name)]
-    if now.get("managedBy", _MANAGER) != before.get("managedBy", _MANAGER):
+    changed = [name for name in fixed if is_changed(name, now, before)]
+    if now.managed_by != before.managed_by:
         changed.append("managedBy")
-    if any(_reference(now, name) != _reference(before, name) for name in _REFERENCE):
+    if not now.runtime_ref.refers_to(before.runtime_ref):
         changed.append("runtimeRef")
     for name in changed:
         fix = "restore the old value, or create a new TrainJob"
         yield problem("immutable-field", f"spec.{name}", "cannot change after the TrainJob was created", fix)
-
-
-def _differ(now: Mapping[str, JSON], before: Mapping[str, JSON], name: str) -> bool:
-    return name in now and name in before and bool(now[name] != before[name])
-
-
-def _reference(spec: Mapping[str, JSON], name: str) -> JSON:
-    return get(spec, ("runtimeRef", name), _REFERENCE[name])
 
 
 def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
@@ -83,22 +73,22 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
         old = before.get(key)
         for name in _OF_PODS if old is not None else ():
             is_fixed = name != "terminationGracePeriodSeconds" or release >= FIXED_GRACE
-            if old is not None and is_fixed and _differ(overlay.pod, old.pod, name):
+            if old is not None and is_fixed and is_changed(name, overlay.pod, old.pod):
                 message = "cannot change because a patch is fixed once the TrainJob has it"
                 fix = "restore the old value, or create a new TrainJob"
-                yield problem("immutable-patch", f"{overlay.spec_at}.{name}", message, fix)
+                yield problem("immutable-patch", overlay.pod.path(name), message, fix)
 
 
 def _overlays(spec: Mapping[str, JSON], subject: Subject) -> Iterator[tuple[tuple[str, str], Overlay]]:
     """What is laid over pods, by the manager of the patch and the job."""
-    layers = overlays.layers({"spec": spec}, release_of(subject))
-    managers = [patch.get("manager", "") for patch in spec.get("runtimePatches", [])]
-    for manager, layer in zip(managers, subject.deadline.paced(layers), strict=True):
-        for overlay in subject.deadline.paced(layer.overlays):
-            yield (manager, overlay.name), overlay
+    job = TrainJob({"spec": spec}, (), Reading(subject.deadline))
+    layers = overlays.layers(job, release_of(subject))
+    for patch, layer in zip(job.spec.runtime_patches, layers, strict=True):
+        for overlay in layer.overlays:
+            yield (patch.manager, overlay.name), overlay
 
 
-def validate_suspended(subject: Subject) -> Iterator[Problem]:
+def validate_running(subject: Subject) -> Iterator[Problem]:
     """Patches change only while the job is suspended: before or after the change since 2.2, before that after it."""
     (now, before), release = specs(subject), release_of(subject)
     name = overlays.field(release)
@@ -114,18 +104,20 @@ def validate_suspended(subject: Subject) -> Iterator[Problem]:
 
 def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
     """Trainer gives the JobSet the name of the TrainJob. In a whole cluster one that is not there does not exist."""
-    view, name = subject.view(), get(subject.object, ("metadata", "name"), "")
-    job_set = view.get(JOB_SET, name) if name else None
-    if name and job_set is None and not view.is_whole():
+    view, name = subject.view(), subject.typed(TrainJob).name
+    if not name:
+        return
+    job_set = view.find(JobSet, name)
+    if not job_set and not view.is_whole():
         yield problem("active-pods", path, missing=view.all_missing())
-    counts = items(get(job_set, ("status", "replicatedJobsStatus")))
-    jobs = ", ".join(f"`{get(each, ('name',))}`" for each in counts if (whole(get(each, ("active",))) or 0) > 0)
+    counts = job_set.status.replicated_jobs_status
+    jobs = ", ".join(f"`{count.name}`" for count in counts if count.active > 0)
     if jobs:
         message = f"cannot change while pods of replicated job {jobs} are active"
         yield problem("active-pods", path, message, "wait until these pods are gone, then change the patches")
 
 
-def validate_job_set_update(subject: Subject) -> Iterator[Problem]:
+def validate_job_set_immutable(subject: Subject) -> Iterator[Problem]:
     """Changes that Trainer takes and JobSet refuses once the job exists (kubernetes-sigs/jobset#624).
 
     Trainer updates a JobSet that is suspended, or whose TrainJob is.
@@ -139,16 +131,16 @@ def validate_job_set_update(subject: Subject) -> Iterator[Problem]:
     old = _fixed_in_job_set(train_job(subject.about(subject.old_object)), before)
     new = _fixed_in_job_set(subject.once(train_job), now)
     if old != new:
-        fields = _differing(old, new, subject.deadline) or "fields"
+        fields = _differing(Items(old, subject.deadline), new) or "fields"
         message = f"changes {fields} of pods, which cannot change after the JobSet was created, so JobSet refuses the "
         message = f"{message}update"
         fix = "create a new TrainJob, or change only nodeSelector, tolerations, schedulingGates, labels and annotations"
         yield problem("job-set-immutable", f"spec.{changed[0]}", message, fix)
 
 
-def _differing(old: list[JSON], new: list[JSON], deadline: Deadline) -> str:
+def _differing(old: Items[JSON], new: list[JSON]) -> str:
     """The first fields of pods that are not the same in both, "" where others differ."""
-    pods = ([get(each, _FIXED_POD) or each for each in both] for both in zip(deadline.paced(old), new, strict=False))
+    pods = ([get(job, _FIXED_POD) or job for job in jobs] for jobs in zip(old, new, strict=False))
     names = sorted({name for one, other in pods for name in (*one, *other) if one.get(name) != other.get(name)})
     return " and ".join(names[:_MOST_NAMED]) if "template" not in names else ""
 
@@ -158,23 +150,21 @@ def _is_refused(subject: Subject) -> bool:
     return any(chain(validate_immutable_fields(subject), validate_immutable_patches(subject)))
 
 
-def _fixed_in_job_set(job: TrainJob, spec: Mapping[str, JSON]) -> list[JSON]:
+def _fixed_in_job_set(job: MergedTrainJob, spec: Mapping[str, JSON]) -> list[JSON]:
     """What JobSet does not let change: its jobs but for some fields of pods; without the runtime what patches say."""
     if job.runtime.is_found:
-        return [_fixed(each) for each in job.jobs]
-    layers = overlays.layers({"spec": spec}, PATCHES)
-    pods = [{**overlay.pod, "name": overlay.name} for layer in layers for overlay in layer.overlays]
-    return [each for each in map(_of_pod, pods) if len(each) > 1]
+        return [_fixed(replicated) for replicated in job.jobs]
+    layers = overlays.layers(TrainJob({"spec": spec}, (), job.object.reading), PATCHES)
+    pods = [{**overlay.pod.json, "name": overlay.name} for layer in layers for overlay in layer.overlays]
+    return [pod for pod in map(_of_pod, pods) if len(pod) > 1]
 
 
-def _fixed(job: JSON) -> JSON:
-    template = get(job, POD[:-1], {})
-    others = {
-        name: held for name, held in template.get("metadata", {}).items() if name not in ("labels", "annotations")
-    }
-    spec = {**job["template"]["spec"], "template": [others, _of_pod(template.get("spec", {}))]}
-    return {**job, "template": {**job["template"], "spec": spec}}
+def _fixed(job: ReplicatedJob) -> JSON:
+    metadata = job.pod_template.metadata.json
+    others = {name: value for name, value in metadata.items() if name not in ("labels", "annotations")}
+    spec = {**job.template.spec.json, "template": [others, _of_pod(job.pod.json)]}
+    return {**job.json, "template": {**job.template.json, "spec": spec}}
 
 
 def _of_pod(pod: Mapping[str, JSON]) -> JSON:
-    return {name: held for name, held in pod.items() if name not in _MUTABLE}
+    return {name: value for name, value in pod.items() if name not in _MUTABLE}

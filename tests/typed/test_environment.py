@@ -1,0 +1,36 @@
+"""The variables of a container, read without an object for each."""
+
+import pytest
+
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded
+from webhook.typed.environment import Environment
+from webhook.typed.pods import Container
+from webhook.typed.view import Reading
+
+
+def environment(*listed):
+    return Container.of({"env": [*listed]}).environment
+
+
+def test_values_stand_by_their_names_and_none_for_those_from_elsewhere():
+    read = environment({"name": "A", "value": "1"}, {"name": "B", "valueFrom": {}}, {"name": "A", "value": "2"})
+    assert read == Environment(["A", "B", "A"], ["1", None, "2"])
+    assert read.pairs() == (("A", "1"), ("B", None), ("A", "2"))
+    assert read.by_name() == {"A": "2", "B": None}
+
+
+@pytest.mark.parametrize("variable", [{}, {"name": None}, {"name": 1, "value": 2}, "A", None])
+def test_a_variable_of_another_shape_keeps_its_place(variable):
+    assert environment(variable, {"name": "B", "value": "x"}) == Environment(["", "B"], [None, "x"])
+
+
+@pytest.mark.parametrize("env", [None, [], {}, "A"])
+def test_without_a_list_there_are_none(env):
+    assert Container.of({"env": env}).environment == Environment()
+
+
+def test_variables_are_charged():
+    container = Container.of({"env": [{"name": "A"}] * 200}, (), Reading(Deadline(-1.0)))
+    with pytest.raises(BudgetExceeded):
+        _ = container.environment

@@ -1,0 +1,124 @@
+"""The kinds that checks of devices look up or judge, with the fields that they read."""
+
+from __future__ import annotations
+
+from webhook.attributes import GroupVersionKind
+from webhook.facts.kinds import NODE, RUNTIME_CLASS
+from webhook.typed.fields import Amounts, Labels, Part, Parts, Raw, Texts, ValueMap
+from webhook.typed.objects import Object
+from webhook.typed.view import Typed
+
+
+class NodeStatus(Typed):
+    """core/v1 NodeStatus."""
+
+    allocatable = Amounts()
+
+
+class Node(Object):
+    """core/v1 Node."""
+
+    gvk = NODE
+    status = Part(NodeStatus)
+
+
+class Scheduling(Typed):
+    """node.k8s.io/v1 Scheduling."""
+
+    node_selector = Labels()
+
+
+class RuntimeClass(Object):
+    """node.k8s.io/v1 RuntimeClass."""
+
+    gvk = RUNTIME_CLASS
+    scheduling = Part(Scheduling)
+
+
+class ResourceQuotaSpec(Typed):
+    """core/v1 ResourceQuotaSpec."""
+
+    hard = ValueMap()
+    scopes = Texts()
+    scope_selector = Raw()
+
+
+class ResourceQuota(Object):
+    """core/v1 ResourceQuota."""
+
+    gvk = GroupVersionKind("", "v1", "ResourceQuota")
+    spec = Part(ResourceQuotaSpec)
+
+
+class LimitRangeItem(Typed):
+    """core/v1 LimitRangeItem, with amounts that are null."""
+
+    max = ValueMap()
+    min = ValueMap()
+    default = ValueMap()
+    default_request = ValueMap()
+    max_limit_request_ratio = ValueMap()
+
+
+class LimitRangeSpec(Typed):
+    """core/v1 LimitRangeSpec."""
+
+    limits = Parts(LimitRangeItem)
+
+
+class LimitRange(Object):
+    """core/v1 LimitRange."""
+
+    gvk = GroupVersionKind("", "v1", "LimitRange")
+    spec = Part(LimitRangeSpec)
+
+
+class Dependent(Typed):
+    """A replicated job of a JobSet, or a task of a Volcano Job, which may wait for others."""
+
+    depends_on = Raw()
+
+
+class JobSetSpec(Typed):
+    """jobset.x-k8s.io JobSetSpec."""
+
+    replicated_jobs = Parts(Dependent)
+
+
+class JobSet(Object):
+    """jobset.x-k8s.io JobSet."""
+
+    gvk = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
+    spec = Part(JobSetSpec)
+
+
+class VolcanoJobSpec(Typed):
+    """batch.volcano.sh JobSpec."""
+
+    tasks = Parts(Dependent)
+
+
+class VolcanoJob(Object):
+    """batch.volcano.sh Job."""
+
+    gvk = GroupVersionKind("batch.volcano.sh", "v1alpha1", "Job")
+    spec = Part(VolcanoJobSpec)
+
+
+class VolcanoJobTemplate(Typed):
+    """batch.volcano.sh JobTemplateSpec."""
+
+    spec = Part(VolcanoJobSpec)
+
+
+class VolcanoCronJobSpec(Typed):
+    """batch.volcano.sh CronJobSpec."""
+
+    job_template = Part(VolcanoJobTemplate)
+
+
+class VolcanoCronJob(Object):
+    """batch.volcano.sh CronJob."""
+
+    gvk = GroupVersionKind("batch.volcano.sh", "v1alpha1", "CronJob")
+    spec = Part(VolcanoCronJobSpec)

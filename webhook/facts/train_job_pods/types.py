@@ -1,0 +1,208 @@
+"""The kinds of Kubeflow Trainer, with the fields that checks read: TrainJobs and the runtimes that they name.
+
+What a release does not have is dropped before (fields.py). Source: kubeflow/trainer pkg/apis/trainer/v1alpha1, branches
+release-2.0 to release-2.3, and 8c0f5059bd51.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Final
+
+from webhook.attributes import GroupVersionKind
+from webhook.facts.kinds import TRAINER
+from webhook.facts.train_job_pods.lookups import CLUSTER_RUNTIME, RUNTIME
+from webhook.typed.fields import Labels, Names, OptionalNumber, Part, Parts, Raw, Text, Texts, Truth
+from webhook.typed.job_sets import JobSetTemplate
+from webhook.typed.objects import Object
+from webhook.typed.pods import PodClaim, PodTemplate, Resources, Variable
+from webhook.typed.view import Typed
+
+PLUGINS: Final = ("torch", "mpi", "flux", "jax", "xgboost")
+"""The machine learning policies of runtimes."""
+SUPPORT: Final = "trainer.kubeflow.org/support"
+"""The label of runtimes that will be removed."""
+
+
+class RuntimeRef(Typed):
+    """The runtime that a TrainJob names."""
+
+    api_group = Text(TRAINER)
+    kind = Text("ClusterTrainingRuntime")
+    name = Text()
+
+    def refers_to(self, other: RuntimeRef) -> bool:
+        """Whether it names the same runtime as another reference."""
+        return (self.api_group, self.kind, self.name) == (other.api_group, other.kind, other.name)
+
+
+class Trainer(Typed):
+    """What runs on the nodes that train. The number of processes is a word, too, until 2.1."""
+
+    image = Text()
+    command = Texts()
+    args = Texts()
+    env = Parts(Variable)
+    env_names = Names(name="env")
+    num_nodes = OptionalNumber()
+    num_proc_per_node = Raw()
+    resources_per_node = Part(Resources)
+    resource_claims_per_node = Parts(PodClaim)
+
+
+class Source(Typed):
+    """Where an initializer loads a dataset or a model from."""
+
+    storage_uri = Text()
+
+
+class Initializer(Typed):
+    """What is loaded before the training."""
+
+    dataset = Part(Source)
+    model = Part(Source)
+
+
+class PatchedRuntimeSpec(Typed):
+    """The part of a runtime's spec that a patch has."""
+
+    template = Part(JobSetTemplate)
+
+
+class RuntimePatch(Typed):
+    """A patch of the runtime by one manager, since 2.2."""
+
+    manager = Text()
+    training_runtime_spec = Part(PatchedRuntimeSpec)
+
+
+class TargetJob(Typed):
+    """A replicated job that an override is for."""
+
+    name = Text()
+
+
+class TemplateOverride(PodTemplate):
+    """An override of the pod templates of some replicated jobs, in 2.1."""
+
+    target_jobs = Parts(TargetJob)
+
+
+class SpecOverride(Typed):
+    """An override of the pod specs of some replicated jobs, in 2.0: a PodSpec beside the names of these jobs."""
+
+    target_jobs = Parts(TargetJob)
+
+
+class TrainJobSpec(Typed):
+    """What a TrainJob asks for."""
+
+    runtime_ref = Part(RuntimeRef)
+    initializer = Part(Initializer)
+    trainer = Part(Trainer)
+    annotations = Labels()
+    runtime_patches = Parts(RuntimePatch)
+    pod_template_overrides = Parts(TemplateOverride)
+    pod_spec_overrides = Parts(SpecOverride)
+    suspend = Truth()
+    managed_by = Text("trainer.kubeflow.org/trainjob-controller")
+
+
+class TrainJob(Object):
+    """trainer.kubeflow.org TrainJob."""
+
+    gvk = GroupVersionKind(TRAINER, "v1alpha1", "TrainJob")
+    spec = Part(TrainJobSpec)
+
+
+class InjectionTarget(Typed):
+    """Containers of a replicated job that get the variables of torch, too."""
+
+    job_name = Text()
+    container_names = Texts()
+
+
+class EnvInjection(Typed):
+    """Whose containers get the variables of torch."""
+
+    targets = Parts(InjectionTarget)
+
+
+class TorchPolicy(Typed):
+    """How torch starts."""
+
+    num_proc_per_node = Raw()
+    elastic_policy = Raw()
+    env_injection = Part(EnvInjection)
+
+
+class MPIPolicy(Typed):
+    """How MPI starts."""
+
+    num_proc_per_node = OptionalNumber()
+    mpi_implementation = Text("OpenMPI")
+    run_launcher_as_node = Truth()
+    ssh_auth_mount_path = Text("/root/.ssh")
+
+
+class FluxPolicy(Typed):
+    """How flux starts."""
+
+    num_proc_per_node = OptionalNumber()
+
+
+class MLPolicy(Typed):
+    """How the nodes of a runtime find each other, and how many there are."""
+
+    num_nodes = OptionalNumber()
+    torch = Part(TorchPolicy)
+    mpi = Part(MPIPolicy)
+    flux = Part(FluxPolicy)
+
+    @property
+    def plugins(self) -> list[str]:
+        """Those of PLUGINS that it names: one, where it is valid."""
+        return [name for name in PLUGINS if self.json.get(name) is not None]
+
+    @cached_property
+    def plugin(self) -> str:
+        """Of PLUGINS, `plain` without one, `none` without a policy."""
+        return "none" if not self else next(iter(self.plugins), "plain")
+
+
+class PodGroupPolicy(Typed):
+    """Who schedules the pods of a TrainJob together."""
+
+    volcano = Part(Typed)
+    coscheduling = Part(Typed)
+
+    @property
+    def schedulers(self) -> list[str]:
+        """`volcano` and `coscheduling`, those that it names."""
+        return [*(["volcano"] if self.volcano else []), *(["coscheduling"] if self.coscheduling else [])]
+
+
+class RuntimeSpec(Typed):
+    """What a runtime says."""
+
+    ml_policy = Part(MLPolicy)
+    pod_group_policy = Part(PodGroupPolicy)
+    template = Part(JobSetTemplate)
+
+
+class TrainingRuntime(Object):
+    """trainer.kubeflow.org TrainingRuntime."""
+
+    gvk = RUNTIME
+    spec = Part(RuntimeSpec)
+
+    @property
+    def is_deprecated(self) -> bool:
+        """Whether its label says so."""
+        return self.metadata.labels.get(SUPPORT) == "deprecated"
+
+
+class ClusterTrainingRuntime(TrainingRuntime):
+    """trainer.kubeflow.org ClusterTrainingRuntime."""
+
+    gvk = CLUSTER_RUNTIME

@@ -1,0 +1,55 @@
+"""The variables of a container, of which there may be hundreds: names and values, without an object for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from webhook.deadline import Deadline
+from webhook.typed.fields import Field
+from webhook.typed.view import Typed
+
+_NAMES: Final = frozenset((str,))
+_VALUES: Final = frozenset((str, type(None)))
+
+
+class Environment(NamedTuple):
+    """Variables in order: their names, "" for one without, and their values, None where one comes from elsewhere."""
+
+    names: Sequence[str] = ()
+    values: Sequence[str | None] = ()
+
+    def pairs(self) -> tuple[tuple[str, str | None], ...]:
+        """The names with their values."""
+        return tuple(zip(self.names, self.values, strict=True))
+
+    def by_name(self) -> Mapping[str, str | None]:
+        """The values by their names, of which the last counts."""
+        return dict(zip(self.names, self.values, strict=True))
+
+
+_NONE: Final = Environment()
+
+
+class EnvironmentOf(Field[Environment]):
+    """The variables that a list declares."""
+
+    def read(self, value: Any, owner: Typed) -> Environment:
+        """The variables."""
+        return read_environment(value, owner.reading.deadline) if isinstance(value, list) and value else _NONE
+
+
+def read_environment(listed: Sequence[Any], deadline: Deadline) -> Environment:
+    """The variables of a list; fast where all are of their types."""
+    deadline.spend(len(listed))
+    try:
+        names, values = [variable["name"] for variable in listed], [variable.get("value") for variable in listed]
+    except (KeyError, TypeError, AttributeError):
+        objects = [variable if isinstance(variable, dict) else {} for variable in listed]
+        names, values = [each.get("name") for each in objects], [each.get("value") for each in objects]
+    if not (_NAMES.issuperset(map(type, names)) and _VALUES.issuperset(map(type, values))):
+        return Environment(
+            [name if isinstance(name, str) else "" for name in names],
+            [value if isinstance(value, str) else None for value in values],
+        )
+    return Environment(names, values)

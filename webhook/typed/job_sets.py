@@ -1,0 +1,155 @@
+"""The types of jobset.x-k8s.io with the fields that checks read. Trainer's runtimes and patches have them inside."""
+
+from __future__ import annotations
+
+from webhook.attributes import GroupVersionKind
+from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Text, Texts
+from webhook.typed.objects import Metadata, Object
+from webhook.typed.pods import PodSpec, PodTemplate
+from webhook.typed.view import Typed
+
+
+class JobSpec(Typed):
+    """batch/v1 JobSpec with the defaults of JobSet, whose jobs are Indexed."""
+
+    parallelism = Number(1)
+    completions = OptionalNumber()
+    completion_mode = Text("Indexed")
+    template = Part(PodTemplate)
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether its pods have indexes."""
+        return self.completion_mode == "Indexed"
+
+
+class JobTemplate(Typed):
+    """batch/v1 JobTemplateSpec."""
+
+    metadata = Part(Metadata)
+    spec = Part(JobSpec)
+
+
+class Dependency(Typed):
+    """jobset DependsOn."""
+
+    name = Text()
+
+
+class ReplicatedJob(Typed):
+    """jobset ReplicatedJob."""
+
+    name = Text()
+    group_name = Text()
+    replicas = Number(1)
+    template = Part(JobTemplate)
+    depends_on = Parts(Dependency)
+
+    @property
+    def parallelism(self) -> int:
+        """The pods of one replica, as its template says."""
+        return self.template.spec.parallelism
+
+    @property
+    def pod_template(self) -> PodTemplate:
+        """The template of its pods."""
+        return self.template.spec.template
+
+    @property
+    def pod(self) -> PodSpec:
+        """The spec of its pods."""
+        return self.pod_template.spec
+
+
+class Network(Typed):
+    """jobset Network."""
+
+    subdomain = Text()
+
+
+class SuccessPolicy(Typed):
+    """jobset SuccessPolicy."""
+
+    target_replicated_jobs = Texts()
+
+
+class FailureRule(Typed):
+    """jobset FailurePolicyRule."""
+
+    name = Text()
+    action = Text()
+    target_replicated_jobs = Texts()
+    on_job_failure_reasons = Texts()
+
+
+class FailurePolicy(Typed):
+    """jobset FailurePolicy."""
+
+    restart_strategy = Text()
+    rules = Parts(FailureRule)
+
+
+class StartupPolicy(Typed):
+    """jobset StartupPolicy."""
+
+    startup_policy_order = Text()
+
+
+class Coordinator(Typed):
+    """jobset Coordinator."""
+
+    replicated_job = Text()
+    job_index = Number()
+    pod_index = Number()
+
+
+class ClaimTemplate(Typed):
+    """core/v1 PersistentVolumeClaimTemplate."""
+
+    metadata = Part(Metadata)
+
+
+class VolumeClaimPolicy(Typed):
+    """jobset VolumeClaimPolicy."""
+
+    templates = Parts(ClaimTemplate)
+
+
+class JobSetSpec(Typed):
+    """jobset JobSetSpec."""
+
+    replicated_jobs = Parts(ReplicatedJob)
+    network = Part(Network)
+    success_policy = Part(SuccessPolicy)
+    failure_policy = Part(FailurePolicy)
+    startup_policy = Part(StartupPolicy)
+    coordinator = Part(Coordinator)
+    volume_claim_policies = Parts(VolumeClaimPolicy)
+
+
+class JobSetTemplate(Typed):
+    """What a runtime of Trainer, or a patch of one, has of a JobSet."""
+
+    metadata = Part(Metadata)
+    spec = Part(JobSetSpec)
+
+
+class ReplicatedJobStatus(Typed):
+    """jobset ReplicatedJobStatus."""
+
+    name = Text()
+    active = Number()
+
+
+class JobSetStatus(Typed):
+    """jobset JobSetStatus."""
+
+    replicated_jobs_status = Parts(ReplicatedJobStatus)
+
+
+class JobSet(Object):
+    """jobset.x-k8s.io JobSet."""
+
+    gvk = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
+    spec = Part(JobSetSpec)
+    status = Part(JobSetStatus)
