@@ -160,15 +160,30 @@ def rules_of_package(package: Package) -> tuple[Rule, ...]:
 SHIPPED: Final = Registry(
     (
         Package(
-            module="webhook.facts.pods", facts=("podSets",), groups=("pod-resources", "pod-template", "workload-update")
+            module="webhook.facts.pods",
+            facts=("podSets",),
+            groups=("pod-resources", "pod-template", "workload-update"),
+            rules=(
+                "resource_validation",
+                "pod_level_resources",
+                "template_changes",
+                "container_validation",
+                "placement_validation",
+            ),
         ),
-        Package(module="webhook.facts.shapes", groups=("pod-template-shape", "object-shape"), judges_types=True),
+        Package(
+            module="webhook.facts.shapes",
+            groups=("pod-template-shape", "object-shape"),
+            rules=("checks", "value_checks"),
+            judges_types=True,
+        ),
         Package(
             module="webhook.facts.gpu",
             facts=("gpu", "portableGpu"),
             groups=("gpu-requests", "node-devices", "namespace-quota", "gpu-quota"),
+            rules=("doubtful_requests", "node_devices", "namespace_quota", "quota_names"),
         ),
-        Package(module="webhook.facts.ray", groups=("ray",)),
+        Package(module="webhook.facts.ray", groups=("ray",), rules=("validation", "num_gpus")),
         Package(
             module="webhook.facts.dra",
             facts=("dra",),
@@ -192,10 +207,39 @@ SHIPPED: Final = Registry(
             module="webhook.facts.trainer",
             facts=("trainer", "training"),
             groups=("train-job", "train-job-changes", "training-runtime"),
+            rules=(
+                "job_validation",
+                "claims_validation",
+                "patch_validation",
+                "webhook.facts.train_job_pods.runtime_merge",
+                "step_validation",
+                "plugin_validation",
+                "scheduling",
+                "pod_validation",
+                "torchtune",
+                "webhook.facts.train_job_pods.fields",
+                "process_advice",
+                "webhook.facts.train_job_pods.job_set_builder",
+                "launcher",
+                "train_job_changes",
+                "runtime_validation",
+                "runtime_plugins",
+                "runtime_advice",
+            ),
         ),
-        Package(module="webhook.facts.jobset", groups=("job-set",)),
-        Package(module="webhook.facts.training_jobs", groups=("training-job",)),
-        Package(module="webhook.facts.launch", groups=("launch",)),
+        Package(
+            module="webhook.facts.jobset",
+            groups=("job-set",),
+            rules=("name_length", "replicated_jobs", "policies", "volume_claims"),
+        ),
+        Package(
+            module="webhook.facts.training_jobs",
+            groups=("training-job",),
+            rules=("role_validation", "job_validation", "elastic", "processes", "mpi_validation", "operator_fields"),
+        ),
+        Package(
+            module="webhook.facts.launch", groups=("launch",), rules=("processes", "nodes", "variables", "mpi_slots")
+        ),
         Package(
             module="webhook.facts.kueue",
             facts=("kueue",),

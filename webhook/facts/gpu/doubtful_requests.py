@@ -10,16 +10,55 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.command_lines.command import MPI, launched_by
 from webhook.facts.gpu import devices
+from webhook.facts.gpu.groups import GPU_REQUESTS
 from webhook.facts.gpu.requested_devices import DeviceContainer, RequestedDevice, device_containers, requests_devices
 from webhook.facts.pods.amounts import name_of
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.pods import Pod
 
-problem: Final = Group("gpu-requests").problem
+EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
+    "gpu-requests/every-gpu-visible",
+    title="A container that uses GPUs requests them.",
+    why="The container runtime gives it every GPU of the node, those of other pods included.",
+    fails="silent",
+    issues=("https://github.com/IBM/FfDL/issues/92",),
+)
+SLICES_WITH_DEVICES: Final = GPU_REQUESTS.rule(
+    "gpu-requests/slices-with-devices",
+    title="A container requests whole GPUs or MIG slices, not both.",
+    why="CUDA uses one MIG slice and no other device, so that the whole GPU stays idle.",
+    source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
+    fails="silent",
+)
+INIT_CONTAINER_KEEPS: Final = GPU_REQUESTS.rule(
+    "gpu-requests/init-container-keeps",
+    title="An init container requests no more GPUs than the containers after it.",
+    why="A pod keeps the GPUs of its init containers as long as it lives, so that these stay idle.",
+    source="https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers",
+    fails="silent",
+)
+UNKNOWN_DEVICE: Final = GPU_REQUESTS.rule(
+    "gpu-requests/unknown-device",
+    title="A resource that is named nearly as a device has its name.",
+    why="No device plugin offers a misspelt resource, so that the pods stay Pending.",
+)
+SEVERAL_SHARES: Final = GPU_REQUESTS.rule(
+    "gpu-requests/several-shares",
+    title="A container requests one share of a GPU.",
+    why="Shares of time have no size, so that several give no more of a GPU than one.",
+    fails="silent",
+)
+MONITORING_RESOURCE: Final = GPU_REQUESTS.rule(
+    "gpu-requests/monitoring-resource",
+    title="Resources for monitoring are requested only for monitoring.",
+    why="They give a container every GPU of its node, those of other pods included.",
+    source="intel/intel-device-plugins-for-kubernetes cmd/gpu_plugin/README.md",
+    fails="silent",
+)
+
 _OTHER_VENDORS: Final = re.compile("rocm|amdgpu|intel")
 _SEES_NOTHING: Final = ("none", "void")
 _OTHERS_DECIDE: Final = frozenset(
@@ -106,7 +145,7 @@ def _every_gpu_visible(requesting: DeviceContainer, subject: Subject) -> Problem
     else:
         message = f"{sees} because image `{requesting.container.image}` is made for GPUs"
         fix = f"{fix}, or set NVIDIA_VISIBLE_DEVICES to none"
-    return problem("every-gpu-visible", requesting.container.at, message, fix)
+    return EVERY_GPU_VISIBLE.problem(requesting.container.at, message, fix)
 
 
 def _has_slices_and_devices(requesting: DeviceContainer) -> bool:
@@ -117,7 +156,7 @@ def _has_slices_and_devices(requesting: DeviceContainer) -> bool:
 
 def _slices_with_devices(requesting: DeviceContainer) -> Problem:
     message = "requests whole GPUs and MIG slices, but CUDA programs then see only a slice, so the whole GPUs stay idle"
-    return problem("slices-with-devices", requesting.container.at, message, "request only GPUs or only slices")
+    return SLICES_WITH_DEVICES.problem(requesting.container.at, message, "request only GPUs or only slices")
 
 
 def _keeps_devices(requesting: DeviceContainer, subject: Subject) -> bool:
@@ -136,7 +175,7 @@ def _lasting_devices(subject: Subject) -> int:
 def _init_container_keeps(requesting: DeviceContainer) -> Problem:
     message = "requests more GPUs than the containers that run after it, and the pod keeps all of them until it ends"
     fix = "request as many GPUs for the containers, or do the work of the init container in another pod"
-    return problem("init-container-keeps", requesting.container.at, message, fix)
+    return INIT_CONTAINER_KEEPS.problem(requesting.container.at, message, fix)
 
 
 def _doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) -> Iterator[Problem]:
@@ -145,14 +184,14 @@ def _doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) -> Ite
         if not name_of(name).is_qualified:
             return  # the API server refuses the name, which is told by pod-resources
         message = f"`{name}` is not a resource of a known device plugin, so the pod would stay Pending"
-        yield problem("unknown-device", requesting.path_of(asked), message, f"write `{asked.nearest}` if that is meant")
+        yield UNKNOWN_DEVICE.problem(requesting.path_of(asked), message, f"write `{asked.nearest}` if that is meant")
     elif kind == "shared" and asked.number > 1 and name.startswith("nvidia.com/"):
         message = (
             "must be 1 because several shares give no more of the GPU than one share, and the device plugin may "
             "refuse them"
         )
-        yield problem("several-shares", requesting.path_of(asked), message, "set 1", asked.number)
+        yield SEVERAL_SHARES.problem(requesting.path_of(asked), message, "set 1", asked.number)
     elif kind == "monitor":
         message = "gives the container every GPU of the node because this is the resource for monitoring"
         fix = f"to compute on a GPU, request {name.removesuffix('_monitoring')}"
-        yield problem("monitoring-resource", requesting.path_of(asked), message, fix)
+        yield MONITORING_RESOURCE.problem(requesting.path_of(asked), message, fix)

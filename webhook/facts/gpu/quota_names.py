@@ -9,13 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.gpu.groups import GPU_QUOTA
 from webhook.facts.gpu.types import LimitRange, ResourceQuota
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 
-problem: Final = Group("gpu-quota").problem
+RESOURCE_NAME: Final = GPU_QUOTA.rule(
+    "gpu-quota/resource-name",
+    title="A ResourceQuota or LimitRange names the resource of a vendor, not `gpu`.",
+    why=(
+        "The API server refuses the name, and pods have `nvidia.com/gpu` or another vendor's resource by the time "
+        "they are counted."
+    ),
+    function="ValidateResourceQuotaResourceName",
+)
+
 _NAME: Final = "gpu"
 _OF_QUOTAS: Final = (_NAME, f"requests.{_NAME}", f"limits.{_NAME}")
 
@@ -44,6 +53,4 @@ def validate_limit_range(subject: Subject) -> Iterator[Problem]:
 
 def _resource_name(path: FieldPath, name: str, example: str) -> Problem:
     message = "is not a resource of Kubernetes, so the API server refuses the object and no GPU is counted"
-    return problem(
-        "resource-name", path, message, f"name the resource of a vendor, such as {example}", shown=f"`{name}`"
-    )
+    return RESOURCE_NAME.problem(path, message, f"name the resource of a vendor, such as {example}", shown=f"`{name}`")

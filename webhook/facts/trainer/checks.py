@@ -32,6 +32,7 @@ from webhook.facts.trainer import (
 )
 from webhook.facts.trainer.node_claims import node_claims
 from webhook.facts.trainer.pod_validation import validate_pods
+from webhook.facts.trainer.runtime_plugins import TORCH_ADDRESS
 from webhook.facts.trainer.torchtune import validate_torchtune
 from webhook.problem import Problem
 
@@ -72,8 +73,8 @@ def train_job_alone(subject: Subject) -> Iterator[Problem]:
     for validate in _ALONE:
         yield from validate(job)
     if job.object.json is not subject.object:  # something is left out of it
-        problem = job_validation.problem
-        yield from fields.validate_fields(subject.object, "TrainJob", job.release, problem, subject.deadline)
+        rules = fields.OF_TRAIN_JOBS
+        yield from fields.validate_fields(subject.object, "TrainJob", job.release, rules, subject.deadline)
 
 
 def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
@@ -103,7 +104,7 @@ def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
         *runtime_plugins.validate_token_volume(job.merged.patched),
     )
     for problem in problems:
-        if problem.code != "training-runtime/torch-address" or (job.nodes > 1 and job.trainer):
+        if problem.code != TORCH_ADDRESS.id or (job.nodes > 1 and job.trainer):
             yield _of_runtime(problem, job)
 
 
@@ -134,8 +135,8 @@ def training_runtime(subject: Subject) -> Iterator[Problem]:
     if subject.old_object is not None:
         yield from runtime_validation.validate_immutable_fields(subject)
     yield from _runtime_advice(runtime, subject)
-    kind, problem = subject.group_kind[1], runtime_plugins.problem
-    yield from fields.validate_fields(subject.object, kind, release, problem, subject.deadline)
+    kind = subject.group_kind[1]
+    yield from fields.validate_fields(subject.object, kind, release, fields.OF_RUNTIMES, subject.deadline)
 
 
 def _runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Problem]:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.facts.trainer.launcher import Launched, advise_launcher, launched
 from webhook.facts.trainer.node_claims import NodeClaim
@@ -21,7 +21,45 @@ from webhook.problem import Problem
 from webhook.releases import shown
 from webhook.typed.pods import PodSpec, Resources
 
-problem: Final = Group("train-job").problem
+LOST_GPUS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/lost-gpus",
+    title="resourcesPerNode repeats the GPUs of the runtime.",
+    why=(
+        "Before 2.3 Trainer replaces the resources, so the pods lose the GPUs. Since then it counts processes without "
+        "them."
+    ),
+    source="https://github.com/kubeflow/trainer/pull/3974",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/3551",
+        "https://github.com/NVIDIA/aicr/issues/2306",
+    ),
+)
+PROCESSES_PER_GPU: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/processes-per-gpu",
+    title="numProcPerNode is the number of GPUs of a node.",
+    why="With fewer processes GPUs stay idle, with more some processes fail or share a GPU.",
+)
+AMBIGUOUS_GPUS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ambiguous-gpus",
+    title="One resource has `gpu` in its name, or numProcPerNode is set.",
+    why="Trainer counts the first such resource that it meets, which is another one each time.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go",
+    function="GetNumGPUPerNode",
+)
+NO_GPU: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/no-gpu",
+    title="A TrainJob whose pods or image are made for GPUs requests one.",
+    why="Without a GPU torch starts as many processes as CPUs and trains on them.",
+    source="https://github.com/NVIDIA/aicr/issues/2280",
+)
+SHARED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/shared-claim",
+    title="Nodes do not share one ResourceClaim.",
+    why="A ResourceClaim is allocated once, on one node of the cluster. A template gives each pod a claim of its own.",
+    fails="pending",
+    issues=("https://github.com/kubeflow/trainer/pull/3540",),
+)
+
 _PER_NODE, _PROCESSES = "spec.trainer.resourcesPerNode", "spec.trainer.numProcPerNode"
 _GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
 
@@ -57,11 +95,11 @@ def lost_gpus(job: MergedTrainJob, launcher: Launched) -> Iterator[Problem]:
     lacks = f"has no GPU although {job.runtime} has {runtime_gpus(job)} per node"
     if pod_gpus(job) == 0:
         message = f"{lacks}, and Trainer {shown(job.release)} replaces all resources, so the job runs without a GPU"
-        yield problem("lost-gpus", resources.at, message, "request the GPUs here too")
+        yield LOST_GPUS.problem(resources.at, message, "request the GPUs here too")
     elif launcher.processes is None and not _is_count_right(job):
         message = f"{lacks}, so the pods keep these GPUs, but the processes per node will be {job.processes}"
         number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {pod_gpus(job)}"
-        yield problem("lost-gpus", resources.at, message, f"request the GPUs here too{number}")
+        yield LOST_GPUS.problem(resources.at, message, f"request the GPUs here too{number}")
 
 
 def _says_none(resources: Resources) -> bool:
@@ -83,7 +121,7 @@ def processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]:
         idle = "processes without a GPU of their own fail or share one" if count > gpus else "the other GPUs stay idle"
         there = f"{gpus} GPUs" if gpus > 1 else "one GPU"
         message = f"differs from the {there} of a node, so {idle}"
-        yield problem("processes-per-gpu", _PROCESSES, message, f"set {gpus}", job.processes.per_node)
+        yield PROCESSES_PER_GPU.problem(_PROCESSES, message, f"set {gpus}", job.processes.per_node)
 
 
 def ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
@@ -94,7 +132,7 @@ def ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
             "has several resources with `gpu` in their names, but Trainer counts only one of them, chosen at random"
         )
         fix = "keep one of them" if job.plugin == "xgboost" else "set numProcPerNode"
-        yield problem("ambiguous-gpus", _PER_NODE, message, fix)
+        yield AMBIGUOUS_GPUS.problem(_PER_NODE, message, fix)
 
 
 def no_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
@@ -105,7 +143,7 @@ def no_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Itera
     if job.counted[0] == gpus == runtime_gpus(job) == 0 and (reason := _made_for_gpus(job)):
         message = f"has no GPU although {reason} is for GPUs, so the job trains on CPUs only"
         fix = "set the number of GPUs for each node in limits, such as nvidia.com/gpu: 1"
-        yield problem("no-gpu", _PER_NODE, message, fix)
+        yield NO_GPU.problem(_PER_NODE, message, fix)
 
 
 def _made_for_gpus(job: MergedTrainJob) -> str:
@@ -139,4 +177,4 @@ def shared_claims(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> Iterator[
             "create a ResourceClaimTemplate, and name it in resourceClaimTemplateName instead of resourceClaimName in "
             "the resourceClaims of the pods"
         )
-        yield problem("shared-claim", "spec.trainer.numNodes", message, fix, job.nodes)
+        yield SHARED_CLAIM.problem("spec.trainer.numNodes", message, fix, job.nodes)
