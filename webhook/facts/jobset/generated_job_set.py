@@ -23,7 +23,6 @@ from webhook.problem import Problem
 from webhook.typed.collections import Entries, Items
 from webhook.typed.job_sets import JobSetSpec
 
-_ADVICE = (ALPHA_FEATURE.id,)
 """What is told of the runtime alone."""
 
 
@@ -34,7 +33,7 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
         return
     yield from validate_name(job.object.metadata, (limit(job.job_set), *_volumes(job)))
     yield from _validate_labels(Entries(job.merged.labels, subject.deadline), job)
-    problems = [problem for problem in validate_create(_with_known_jobs(job)) if problem.code not in _ADVICE]
+    problems = [problem for problem in validate_create(_with_known_jobs(job)) if problem.code != ALPHA_FEATURE.id]
     if problems:
         yield from _located_in_train_job(Items(problems, subject.deadline), job)
 

@@ -12,9 +12,10 @@ from typing import Final
 from webhook.facts.check import Group
 from webhook.facts.jobset.job_set import jobs_by_name
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
-from webhook.facts.train_job_pods.nodes import container_of, init_container_of, job_named, trainer_step
+from webhook.facts.train_job_pods.nodes import container_of, init_container_of, is_trainer, job_named, trainer_step
 from webhook.facts.train_job_pods.releases import INJECTION
 from webhook.facts.train_job_pods.types import EnvInjection, MLPolicy, RuntimeSpec
+from webhook.facts.trainer.plugin_validation import RESERVED, instead_of
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -59,6 +60,14 @@ LAUNCHER_COUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/launcher-count",
     title="mlPolicy.numNodes of an MPI runtime is 1.",
     why="The labelled job gets as many pods, which is the launcher.",
+)
+PLUGIN_VARIABLE: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/plugin-variable",
+    title="A torch runtime leaves the variables of torchrun to the plugin.",
+    why="The torch plugin writes PET_NNODES, PET_NODE_RANK and the like for each TrainJob, over what the runtime says.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
+    function="EnforceMLPolicy",
+    severity="low",
 )
 
 problem: Final = Group("training-runtime").problem
@@ -152,3 +161,14 @@ def validate_token_volume(job_set: JobSetSpec) -> Iterator[Problem]:
 def _token_volume(path: FieldPath, name: str) -> Problem:
     message = "is overwritten by Trainer, which reports the status of the job through it"
     return TOKEN_VOLUME.problem(path, message, "use another name or path", name)
+
+
+def advise_plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
+    """torch.go EnforceMLPolicy: the plugin replaces the variables PET_* of the node of TrainJobs with spec.trainer."""
+    jobs = jobs_of(runtime) if runtime.ml_policy.plugin == "torch" else ()
+    nodes = (node for job in jobs if is_trainer(job) for node in job.pod.containers if node.name == "node")
+    for variable in (variable for node in nodes for variable in node.env):
+        if variable.name in RESERVED["torch"]:
+            message = "is replaced by the torch plugin, which sets it for each TrainJob with spec.trainer"
+            fix = instead_of(variable.name, "TrainJobs")
+            yield PLUGIN_VARIABLE.problem(variable.path("name"), message, fix, variable.name)

@@ -12,12 +12,15 @@ from typing import Final
 
 from webhook.facts.command_lines.command import MPI, launched_by
 from webhook.facts.gpu import devices
+from webhook.facts.gpu.devices import COUNTED
 from webhook.facts.gpu.groups import GPU_REQUESTS
 from webhook.facts.gpu.requested_devices import DeviceContainer, RequestedDevice, device_containers, requests_devices
+from webhook.facts.gpu.types import RuntimeClass
 from webhook.facts.pods.amounts import name_of
 from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
 from webhook.problem import Problem
-from webhook.typed.pods import Pod
+from webhook.typed.pods import Pod, PodSpec, SelectorRequirement
 
 EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
     "gpu-requests/every-gpu-visible",
@@ -58,6 +61,21 @@ MONITORING_RESOURCE: Final = GPU_REQUESTS.rule(
     source="intel/intel-device-plugins-for-kubernetes cmd/gpu_plugin/README.md",
     fails="silent",
 )
+VENDORS: Final = GPU_REQUESTS.rule(
+    "gpu-requests/vendors",
+    title="A container requests GPUs of one vendor.",
+    why="Hardly a node has GPUs of several vendors, so that the pod stays Pending.",
+    source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
+)
+WINDOWS: Final = GPU_REQUESTS.rule(
+    "gpu-requests/windows",
+    title="A pod on Windows requests no device of Linux.",
+    why="The device plugins of GPU vendors run only on Linux, so no Windows node has their resources.",
+    source="https://kubernetes.io/docs/concepts/windows/intro/",
+)
+_OS: Final = "kubernetes.io/os"
+_BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
+"""Fields that may bind a pod to Windows."""
 
 _OTHER_VENDORS: Final = re.compile("rocm|amdgpu|intel")
 _SEES_NOTHING: Final = ("none", "void")
@@ -195,3 +213,55 @@ def _doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) -> Ite
         message = "gives the container every GPU of the node because this is the resource for monitoring"
         fix = f"to compute on a GPU, request {name.removesuffix('_monitoring')}"
         yield MONITORING_RESOURCE.problem(requesting.path_of(asked), message, fix)
+
+
+def validate_vendors(subject: Subject) -> Iterator[Problem]:
+    """Containers that request GPUs of several vendors."""
+    for container in subject.once(device_containers):
+        if len(container.requested) < 2:
+            continue
+        by_vendor = {
+            requested.device.vendor: requested.name
+            for requested in container.requested
+            if requested.device.gpu and requested.device.kind in COUNTED and requested.number
+        }
+        if len(by_vendor) > 1:
+            names = " and ".join(f"`{name}`" for name in by_vendor.values())
+            message = f"requests {names}, but nodes rarely have GPUs of several vendors, so the pod would stay Pending"
+            yield VENDORS.problem(container.container.at, message, "keep those of one vendor")
+
+
+def validate_windows(subject: Subject) -> Iterator[Problem]:
+    """Pods that are bound to Windows and request devices."""
+    pod = subject.typed(Pod).spec
+    if _BINDING.isdisjoint(pod.json):
+        return
+    name = next(filter(None, map(_counted, subject.once(device_containers))), "")
+    if name and (where := _windows(pod, subject)):
+        message = f"binds the pod to Windows, where no device plugin offers `{name}`, so the pod stays Pending"
+        yield WINDOWS.problem(where, message, "use Linux nodes, or remove the request")
+
+
+def _counted(container: DeviceContainer) -> str:
+    counted = (each for each in container.requested if each.device.kind in COUNTED and each.number)
+    return next((requested.name for requested in counted), "")
+
+
+def _windows(pod: PodSpec, subject: Subject) -> FieldPath:
+    """Where a pod says that it runs on Windows, () where it does not."""
+    if pod.os.name == "windows":
+        return pod.os.path("name")
+    if pod.node_selector.get(_OS) == "windows":
+        return pod.path("nodeSelector", _OS)
+    terms = pod.required_node_terms()
+    if terms and all(any(map(_is_windows, term.match_expressions)) for term in terms):
+        return pod.affinity.node_affinity.required.path("nodeSelectorTerms")
+    name = pod.runtime_class_name
+    runtime_class = subject.view().find(RuntimeClass, name, namespaced=False) if name else RuntimeClass.of(None)
+    if runtime_class.scheduling.node_selector.get(_OS) == "windows":
+        return pod.path("runtimeClassName")
+    return ()
+
+
+def _is_windows(requirement: SelectorRequirement) -> bool:
+    return requirement.key == _OS and requirement.operator == "In" and requirement.values == ["windows"]
