@@ -14,7 +14,7 @@ from webhook.problems.rule import Rule
 from webhook.suites.rule_homes import Home, Homes, homes_in
 
 FACTS = Path(__file__).parents[2] / "webhook" / "facts"
-RULES = {rule.id: rule for package in SHIPPED.packages if package.rules for rule in rules_of_package(package)}
+RULES = {rule.id: rule for package in SHIPPED.packages for rule in rules_of_package(package)}
 HOMES = Homes()
 SOURCE = """
 A: Final = GROUP.rule("group/a", title="A")

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from webhook.facts.fact import Fact
-from webhook.problems.catalogue import Catalogue, LazyCatalogue, catalogue, load, rules_of
+from webhook.problems.catalogue import Catalogue, LazyCatalogue, catalogue, rules_of
 from webhook.problems.rule import Rule
 
 if TYPE_CHECKING:
@@ -46,11 +45,6 @@ class Package:
     def rule_modules(self) -> tuple[str, ...]:
         """The full names of the modules with its rules."""
         return tuple(name if "." in name else f"{self.module}.{name}" for name in self.rules)
-
-    @property
-    def problems(self) -> Path:
-        """The file that declares the rules of its groups."""
-        return Path(str(import_module(self.module).__file__)).with_name("problems.yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +146,6 @@ def _catalogue(packages: tuple[Package, ...], groups: tuple[str, ...]) -> Catalo
 
 def rules_of_package(package: Package) -> tuple[Rule, ...]:
     """The rules of a package, whose modules are imported for it."""
-    if package.problems.is_file():
-        return tuple(load([package.problems]).values())
     return rules_of(*map(import_module, package.rule_modules))
 
 

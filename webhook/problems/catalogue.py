@@ -9,14 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
 from types import ModuleType
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from webhook import yamlfile
 from webhook.errors import InputError, Problem
-from webhook.paths import FieldPath
-from webhook.problems.policy_rules import OWN, Reading
 from webhook.problems.rule import Rule
 
 Catalogue: TypeAlias = Mapping[str, Rule]
@@ -63,43 +59,3 @@ def catalogue(rules: Iterable[Rule]) -> Catalogue:
     if twice:
         raise InputError(*(Problem(message=f"rule `{rule}` is declared twice: remove one") for rule in twice))
     return by_id
-
-
-SHARED: Final = ("refused_by", "source", "level", "fails")
-"""What a group says for those of its rules that do not say it."""
-_GROUP: Final = ("group", *SHARED, "rules")
-_RULE: Final = (*OWN, "level", "severity", "yields_to")
-
-
-def load(files: Iterable[Path]) -> Catalogue:
-    """The rules of some files. Each document has rules of one group, and what they have in common.
-
-    Raises:
-        InputError: every mistake of every file, with line and column.
-    """
-    reading = Reading()
-    for file in files:
-        for document in yamlfile.read(file):
-            for rule in _group(document, reading):
-                reading.keep(document, rule, ("rules", rule.id.partition("/")[2]))
-    if reading.problems:
-        raise InputError(*reading.problems)
-    return reading.rules
-
-
-def _group(document: yamlfile.Document, reading: Reading) -> Iterator[Rule]:
-    """The rules of one document."""
-    value = reading.fields(document, (), document.value, _GROUP)
-    if not value or not reading.is_name(document, ("group",), value.get("group")):
-        return
-    shared = {name: value[name] for name in ("group", *SHARED) if name in value}
-    rules = value.get("rules")
-    if not isinstance(rules, dict) or not rules:
-        reading.refuse(document, ("rules",), "must be a map of rules by their names")
-        return
-    for name, own in rules.items():
-        path: FieldPath = ("rules", name)
-        if reading.is_name(document, path, name):
-            rule = reading.rule(document, path, {**shared, **reading.fields(document, path, own, _RULE), "name": name})
-            if rule is not None:
-                yield rule

@@ -24,7 +24,7 @@ NAME: Final = RAY.rule(
     "ray/name",
     title="The name of a RayCluster, RayJob or RayService leaves room for the names of its services.",
     why=(
-        "KubeRay refuses a longer name, or one that is no DNS label, in an event after the object was stored, and no "
+        "KubeRay refuses a longer name, or one that is not a DNS label, in an event after the object was stored, and no "
         "pod is made."
     ),
     function="ValidateRayClusterMetadata",

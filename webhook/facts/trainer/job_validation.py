@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.kinds import TRAINER
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.releases import CLAIMS, INITIALIZER_MOUNT, NUMBERS_ONLY, REFUSES_ZERO
@@ -77,7 +76,6 @@ NO_NODES: Final = TRAIN_JOB_ADVICE.rule(
     severity="low",
 )
 
-problem: Final = Group("train-job").problem
 _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 _MANAGERS: Final = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/multikueue")
 _SOURCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.+")

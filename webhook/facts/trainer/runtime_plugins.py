@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.jobset.job_set import jobs_by_name
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
 from webhook.facts.train_job_pods.nodes import container_of, init_container_of, is_trainer, job_named, trainer_step
@@ -70,7 +69,6 @@ PLUGIN_VARIABLE: Final = TRAINING_RUNTIME_ADVICE.rule(
     severity="low",
 )
 
-problem: Final = Group("training-runtime").problem
 _TOKEN_VOLUME: Final = "kubeflow-trainer-token"  # noqa: S105 - a volume's name
 _TOKEN_MOUNT: Final = "/var/run/secrets/kubeflow/trainer"  # noqa: S105 - a path
 

@@ -116,7 +116,7 @@ SLOTS_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 )
 LAUNCHER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/launcher-gpus",
-    title="A launcher that is no worker has no GPU.",
+    title="A launcher that is not a worker has no GPU.",
     why="The operator sets NVIDIA_VISIBLE_DEVICES to nothing for a launcher, so it holds GPUs that it cannot see.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
     function="newLauncherPodTemplate",
