@@ -125,14 +125,6 @@ class View:
             self.note(MissingObject(kind=gvk.kind, name="", namespace=namespace or "", why=f"not looked up: {failure}"))
             return ()
 
-    def peek(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """The object, or None where it is not there or nobody can say; nothing is noted."""
-        self.deadline.spend(1)
-        try:
-            return self._object(gvk, namespace, name)
-        except LookupFailed:
-            return None
-
     def has_any(self, gvk: GroupVersionKind, namespace: str) -> bool:
         """Whether a namespace is known to have an object of a kind; nothing is noted."""
         self.deadline.spend(1)

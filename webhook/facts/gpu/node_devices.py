@@ -16,13 +16,13 @@ from webhook.cluster.interest import reading
 from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
 from webhook.facts.gpu.groups import NODE_DEVICES
 from webhook.facts.gpu.types import Node, RuntimeClass
-from webhook.facts.pods.pod_requests import Limits, pod_requests, units
-from webhook.facts.pods.pod_requests import asked as asked_of
+from webhook.facts.pods.pod_requests import Limits, container_requests, pod_requests, units
 from webhook.facts.resource_units import amount, of_resource
 from webhook.facts.subject import Subject
 from webhook.paths import render
 from webhook.problem import Problem
 from webhook.same import Same
+from webhook.typed.collections import Items
 
 OFFERED: Final = NODE_DEVICES.rule(
     "node-devices/offered",
@@ -94,15 +94,14 @@ def _node_devices(pods: DevicePods, largest: Mapping[str, int]) -> Iterator[Prob
 
 def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject) -> Iterator[Problem]:
     """CPUs or memory that no node with the devices of a pod has beside them; overhead and other pods are left out."""
-    deadline = subject.deadline
-    asked = pod_requests(pods.podset.template, asked_of(pods.podset.template, Limits(), deadline), {}, deadline)
-    wanted = {name: units(name, asked[name]) for name in _ORDINARY if asked.get(name)}
+    requests = pod_requests(pods.spec, container_requests(pods.spec, Limits()), {})
+    wanted = {name: units(name, requests[name]) for name in _ORDINARY if requests.get(name)}
     if not wanted:
         return
-    fitting = [each for each in deadline.each(shapes) if each.has(pods.devices)]
-    if any(each.has(wanted) for each in fitting):
+    fitting = [shape for shape in Items(shapes, subject.deadline) if shape.has(pods.devices)]
+    if any(shape.has(wanted) for shape in fitting):
         return
-    most = {name: max((each.amounts.get(name, 0) for each in fitting), default=0) for name in wanted}
+    most = {name: max((shape.amounts.get(name, 0) for shape in fitting), default=0) for name in wanted}
     above = [name for name, amount in wanted.items() if amount > most[name]] or list(wanted)
     listed = " and ".join(of_resource(name, wanted[name]) for name in above)
     devices = " and ".join(f"{count} `{name}`" for name, count in pods.devices.items())

@@ -23,7 +23,7 @@ from webhook.facts.pods.pod_requests import (
     Limits,
     OutOfRange,
     amounts,
-    asked,
+    container_requests,
     limits,
     out_of_range,
     pod_requests,
@@ -111,9 +111,9 @@ class _Counting:
 
     def count(self, pod_set: PodSet, written: PodTemplate) -> PodSetRequests:
         """A pod set with what it counts for."""
-        template, deadline = _defaulted(written, self.subject), self.subject.deadline
-        listed = asked(template.json, self.ranges, deadline)
-        per_pod = pod_requests(template.json, listed, self._overhead(template), deadline)
+        template = _defaulted(written, self.subject)
+        of_containers = container_requests(template.spec, self.ranges)
+        per_pod = pod_requests(template.spec, of_containers, self._overhead(template))
         count = 1 if self.subject.group_kind == _ONE_BY_ONE else pod_set.count
         least = _least(self.subject, count or 0)
         devices = self._devices(template, pod_set)
@@ -126,7 +126,7 @@ class _Counting:
             per_pod=per_pod,
             requests={name: value * least for name, value in quota.items()},
             devices=devices,
-            outside=Items([*out_of_range(listed, per_pod, self.ranges, deadline)], deadline),
+            outside=of_containers.of([*out_of_range(of_containers, per_pod, self.ranges)]),
         )
 
     def _overhead(self, template: PodTemplate) -> Amounts:

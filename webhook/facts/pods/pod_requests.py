@@ -14,13 +14,11 @@ from typing import Final, TypeAlias
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.deadline import Deadline
 from webhook.facts.pods.amounts import HUGE
-from webhook.facts.pods.containers import Container, containers
-from webhook.paths import FieldPath, get
+from webhook.paths import FieldPath
+from webhook.typed.collections import Items
 from webhook.typed.limit_ranges import LimitRange, LimitRangeItem
-from webhook.typed.pods import Resources
-from webhook.typed.view import Reading
+from webhook.typed.pods import Container, PodSpec, Resources
 
 Amounts: TypeAlias = dict[str, int]
 """Thousandths of resources."""
@@ -72,44 +70,42 @@ def amounts(given: Mapping[str, JSON]) -> Amounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What one container asks for, with the defaults of its namespace; requests that are not set are limits."""
+class ContainerRequests:
+    """What one container requests, with the defaults of its namespace; requests that are not set are limits."""
 
     container: Container
     requests: Amounts
     limits: Amounts
 
 
-def asked(template: JSON, defaults: Limits, deadline: Deadline) -> tuple[Asked, ...]:
-    """What each container of a pod asks for."""
-    return tuple(_asked(each, defaults) for each in deadline.paced(containers(template)))
+def container_requests(pod: PodSpec, defaults: Limits) -> Items[ContainerRequests]:
+    """What each container of a pod requests."""
+    return pod.containers.of([_container_requests(container, defaults) for container in pod.all_containers()])
 
 
-def _asked(container: Container, defaults: Limits) -> Asked:
-    limit = {**defaults.default, **amounts(container.amounts("limits"))}
-    request = {**defaults.default_request, **amounts(container.amounts("requests"))}
-    return Asked(container, {**limit, **request}, limit)
+def _container_requests(container: Container, defaults: Limits) -> ContainerRequests:
+    limit = {**defaults.default, **amounts(container.resources.limits)}
+    request = {**defaults.default_request, **amounts(container.resources.requests)}
+    return ContainerRequests(container, {**limit, **request}, limit)
 
 
-def pod_requests(template: JSON, listed: Iterable[Asked], overhead: Amounts, deadline: Deadline) -> Amounts:
+def pod_requests(pod: PodSpec, of_containers: Iterable[ContainerRequests], overhead: Amounts) -> Amounts:
     """What one pod counts for."""
     running: Counter[str] = Counter()
     sidecars: Counter[str] = Counter()
     peak: Amounts = {}
-    for each in deadline.paced(listed):
-        if not each.container.init:
-            running.update(each.requests)
+    for listed in of_containers:
+        if not listed.container.is_init:
+            running.update(listed.requests)
             continue
-        for (
-            name,
-            value,
-        ) in each.requests.items():  # of what it does not ask for, sidecars have at most what is added below
+        # what an init container does not request, the sidecars have at most what is added below
+        for name, value in listed.requests.items():
             peak[name] = max(peak.get(name, 0), sidecars[name] + value)
-        if each.container.restarts:
-            sidecars.update(each.requests)
+        if listed.container.is_sidecar:
+            sidecars.update(listed.requests)
     running.update(sidecars)
     total = {name: max(running[name], peak.get(name, 0)) for name in dict.fromkeys((*running, *peak))}
-    total.update(_of_pod(Resources.of(get(template, ("spec", "resources")), (), Reading(deadline))))
+    total.update(_of_pod(pod.resources))
     for name, value in overhead.items():
         total[name] = total.get(name, 0) + value
     return total
@@ -137,14 +133,14 @@ class OutOfRange:
     bound: int
 
 
-def out_of_range(listed: Iterable[Asked], total: Amounts, ranges: Limits, deadline: Deadline) -> Iterator[OutOfRange]:
+def out_of_range(of_containers: Iterable[ContainerRequests], total: Amounts, ranges: Limits) -> Iterator[OutOfRange]:
     """As ValidateLimitRange: requests and limits of containers, and requests of the pod, within what they allow."""
-    for each in deadline.paced(listed):
-        both = each.requests.keys() | each.limits.keys()
-        pairs = {name: [side[name] for side in (each.requests, each.limits) if name in side] for name in both}
+    for listed in of_containers:
+        both = listed.requests.keys() | listed.limits.keys()
+        pairs = {name: [side[name] for side in (listed.requests, listed.limits) if name in side] for name in both}
         most = {name: max(pair) for name, pair in pairs.items()}
         least = {name: min(pair) for name, pair in pairs.items()}
-        yield from _outside(each.container.path, most, least, (ranges.most["Container"], ranges.least["Container"]))
+        yield from _outside(listed.container.at, most, least, (ranges.most["Container"], ranges.least["Container"]))
     yield from _outside(("spec",), total, total, (ranges.most["Pod"], ranges.least["Pod"]))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from webhook.deadline import Deadline
-from webhook.facts.pods.pod_requests import Limits, asked, limits, pod_requests
+from webhook.facts.pods.pod_requests import Limits, container_requests, limits, pod_requests
 from webhook.typed.limit_ranges import LimitRange
+from webhook.typed.pods import PodSpec
 
 NAMES = [f"example.com/device-{index}" for index in range(20)]
 
@@ -12,8 +12,8 @@ NAMES = [f"example.com/device-{index}" for index in range(20)]
 def test_resources_are_listed_in_the_order_of_the_containers() -> None:
     """A message names the first resource that a queue does not cover."""
     containers = [{"name": name, "resources": {"requests": {name: 1}}} for name in NAMES]
-    template = {"spec": {"containers": containers}}
-    total = pod_requests(template, asked(template, Limits(), Deadline()), {}, Deadline())
+    pod = PodSpec.of({"containers": containers})
+    total = pod_requests(pod, container_requests(pod, Limits()), {})
     assert [*total] == NAMES
 
 
