@@ -225,6 +225,7 @@ SHIPPED: Final = Registry(
                 "runtime_deprecation",
                 "runtime_scheduling",
                 "runtime_steps",
+                "mpi_workers",
             ),
         ),
         Package(
@@ -306,7 +307,6 @@ SHIPPED: Final = Registry(
                 "checks",
                 "job_scheduling",
                 "restart_policy",
-                "plugin_commands",
                 "plugin_tasks",
                 "cron_job",
                 "job_flow",
@@ -320,6 +320,7 @@ SHIPPED: Final = Registry(
                 "hyper_node",
                 "pod",
                 "scheduler_conf",
+                "job_commands",
             ),
         ),
         Package(

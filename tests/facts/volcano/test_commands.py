@@ -9,7 +9,7 @@ from webhook.attributes import JSON
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.commands import commands
 from webhook.facts.volcano.job import read_job
-from webhook.facts.volcano.plugin_commands import advise_commands
+from webhook.facts.volcano.job_commands import advise_commands
 from webhook.facts.volcano.plugin_tasks import advise_tasks
 from webhook.facts.volcano.types import Job
 

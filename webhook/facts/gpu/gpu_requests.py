@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.cluster.interest import reading
 from webhook.facts.command_lines.command import MPI, launched_by
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.devices import COUNTED
@@ -73,6 +74,7 @@ WINDOWS: Final = GPU_REQUESTS.rule(
     why="The device plugins of GPU vendors run only on Linux, so no Windows node has their resources.",
     source="https://kubernetes.io/docs/concepts/windows/intro/",
 )
+WINDOWS_LOOKUPS: Final = (reading(RuntimeClass.gvk, "scheduling.nodeSelector"),)
 _OS: Final = "kubernetes.io/os"
 _BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
 """Fields that may bind a pod to Windows."""

@@ -1,5 +1,4 @@
-"""Devices of a pod that no node can give it: of two vendors, on Windows, none in the cluster, more than a node has,
-or so many CPUs and so much memory beside them that no node has both.
+"""Devices of a pod that no node can give it: none in the cluster, more than a node has, or too little beside them.
 
 What nodes have is asked of the view of a whole cluster alone. An autoscaler may add another node, so nothing is denied.
 """
@@ -15,7 +14,7 @@ from webhook import quantity
 from webhook.cluster.interest import reading
 from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
 from webhook.facts.gpu.groups import NODE_DEVICES
-from webhook.facts.gpu.types import Node, RuntimeClass
+from webhook.facts.gpu.types import Node
 from webhook.facts.pods.pod_requests import Limits, container_requests, pod_requests, units
 from webhook.facts.resource_units import amount, of_resource
 from webhook.facts.subject import Subject
@@ -48,7 +47,6 @@ CPU_AND_MEMORY: Final = NODE_DEVICES.rule(
     issues=("https://github.com/volcano-sh/volcano/issues/1295",),
 )
 
-WINDOWS_LOOKUPS: Final = (reading(RuntimeClass.gvk, "scheduling.nodeSelector"),)
 NODE_LOOKUPS: Final = (reading(Node.gvk, "status.allocatable"),)
 _KEPT_STATES: Final = 4
 _ORDINARY: Final = ("cpu", "memory")

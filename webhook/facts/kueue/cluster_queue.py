@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
-from webhook.facts.kueue.cohorts import advise_borrowing
+from webhook.facts.kueue.cluster_queue_quota import advise_borrowing
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.resource_groups import advise_resource_groups, cluster_queue_or_cohort
 from webhook.facts.kueue.types import AdmissionChecksStrategy, ClusterQueue, FlavorFungibility, Preemption

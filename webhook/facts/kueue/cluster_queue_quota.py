@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
-from webhook.facts.kueue.groups import KUEUE_QUEUE
+from webhook.facts.kueue.cluster_queues import read_cluster_queue
+from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
+from webhook.facts.kueue.queues import others_of
 from webhook.facts.kueue.resource_groups import cluster_queue_or_cohort
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceQuota
+from webhook.facts.resource_units import of_resource
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -34,6 +37,14 @@ LENDING_ABOVE_NOMINAL: Final = KUEUE_QUEUE.rule(
     title="A ClusterQueue lends no more than its nominal quota.",
     why="It has no more.",
     function="validateLendingLimit",
+)
+NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/nothing-to-borrow",
+    title="A borrowing limit is for what another member of the cohort has.",
+    why="Without a lender nothing can be borrowed, whatever the limit.",
+    refused_by="nobody; nothing can be borrowed",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
+    fails="silent",
 )
 
 
@@ -96,3 +107,22 @@ def _lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
         message = f"must not be above the nominalQuota of {nominal} because a queue lends what it has"
         path = quota.path("lendingLimit")
         yield LENDING_ABOVE_NOMINAL.problem(path, message, "lower the limit", quota.lending_limit)
+
+
+def advise_borrowing(subject: Subject) -> Iterator[Problem]:
+    """Borrowing limits in a cohort where nobody else has any of it, as far as the view shows other members."""
+    cohort, written = cohort_of(subject), subject.typed(ClusterQueue)
+    others = others_of(written.name, cohort, subject.view()) if cohort else ()
+    if all(node.is_cohort for node in others):
+        return
+    queue = read_cluster_queue(written)
+    lent = {pair for node in others for pair, quota in node.quotas.items() if quota.nominal > 0}
+    for (flavor, resource), quota in queue.quotas.items():
+        if quota.borrowing_limit and (flavor, resource) not in lent:
+            limit = of_resource(resource, quota.borrowing_limit)
+            message = (
+                f"lets flavor `{flavor}` borrow {limit}, which has no effect because no other member of cohort "
+                f"`{cohort}` has quota for {resource} of this flavor"
+            )
+            fix = f"remove the borrowingLimit of {resource} from flavor `{flavor}`"
+            yield NOTHING_TO_BORROW.problem("spec.resourceGroups", message, fix)

@@ -16,6 +16,7 @@ from webhook.facts.volcano.gang_resources import min_resources
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.hyper_node import hyper_node
 from webhook.facts.volcano.job import is_created, read_job, sent_spec
+from webhook.facts.volcano.job_commands import advise_commands
 from webhook.facts.volcano.job_dependencies import advise_start
 from webhook.facts.volcano.job_flow import job_flow
 from webhook.facts.volcano.job_names import advise_host_names
@@ -26,7 +27,6 @@ from webhook.facts.volcano.job_tasks import advise_minima, advise_pods
 from webhook.facts.volcano.job_update import validate_update
 from webhook.facts.volcano.job_volumes import advise_volumes
 from webhook.facts.volcano.network_topology import advise_job_topology
-from webhook.facts.volcano.plugin_commands import advise_commands
 from webhook.facts.volcano.plugin_tasks import advise_tasks
 from webhook.facts.volcano.plugins import advise_plugins
 from webhook.facts.volcano.pod import pod
