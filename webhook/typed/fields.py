@@ -164,6 +164,7 @@ class Part(Field[Inner]):
         """The object."""
         if isinstance(value, dict):
             return self.kind(value, (*owner.at, self.name), owner.reading)
+        owner.reading.reject(value, owner.at)
         return self.kind({}, (*owner.at, self.name), owner.reading, is_set=False)
 
 
@@ -178,6 +179,7 @@ class Parts(Field[Items[Inner]]):
         """The objects, each with its place."""
         deadline = owner.reading.deadline
         if not isinstance(value, list):
+            owner.reading.reject(value, owner.at)
             return Items((), deadline)
         at = (*owner.at, self.name)
         return Items(
@@ -237,6 +239,7 @@ class Amounts(Field[Entries[Amount]]):
         """The quantities by the names of their resources."""
         deadline = owner.reading.deadline
         if not isinstance(value, dict):
+            owner.reading.reject(value, owner.at)
             return Entries({}, deadline)
         deadline.spend(len(value))
         if None not in value.values():  # as nearly always: no copy
@@ -249,6 +252,8 @@ class ValueMap(Field[Entries[Any]]):
 
     def read(self, value: Any, owner: Typed) -> Entries[Any]:
         """The values by their keys."""
+        if not isinstance(value, dict):
+            owner.reading.reject(value, owner.at)
         return Entries(_mapping(value), owner.reading.deadline)
 
 
@@ -287,6 +292,7 @@ class NumberMap(Field[Entries[int]]):
 def _part(kind: type[Inner], value: Any, at: tuple[str | int, ...], owner: Typed) -> Inner:
     if isinstance(value, dict):
         return kind(value, at, owner.reading)
+    owner.reading.reject(value, at)
     return kind({}, at, owner.reading, is_set=False)
 
 

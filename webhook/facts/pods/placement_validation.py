@@ -98,8 +98,8 @@ def _affinity_key(key: str, path: FieldPath) -> Iterator[Problem]:
         yield _affinity(path, fault, USE_KEY, key)
 
 
-def _affinity(path: FieldPath, message: str, fix: str, found: JSON = None) -> Problem:
-    return problem("affinity", path, message, fix, found)
+def _affinity(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
+    return problem("affinity", path, message, fix, value)
 
 
 def _key_fault(key: str) -> str:
@@ -138,8 +138,8 @@ def _toleration_key(toleration: Toleration) -> Iterator[Problem]:
         yield _toleration(toleration.path("key"), fault, USE_KEY, toleration.key)
 
 
-def _toleration(path: FieldPath, message: str, fix: str, found: JSON = None) -> Problem:
-    return problem("toleration", path, message, fix, found)
+def _toleration(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
+    return problem("toleration", path, message, fix, value)
 
 
 def _validate_effect(toleration: Toleration) -> Sequence[Problem]:
@@ -162,18 +162,18 @@ def validate_scheduling_gates(pod: PodSpec) -> Iterator[Problem]:
 
 def validate_node_selector_labels(pod: PodSpec) -> Iterator[Problem]:
     """ValidateLabels of spec.nodeSelector."""
-    for path, fault, fix, found in _label_faults(pod.node_selector, pod.path("nodeSelector")):
-        yield problem("node-selector", path, fault, fix, found)
+    for path, fault, fix, value in _label_faults(pod.node_selector, pod.path("nodeSelector")):
+        yield problem("node-selector", path, fault, fix, value)
 
 
 def validate_labels(metadata: Metadata) -> Iterator[Problem]:
     """ValidateLabels of metadata."""
-    for path, fault, fix, found in _label_faults(metadata.labels, metadata.path("labels")):
-        yield _label(path, fault, fix, found)
+    for path, fault, fix, value in _label_faults(metadata.labels, metadata.path("labels")):
+        yield _label(path, fault, fix, value)
 
 
-def _label(path: FieldPath, message: str, fix: str, found: str) -> Problem:
-    return problem("label", path, message, fix, found)
+def _label(path: FieldPath, message: str, fix: str, value: str) -> Problem:
+    return problem("label", path, message, fix, value)
 
 
 def _label_faults(labels: Mapping[str, str], at: FieldPath) -> Iterator[tuple[FieldPath, str, str, str]]:
