@@ -71,7 +71,7 @@ def test_a_rule_is_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "1 of 1 passed" in capsys.readouterr().out
 
 
-def test_a_check_is_a_function_and_a_row_of_problems_yaml() -> None:
+def test_a_rule_of_checks_is_a_record_and_a_function() -> None:
     (decision,) = said(policies(), article(), param())
     assert (decision.rule, decision.path) == ("shop/price-required", "data.price")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FILES = [*sorted((ROOT / "webhook").rglob("*.py")), *sorted((ROOT / "certs").glob("*.py"))]
 HOUSE_WORDS = {"desk", "tally", "purse", "room", "rooms", "beside", "around", "surroundings"}
-RIDDLES = re.compile(r"(?<!there )\b(is|are) no (?!longer\b|such\b)|\b1 \w{3,}s\b")
+RIDDLES = re.compile(r"(?<![Tt]here )\b(is|are) no (?!longer\b|such\b)|(?<!\.)\b1 \w{3,}s\b")
 """`is no number` for `is not a number`, and a plural after 1."""
 SAYS_WHAT_IS_FOUND = {"problem", "rule", "check", "explanation", "node_claims"}
 """Modules with a field or parameter `found`, as a Problem has; elsewhere a variable says what was found."""

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from webhook import shipped, yamlfile
-from webhook.facts.registry import SHIPPED
+from webhook.facts.registry import SHIPPED, rules_of_package
 
 PACKAGE = pathlib.Path(__file__).parent.parent / "webhook"
 HOMES = {
@@ -37,7 +37,7 @@ def documents(pattern):
 
 
 def test_a_rule_is_declared_once():
-    checks = [f"{each['group']}/{rule}" for each in documents("facts/*/problems.yaml") for rule in each["rules"]]
+    checks = [rule.id for package in SHIPPED.packages for rule in rules_of_package(package)]
     own = [
         f"{each.value['group']}/{rule['rule']}"
         for path in sorted(pathlib.Path(shipped.policies()).glob("*/rules.yaml"))

@@ -19,7 +19,10 @@ from webhook.policy.policy_set import PolicySet
 from webhook.server.review_handler import INLINE_BYTES
 
 REGISTRY = Registry(
-    (*SHIPPED.packages, Package(module="tests.admission.broken", facts=("broken",), groups=("broken",)))
+    (
+        *SHIPPED.packages,
+        Package(module="tests.admission.broken", facts=("broken",), groups=("broken",), rules=("checks",)),
+    )
 )
 CLUSTER = FilesCluster([namespace()])
 SECRET = "hunter2"
@@ -27,7 +30,7 @@ FAILS = {"expression": "problems.size() == 0", "messageExpression": "problems"}
 SOUND = {"expression": "false", "message": "no such thing"}
 LABELS = {"labels": {"secret": SECRET}}
 TEXT = (
-    "the policy cannot be asked because its checks `broken` failed (KeyError in checks.py:8): "
+    "the policy cannot be asked because its checks `broken` failed (KeyError in checks.py:9): "
     "report this as a bug of claimgate (policy broken)"
 )
 

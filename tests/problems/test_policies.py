@@ -23,7 +23,7 @@ from webhook.policy.declarations import with_problems
 from webhook.policy.load import Options, load_documents
 from webhook.problems.declarations import PROBLEM
 
-REGISTRY = Registry((Package(module="tests.problems.shop", facts=("shop",), groups=("shop",)),))
+REGISTRY = Registry((Package(module="tests.problems.shop", facts=("shop",), groups=("shop",), rules=("checks",)),))
 EVERY = """
 - expression: problems.size() == 0
   messageExpression: problems

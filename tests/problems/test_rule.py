@@ -6,7 +6,7 @@ import pytest
 
 from webhook.errors import InputError
 from webhook.problem import MissingObject
-from webhook.problems.catalogue import catalogue, rules_of
+from webhook.problems.catalogue import LazyCatalogue, catalogue, rules_of
 from webhook.problems.rule import Group
 
 PODS = Group("pods", refused_by="the API server", source="somewhere", fails="pending")
@@ -91,3 +91,15 @@ def test_an_id_belongs_to_one_rule():
     again = PODS.rule("pods/first", title="Another.", why="W")
     with pytest.raises(InputError, match="rule `pods/first` is declared twice: remove one"):
         catalogue((FIRST, again))
+
+
+def test_a_catalogue_is_read_when_somebody_looks_for_a_rule():
+    def read():
+        reads.append("read")
+        return catalogue((FIRST,))
+
+    reads = []
+    lazy = LazyCatalogue(read)
+    assert (bool(lazy), reads) == (True, [])
+    assert (lazy["pods/first"], "pods/other" in lazy, list(lazy), len(lazy)) == (FIRST, False, ["pods/first"], 1)
+    assert reads == ["read"]

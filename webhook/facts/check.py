@@ -1,7 +1,7 @@
 """Checks: validation code of an API, which says what is wrong with an object and decides nothing.
 
-A package of facts lists its checks as `CHECKS` in `checks.py` and declares their rules in `problems.yaml`. Policies
-name groups of checks and decide what each problem means.
+A package of facts lists its checks as `CHECKS` in `checks.py`; their rules are records in the modules that find what
+breaks them. Policies name groups of checks and decide what a problem means.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from webhook.attributes import JSON
 from webhook.cluster.interest import Interest
 from webhook.errors import ClaimgateError, EvaluationError, InlineBudgetSpent, PatchError
-from webhook.paths import FieldPath, render
-from webhook.problem import MissingObject, Problem
+from webhook.problem import Problem
 from webhook.typed.objects import Object
 
 if TYPE_CHECKING:
@@ -50,29 +48,6 @@ class Check:
 def kinds_of(*types: type[Object]) -> frozenset[tuple[str, str]]:
     """The kinds of typed objects as a check declares them."""
     return frozenset((each.gvk.group, each.gvk.kind) for each in types)
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A group of rules whose problems a module makes: `problem = Group("train-job").problem`."""
-
-    name: str
-
-    def problem(
-        self,
-        rule: str,
-        path: FieldPath | str,
-        message: str = "",
-        fix: str = "",
-        found: JSON = None,
-        *,
-        shown: str = "",
-        missing: tuple[MissingObject, ...] = (),
-    ) -> Problem:
-        """A problem of the group at a path, rendered already or not; `shown` in place of the value that is found."""
-        where = path if isinstance(path, str) else render(path)
-        value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
-        return Problem(code=f"{self.name}/{rule}", path=where, message=message, fix=fix, found=value, missing=missing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,14 @@ A package is imported when a policy asks for something of it, so that start-up c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from webhook.facts.fact import Fact
-from webhook.problems.catalogue import Catalogue, catalogue, load, rules_of
+from webhook.problems.catalogue import Catalogue, LazyCatalogue, catalogue, rules_of
 from webhook.problems.rule import Rule
 
 if TYPE_CHECKING:
@@ -31,7 +30,8 @@ class Package:
         module: its name.
         facts: those that `FACTS` of its `fact.py` declares.
         groups: the groups of checks that `CHECKS` of its `checks.py` has.
-        rules: its modules whose records are the rules of these groups, the most important first.
+        rules: the modules whose records are the rules of these groups, the most important first: by their names in the
+            package, or in full where another package finds what breaks a rule.
         judges_types: its checks are about objects that are not of their types, which no others are asked about.
     """
 
@@ -42,9 +42,9 @@ class Package:
     judges_types: bool = False
 
     @property
-    def problems(self) -> Path:
-        """The file that declares the rules of its groups."""
-        return Path(str(import_module(self.module).__file__)).with_name("problems.yaml")
+    def rule_modules(self) -> tuple[str, ...]:
+        """The full names of the modules with its rules."""
+        return tuple(name if "." in name else f"{self.module}.{name}" for name in self.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +98,11 @@ class Registry:
         return any(package.judges_types and not set(groups).isdisjoint(package.groups) for package in self.packages)
 
     def catalogue(self, groups: tuple[str, ...]) -> Catalogue:
-        """The rules of some groups.
+        """The rules of some groups, whose modules are imported when somebody looks for a rule.
 
-        Raises:
-            InputError: every mistake in the files that declare them.
-
+        Looking for one raises InputError for every mistake in them, and for an id that several rules have.
         """
-        return _catalogue(self.packages, groups)
+        return LazyCatalogue(partial(_catalogue, self.packages, groups))
 
 
 class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
@@ -142,49 +140,145 @@ def _checks(packages: tuple[Package, ...], group: str) -> Sequence[Check]:
 @cache
 def _catalogue(packages: tuple[Package, ...], groups: tuple[str, ...]) -> Catalogue:
     asked = [package for package in packages if not set(groups).isdisjoint(package.groups)]
-    rules = catalogue(rule for package in asked for rule in _rules(package))
+    rules = catalogue(rule for package in asked for rule in rules_of_package(package))
     return {name: rule for name, rule in rules.items() if rule.group in groups}
 
 
-def _rules(package: Package) -> Iterable[Rule]:
-    if package.problems.is_file():
-        return load([package.problems]).values()
-    return rules_of(*(import_module(f"{package.module}.{name}") for name in package.rules))
+def rules_of_package(package: Package) -> tuple[Rule, ...]:
+    """The rules of a package, whose modules are imported for it."""
+    return rules_of(*map(import_module, package.rule_modules))
 
 
 SHIPPED: Final = Registry(
     (
         Package(
-            module="webhook.facts.pods", facts=("podSets",), groups=("pod-resources", "pod-template", "workload-update")
+            module="webhook.facts.pods",
+            facts=("podSets",),
+            groups=("pod-resources", "pod-template", "workload-update"),
+            rules=(
+                "resource_validation",
+                "pod_level_resources",
+                "template_changes",
+                "container_validation",
+                "placement_validation",
+            ),
         ),
-        Package(module="webhook.facts.shapes", groups=("pod-template-shape", "object-shape"), judges_types=True),
+        Package(
+            module="webhook.facts.shapes",
+            groups=("pod-template-shape", "object-shape"),
+            rules=("checks", "value_checks"),
+            judges_types=True,
+        ),
         Package(
             module="webhook.facts.gpu",
             facts=("gpu", "portableGpu"),
             groups=("gpu-requests", "node-devices", "namespace-quota", "gpu-quota"),
+            rules=(
+                "node_devices",
+                "namespace_quota",
+                "gpu_requests",
+                "gpu_quota",
+            ),
         ),
-        Package(module="webhook.facts.ray", groups=("ray",)),
+        Package(module="webhook.facts.ray", groups=("ray",), rules=("validation", "num_gpus")),
         Package(
             module="webhook.facts.dra",
             facts=("dra",),
             groups=("device-claims", "resource-claims", "device-classes", "resource-slices", "nvidia-device-config"),
+            rules=(
+                "pod_claim_validation",
+                "claim_references",
+                "class_references",
+                "double_requests",
+                "claim_use",
+                "pod_group_claims",
+                "resource_claims",
+                "pod_groups",
+                "device_classes",
+                "resource_slices",
+                "nvidia_device_config",
+            ),
         ),
         Package(module="webhook.facts.scheduling", facts=("priorities",)),
         Package(
             module="webhook.facts.trainer",
             facts=("trainer", "training"),
             groups=("train-job", "train-job-changes", "training-runtime"),
+            rules=(
+                "job_validation",
+                "claims_validation",
+                "patch_validation",
+                "webhook.facts.train_job_pods.runtime_merge",
+                "step_validation",
+                "plugin_validation",
+                "scheduling",
+                "pod_validation",
+                "torchtune",
+                "webhook.facts.train_job_pods.fields",
+                "webhook.facts.train_job_pods.job_set_builder",
+                "launcher",
+                "train_job_changes",
+                "runtime_validation",
+                "runtime_plugins",
+                "processes_and_gpus",
+                "ml_policy",
+                "runtime_deprecation",
+                "runtime_scheduling",
+                "runtime_steps",
+            ),
         ),
-        Package(module="webhook.facts.jobset", groups=("job-set",)),
-        Package(module="webhook.facts.training_jobs", groups=("training-job",)),
-        Package(module="webhook.facts.launch", groups=("launch",)),
+        Package(
+            module="webhook.facts.jobset",
+            groups=("job-set",),
+            rules=("name_length", "replicated_jobs", "policies", "volume_claims"),
+        ),
+        Package(
+            module="webhook.facts.training_jobs",
+            groups=("training-job",),
+            rules=("role_validation", "job_validation", "elastic", "processes", "mpi_validation", "operator_fields"),
+        ),
+        Package(
+            module="webhook.facts.launch", groups=("launch",), rules=("processes", "nodes", "variables", "mpi_slots")
+        ),
         Package(
             module="webhook.facts.kueue",
             facts=("kueue",),
             groups=("kueue-job", "kueue-never", "kueue-not-now", "kueue-unmanaged", "kueue-advice", "kueue-queue"),
+            rules=(
+                "job_validation",
+                "batch_job",
+                "pod_labels",
+                "ray_jobs",
+                "spark_application",
+                "serving",
+                "topology_annotations",
+                "never_admitted",
+                "pod_group",
+                "node_room",
+                "device_claims",
+                "not_now",
+                "priority_class",
+                "counted_claims",
+                "waiting",
+                "unmanaged",
+                "advice",
+                "resource_groups",
+                "cluster_queue_quota",
+                "cluster_queue",
+                "cohorts",
+                "local_queue",
+                "resource_flavor",
+                "topology_levels",
+                "workload_validation",
+                "concurrent_admission",
+            ),
         ),
-        Package(module="webhook.facts.opensandbox", groups=("sandbox",)),
-        Package(module="webhook.facts.mesh", groups=("mesh",)),
+        Package(
+            module="webhook.facts.opensandbox",
+            groups=("sandbox",),
+            rules=("batch_sandbox", "pool", "references", "shard_patches", "claim_names", "windows"),
+        ),
+        Package(module="webhook.facts.mesh", groups=("mesh",), rules=("checks",)),
         Package(
             module="webhook.facts.volcano",
             groups=(
@@ -197,10 +291,48 @@ SHIPPED: Final = Registry(
                 "volcano-pod",
                 "volcano-scheduler",
             ),
+            rules=(
+                "job_tasks",
+                "job_names",
+                "network_topology",
+                "job_policies",
+                "task_templates",
+                "plugins",
+                "job_volumes",
+                "queue_of_workload",
+                "job_queue",
+                "job_dependencies",
+                "job_update",
+                "checks",
+                "job_scheduling",
+                "restart_policy",
+                "plugin_commands",
+                "plugin_tasks",
+                "cron_job",
+                "job_flow",
+                "queue_status",
+                "queue_hierarchy",
+                "queue_parent",
+                "queue_amounts",
+                "queue_deletion",
+                "pod_group",
+                "pod_group_size",
+                "hyper_node",
+                "pod",
+                "scheduler_conf",
+            ),
         ),
-        Package(module="webhook.facts.storage", groups=("storage",)),
-        Package(module="webhook.facts.preemption", groups=("preemption",)),
-        Package(module="webhook.facts.failures", groups=("device-failures",)),
+        Package(
+            module="webhook.facts.storage",
+            groups=("storage",),
+            rules=("claims", "checkpoints", "shared_memory", "sub_paths"),
+        ),
+        Package(module="webhook.facts.preemption", groups=("preemption",), rules=("spot", "progress", "priority")),
+        Package(
+            module="webhook.facts.failures",
+            groups=("device-failures",),
+            rules=("job_policies", "gang_restarts", "tolerations", "pod_replacement", "serving", "nccl"),
+        ),
     )
 )
 """The packages, a row each."""

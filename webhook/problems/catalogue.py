@@ -7,15 +7,12 @@ validations in `rules.yaml` (policy_rules.py). Rules stand in the order of their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from types import ModuleType
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from webhook import yamlfile
 from webhook.errors import InputError, Problem
-from webhook.paths import FieldPath
-from webhook.problems.policy_rules import OWN, Reading
 from webhook.problems.rule import Rule
 
 Catalogue: TypeAlias = Mapping[str, Rule]
@@ -26,6 +23,29 @@ def rules_of(*modules: ModuleType) -> tuple[Rule, ...]:
     """The rules that some modules define, or import from a module beside them, in the order of the modules."""
     records = (value for module in modules for value in vars(module).values() if isinstance(value, Rule))
     return tuple({id(rule): rule for rule in records}.values())
+
+
+class LazyCatalogue(Mapping[str, Rule]):
+    """A catalogue of some groups that is read when somebody looks for a rule: it has rules, so it is never empty."""
+
+    def __init__(self, read: Callable[[], Catalogue]) -> None:
+        self._read = read
+
+    @cached_property
+    def _rules(self) -> Catalogue:
+        return self._read()
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, rule: str) -> Rule:
+        return self._rules[rule]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
 
 
 def catalogue(rules: Iterable[Rule]) -> Catalogue:
@@ -39,43 +59,3 @@ def catalogue(rules: Iterable[Rule]) -> Catalogue:
     if twice:
         raise InputError(*(Problem(message=f"rule `{rule}` is declared twice: remove one") for rule in twice))
     return by_id
-
-
-SHARED: Final = ("refused_by", "source", "level", "fails")
-"""What a group says for those of its rules that do not say it."""
-_GROUP: Final = ("group", *SHARED, "rules")
-_RULE: Final = (*OWN, "level", "severity", "yields_to")
-
-
-def load(files: Iterable[Path]) -> Catalogue:
-    """The rules of some files. Each document has rules of one group, and what they have in common.
-
-    Raises:
-        InputError: every mistake of every file, with line and column.
-    """
-    reading = Reading()
-    for file in files:
-        for document in yamlfile.read(file):
-            for rule in _group(document, reading):
-                reading.keep(document, rule, ("rules", rule.id.partition("/")[2]))
-    if reading.problems:
-        raise InputError(*reading.problems)
-    return reading.rules
-
-
-def _group(document: yamlfile.Document, reading: Reading) -> Iterator[Rule]:
-    """The rules of one document."""
-    value = reading.fields(document, (), document.value, _GROUP)
-    if not value or not reading.is_name(document, ("group",), value.get("group")):
-        return
-    shared = {name: value[name] for name in ("group", *SHARED) if name in value}
-    rules = value.get("rules")
-    if not isinstance(rules, dict) or not rules:
-        reading.refuse(document, ("rules",), "must be a map of rules by their names")
-        return
-    for name, own in rules.items():
-        path: FieldPath = ("rules", name)
-        if reading.is_name(document, path, name):
-            rule = reading.rule(document, path, {**shared, **reading.fields(document, path, own, _RULE), "name": name})
-            if rule is not None:
-                yield rule

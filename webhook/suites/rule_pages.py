@@ -14,6 +14,7 @@ from webhook.errors import InputError, Problem
 from webhook.policy.compiled import Policy
 from webhook.problems.actions import EFFECTS
 from webhook.suites.examples import Pair
+from webhook.suites.rule_homes import Homes
 from webhook.suites.rule_reference import Stated, anchor, section, stated
 from webhook.wording import did_you_mean
 
@@ -37,11 +38,12 @@ params name is treated by the strictest.
 
 
 def pages(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> Mapping[str, str]:
-    """Every page by the name of its file, groups in the order of the alphabet, rules in that of their importance."""
+    """Every page by the name of its file, groups in the order of the alphabet, rules in that of their modules."""
     groups: dict[str, list[Stated]] = {}
     for entry in stated(policies).values():
         groups.setdefault(entry.rule.group, []).append(entry)
-    made = {f"{group}.md": _page(group, groups[group], examples) for group in sorted(groups)}
+    homes = Homes()
+    made = {f"{group}.md": _page(group, groups[group], examples, homes) for group in sorted(groups)}
     return {INDEX: "\n".join((_TITLE, *_effects(), *_index(groups))), **made}
 
 
@@ -63,7 +65,8 @@ def text(policies: Iterable[Policy], examples: Mapping[str, Pair], named: Sequen
     if unknown:
         raise InputError(*unknown)
     chosen = [known[each] for each in named or sorted(known, key=lambda rule: known[rule].rule.group)]
-    return "\n".join(line for entry in chosen for line in section(entry, examples.get(entry.rule.id, Pair())))
+    homes = Homes()
+    return "\n".join(line for entry in chosen for line in section(entry, examples.get(entry.rule.id, Pair()), homes))
 
 
 def _unknown(rule: str, known: Iterable[str]) -> Problem:
@@ -79,11 +82,11 @@ def _index(groups: Mapping[str, Sequence[Stated]]) -> Iterator[str]:
     yield ""
 
 
-def _page(group: str, entries: Sequence[Stated], examples: Mapping[str, Pair]) -> str:
+def _page(group: str, entries: Sequence[Stated], examples: Mapping[str, Pair], homes: Homes) -> str:
     lines = [f"# {group}", "", f"*Written by `claimgate policies rules --pages`; all rules: [{INDEX}]({INDEX})*", ""]
     lines += [*map(_item, entries), ""]
     for each in entries:
-        lines += section(each, examples.get(each.rule.id, Pair()))
+        lines += section(each, examples.get(each.rule.id, Pair()), homes)
     return "\n".join(lines)
 
 

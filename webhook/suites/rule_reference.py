@@ -11,6 +11,7 @@ from webhook.problems.actions import EFFECTS
 from webhook.problems.moments import MOMENTS
 from webhook.problems.rule import Rule
 from webhook.suites.examples import Example, Pair
+from webhook.suites.rule_homes import Home, Homes
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ def stated(policies: Iterable[Policy]) -> Mapping[str, Stated]:
     return by_id
 
 
-def section(entry: Stated, pair: Pair) -> Iterator[str]:
-    """The lines about one rule: what, why, who refuses, how to switch it off, and its examples."""
+def section(entry: Stated, pair: Pair, homes: Homes) -> Iterator[str]:
+    """The lines about one rule: what, why, who refuses, where it is found, how to switch it off, and its examples."""
     rule = entry.rule
     yield from (f"## {rule.id}", "", rule.title, "", rule.why, "")
     if rule.refused_by:
@@ -41,6 +42,7 @@ def section(entry: Stated, pair: Pair) -> Iterator[str]:
     if rule.fails:
         yield f"- Without claimgate: {_within(MOMENTS[rule.fails])}"
     yield f"- Source: {' '.join(part for part in (rule.source, rule.function) if part)}"
+    yield from (f"- Found by: {home}" for home in _homes(entry, homes))
     if rule.reports:
         yield f"- Reported in: {links(rule.reports)}"
     yield from (f"- {_stated_by(policy, rule)}" for policy in entry.policies)
@@ -48,6 +50,13 @@ def section(entry: Stated, pair: Pair) -> Iterator[str]:
     for title, example in (("Bad", pair.bad), ("Good", pair.good)):
         if example is not None:
             yield from _example(title, example)
+
+
+def _homes(entry: Stated, homes: Homes) -> Iterator[Home]:
+    """The function that finds what breaks a rule, or the validations that say so in CEL."""
+    yield from homes.of_checks(entry.rule)
+    for policy in entry.policies:
+        yield from homes.of_policy(entry.rule, policy)
 
 
 def _within(title: str) -> str:

@@ -1,6 +1,7 @@
 """A check that fails."""
 
 from webhook.facts.check import Check
+from webhook.problems.rule import Group
 
 
 def fail(subject):
@@ -9,4 +10,6 @@ def fail(subject):
     yield
 
 
+GROUP = Group("broken", source="nobody")
+RULE = GROUP.rule("broken/rule", title="A rule is asked about.", why="It is never found.")
 CHECKS = (Check(group="broken", run=fail),)

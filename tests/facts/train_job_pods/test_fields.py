@@ -10,7 +10,6 @@ import pytest
 from tests.rows import all_rows
 from tests.yamldata import document
 from webhook.deadline import Deadline
-from webhook.facts.check import Group
 from webhook.facts.train_job_pods import fields
 from webhook.problem import Problem
 
@@ -23,7 +22,7 @@ FILES = {
 
 
 def told(obj: dict, kind: str, release: tuple[int, int]) -> Iterator[Problem]:
-    return fields.validate_fields(obj, kind, release, Group("train-job").problem, Deadline())
+    return fields.validate_fields(obj, kind, release, fields.OF_TRAIN_JOBS, Deadline())
 
 
 def schema(kind: str) -> dict:

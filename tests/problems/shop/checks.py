@@ -3,8 +3,18 @@
 from webhook.attributes import GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.facts.check import Check
-from webhook.problem import MissingObject, Problem
+from webhook.problem import MissingObject
+from webhook.problems.rule import Group
 
+SHOP = Group("shop", source="the rules of the shop")
+PRICE_REQUIRED = SHOP.rule("shop/price-required", title="An article has a price.", why="Nobody gives it away.")
+PRICE_ROUND = SHOP.rule("shop/price-round", title="A price is round.", why="There are no cents.", level="warn")
+SHELF_EXISTS = SHOP.rule(
+    "shop/shelf-exists", title="The shelf of an article exists.", why="It could not be put anywhere."
+)
+LABEL_EXISTS = SHOP.rule(
+    "shop/label-exists", title="The label of an article exists.", why="It looks better.", level="warn"
+)
 NODE = GroupVersionKind("", "v1", "Node")
 ARTICLE = GroupVersionKind("", "v1", "ConfigMap")
 
@@ -12,17 +22,17 @@ ARTICLE = GroupVersionKind("", "v1", "ConfigMap")
 def price(subject):
     data = subject.object.get("data") or subject.object["metadata"].get("annotations") or {}
     if "price" not in data:
-        yield Problem(code="shop/price-required", path="data.price", message="must be set", fix="set a price")
+        yield PRICE_REQUIRED.problem("data.price", "must be set", "set a price")
     elif not data["price"].isdecimal():
-        yield Problem(code="shop/price-round", path="data.price", message="must be round", found=f"`{data['price']}`")
+        yield PRICE_ROUND.problem("data.price", "must be round", found=data["price"])
 
 
 def places(subject):
     data = subject.object.get("data") or {}
-    for rule, name in (("shelf-exists", data.get("shelf")), ("label-exists", data.get("label"))):
+    for rule, field in ((SHELF_EXISTS, "shelf"), (LABEL_EXISTS, "label")):
+        name = data.get(field)
         if name and subject.view().get(NODE, name, namespaced=False) is None:
-            missing = (MissingObject(kind="Node", name=name),)
-            yield Problem(code=f"shop/{rule}", path=f"data.{rule[:5]}", missing=missing)
+            yield rule.problem(f"data.{field}", missing=(MissingObject(kind="Node", name=name),))
 
 
 CHECKS = (

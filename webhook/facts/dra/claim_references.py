@@ -9,13 +9,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.dra.class_references import validate_class
+from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
 from webhook.facts.dra.pod_claims import PodClaim, Reference, admin_allowed, pod_claims
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
 
-problem: Final = Group("device-claims").problem
+CLAIM_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/claim-exists",
+    title="The ResourceClaim or ResourceClaimTemplate that a pod names exists.",
+    why="The pods stay Pending until it is created in their namespace.",
+    source="k8s.io/dynamic-resource-allocation v0.36.1 resourceclaim/claim.go",
+    fails="pending",
+    issues=("https://github.com/opendatahub-io/architecture-decision-records/pull/158",),
+)
+REQUEST_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/request-exists",
+    title="The request that a container names is one of its claim.",
+    why="The container starts without a device.",
+    source="k8s.io/api v0.36.1 core/v1 types.go ResourceClaim",
+)
+ADMIN_ACCESS: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/admin-access",
+    title="Admin access is asked for in namespaces that allow it.",
+    why="The namespace is asked again for each claim that is made from a template, and the pods stay Pending.",
+    refused_by="the API server, when a claim is made from the template",
+    source="k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go",
+    function="AuthorizedForAdmin",
+    fails="controller",
+)
 
 
 def validate_claims(subject: Subject) -> Iterator[Problem]:
@@ -33,7 +55,7 @@ def _claim_exists(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
     absence = claim.absence
     if not absence.is_absent:
         if not claim.is_found and claim.looks_up and subject.namespace and not absence.is_promised:
-            yield problem("claim-exists", claim.at, missing=_missing(claim, subject))
+            yield CLAIM_EXISTS.problem(claim.at, missing=_missing(claim, subject))
         return
     where, fix = "does not exist in this namespace", f"create the {claim.kind}, or correct the name"
     if absence.nearest:
@@ -42,7 +64,7 @@ def _claim_exists(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
         where = f"exists only in {', '.join(f'`{name}`' for name in absence.elsewhere)} and not in this namespace"
         fix = f"create the {claim.kind} in this namespace"
     message = f"{claim.kind} `{claim.reference}` {where}, so the pods stay Pending"
-    yield problem("claim-exists", claim.at, message, fix)
+    yield CLAIM_EXISTS.problem(claim.at, message, fix)
 
 
 def _missing(claim: PodClaim, subject: Subject) -> tuple[MissingObject, ...]:
@@ -60,12 +82,12 @@ def _admin_access(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
     view = subject.view()
     allowed = admin_allowed(view)
     if allowed is None:
-        yield problem("admin-access", claim.at, missing=view.missing()[""])
+        yield ADMIN_ACCESS.problem(claim.at, missing=view.missing()[""])
     elif not allowed:
         label = 'the label resource.kubernetes.io/admin-access: "true"'
         asks = f"ResourceClaimTemplate `{claim.reference}` asks for admin access"
         message = f"{asks}, but this namespace lacks {label}, so no claim is created, and the pods stay Pending"
-        yield problem("admin-access", claim.at, message, "use a namespace with that label")
+        yield ADMIN_ACCESS.problem(claim.at, message, "use a namespace with that label")
 
 
 def validate_requests(subject: Subject) -> Iterator[Problem]:
@@ -82,6 +104,6 @@ def _request_exists(reference: Reference, claim: PodClaim, subject: Subject) -> 
             message = f"is not a request of claim `{reference.name}`, so the container gets no device"
             near = reference.nearest_request
             fix = f"write `{near}` if that is meant" if near else "write the name of a request of the claim"
-            yield problem("request-exists", path, message, fix, reference.request)
+            yield REQUEST_EXISTS.problem(path, message, fix, reference.request)
     elif claim.looks_up and not claim.absence.is_absent and subject.namespace:
-        yield problem("request-exists", path, missing=_missing(claim, subject))
+        yield REQUEST_EXISTS.problem(path, missing=_missing(claim, subject))

@@ -11,14 +11,33 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.attributes import Operation
-from webhook.facts.check import Group
+from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
 from webhook.facts.dra.pod_claims import PodClaim, pod_claims
 from webhook.facts.gpu.requested_devices import requests_devices
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.pods import Pod
 
-problem: Final = Group("device-claims").problem
+NODE_NAME: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/node-name",
+    title="A pod with claims is bound by the scheduler.",
+    why="Only the scheduler allocates claims, and the kubelet waits for them without end.",
+    fails="start",
+)
+SHARED: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/shared",
+    title="The pods of a template have devices of their own.",
+    why="A ResourceClaim that a template names is one claim, whose devices all its pods share.",
+    source="k8s.io/api v0.36.1 resource/v1 types.go ResourceClaimReservedForMaxSize",
+    severity="low",
+)
+UNUSED: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/unused",
+    title="A claim is used by a container.",
+    why="Its devices, where the claim asks for some, are allocated and reserved for the pod, and stay idle.",
+    severity="low",
+)
+
 _SHARED_ON_PURPOSE: Final = frozenset(("channel", "nic"))
 """Devices that the pods of a node share."""
 _STAYS_IDLE: Final = frozenset(("device", "slice"))
@@ -38,7 +57,7 @@ def validate_node_name(subject: Subject) -> Iterator[Problem]:
             "must not be set on a pod with claims because only the scheduler allocates claims, so the pod never starts"
         )
         fix = "use the node selector kubernetes.io/hostname instead"
-        yield problem("node-name", pod.path("nodeName"), message, fix, pod.node_name)
+        yield NODE_NAME.problem(pod.path("nodeName"), message, fix, pod.node_name)
 
 
 def validate_use(subject: Subject) -> Iterator[Problem]:
@@ -53,7 +72,7 @@ def _unused(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
     if not claim.users and may_stay_idle(claim) and (claim.is_found or not subject.once(requests_devices)):
         message = f"no container uses claim `{claim.name}`{idle(claim)}"
         fix = "name the claim in resources.claims of a container, or remove the claim"
-        yield problem("unused", claim.at, message, fix)
+        yield UNUSED.problem(claim.at, message, fix)
 
 
 def may_stay_idle(claim: PodClaim) -> bool:
@@ -76,7 +95,7 @@ def _shared(claim: PodClaim, pods: int) -> Iterator[Problem]:
         message = f"{pods} pods share ResourceClaim `{claim.reference}` and its devices"
         if pods > _MOST_PODS:
             message += f", but a claim serves at most {_MOST_PODS} pods"
-        yield problem("shared", claim.at, message, OWN_DEVICES)
+        yield SHARED.problem(claim.at, message, OWN_DEVICES)
 
 
 def _is_shared_on_purpose(claim: PodClaim) -> bool:

@@ -1,31 +1,28 @@
-"""What is wrong with the values of a claim, a template or the claims of a pod group: resource-claims.
+"""What is wrong with the values of a claim, a template or the claims of a pod group.
 
 By their shape (claims.yaml), and between their parts: names of requests in constraints and configurations, tolerations,
-and parameters for drivers. Rules: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go.
+and parameters for drivers. resource_claims.py has the rules about them. Source: k8s.io/kubernetes v1.36.1
+pkg/apis/resource/validation/validation.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from webhook.facts.check import Group
-from webhook.facts.dra.breach_words import words_of
 from webhook.facts.dra.parameter_values import parameter_breaches
 from webhook.facts.dra.requests import FLAT_VERSIONS, Request
 from webhook.facts.dra.types import ClaimSpec, DeviceConstraint, DeviceRequest, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
 from webhook.schema.forms import FORMS
 from webhook.schema.values import Breach, declared, values
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
 from webhook.typed.pods import Toleration
 
-problem: Final = Group("resource-claims").problem
 FILE: Final = Path(__file__).with_name("claims.yaml")
 
 
@@ -106,42 +103,3 @@ class _RequestNames:
 def _names(request: Request) -> Iterator[str]:
     yield request.name
     yield from (f"{request.name}/{choice.name}" for choice in request.choices)
-
-
-def value_problems(breaches: Iterable[Breach]) -> Iterator[Problem]:
-    """The rules that such breaches break."""
-    for breach in breaches:
-        yield value_problem(breach)
-
-
-def value_problem(breach: Breach) -> Problem:  # one rule a case
-    """The rule that a breach breaks, with what to say."""
-    message, fix, shown = words_of(breach)
-    match breach.what:
-        case "notQuantity":
-            return problem("quantity", breach.at, message, fix, shown=shown)
-        case "missing":
-            return problem("required", breach.at, message, fix)
-        case "tooMany" | "tooLong":
-            return problem("too-large", breach.at, message, fix)
-        case "duplicate":
-            return problem("duplicate", breach.at, message, fix, shown=shown)
-        case "badName":
-            return problem("name-format", breach.at, message, fix, shown=shown)
-        case "notOneOf" | "allocationMode":
-            return problem("unsupported-value", breach.at, message, fix, shown=shown)
-        case "forbidden":
-            return problem("forbidden", breach.at, message, fix)
-        case "excluded":
-            return problem("excluded", breach.at, message, fix)
-        case "parameters":
-            return problem("parameters", breach.at, message, fix, shown=shown)
-        case "noAttribute":
-            return problem("constraint-attribute", breach.at, message, fix)
-        case "unknownRequest":
-            return problem("unknown-request", breach.at, message, fix, shown=shown)
-        case "noCapacity":
-            return problem("capacity-name", breach.at, message, fix, shown=shown)
-        case "unknownField":
-            return problem("unknown-field", breach.at, message, fix)
-    raise KeyError(breach.what)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.dra.class_lookup import ClassState, DeviceClasses
+from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.gpu import devices
 from webhook.facts.pods import amounts
@@ -19,7 +19,23 @@ from webhook.problem import Problem
 from webhook.typed.fields import Amount
 from webhook.typed.pods import Pod, Resources
 
-problem: Final = Group("device-claims").problem
+CLASS_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/class-exists",
+    title="The DeviceClass that a claim or a resource asks for exists.",
+    why="No device is of a class that does not exist, so that the pods stay Pending.",
+    source="k8s.io/dynamic-resource-allocation v0.36.1 structured",
+    fails="pending",
+)
+CLASS_AMOUNT: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/class-amount",
+    title="Devices of a class are asked for in whole numbers.",
+    why=(
+        "Kubernetes does not check resources that name a DeviceClass, so that the scheduler finds no device for a part."
+    ),
+    source="KEP-5004",
+    fails="pending",
+)
+
 _IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 """What the name of an extended resource begins with that names a DeviceClass (KEP-5004)."""
 
@@ -33,11 +49,11 @@ def validate_class(name: str, state: ClassState, asks: str, path: FieldPath, sub
             else "ask the administrator to install"
         )
         message = f"{asks} `{name}`, which does not exist, so the pods stay Pending"
-        yield problem("class-exists", path, message, f"{near} the driver that brings the class")
+        yield CLASS_EXISTS.problem(path, message, f"{near} the driver that brings the class")
     elif name and not state.is_found and not devices.is_published(name):
         view = subject.view()
         view.find(DeviceClass, name, namespaced=False)
-        yield problem("class-exists", path, missing=view.all_missing())
+        yield CLASS_EXISTS.problem(path, missing=view.all_missing())
 
 
 def names_class(subject: Subject) -> bool:
@@ -78,7 +94,7 @@ def _class_amount(path: FieldPath, limit: Amount | None, request: Amount | None)
     elif request is not None and str(request) != str(limit):
         message = f"must equal the request {amounts.shown(request)} because a device cannot be overcommitted"
         fix = "set the limit and the request to the same whole number"
-    yield problem("class-amount", path, message, fix, shown=amounts.shown(request if limit is None else limit))
+    yield CLASS_AMOUNT.problem(path, message, fix, shown=amounts.shown(request if limit is None else limit))
 
 
 def _is_whole(limit: Amount | None, request: Amount | None) -> bool:

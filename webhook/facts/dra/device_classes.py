@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.dra.api_versions import version_fault
 from webhook.facts.dra.breach_words import words_of
 from webhook.facts.dra.claim_values import is_declared, shape_breaches
+from webhook.facts.dra.groups import DEVICE_CLASSES
 from webhook.facts.dra.parameter_values import parameter_breaches
 from webhook.facts.dra.requests import selectors
 from webhook.facts.dra.selector_words import feature_gate_words, refusal_words
@@ -22,7 +22,80 @@ from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.schema.values import Breach
 
-problem: Final = Group("device-classes").problem
+SERVED_VERSION: Final = DEVICE_CLASSES.rule(
+    "device-classes/served-version",
+    title="A class has a version that the target release serves.",
+    why="The API server does not know the object in another version.",
+    source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
+)
+SELECTOR: Final = DEVICE_CLASSES.rule(
+    "device-classes/selector",
+    title="A selector is a CEL expression about a device that costs little enough.",
+    why="An expression that cannot be evaluated selects no device.",
+    function="validateCELSelector",
+)
+PARAMETERS: Final = DEVICE_CLASSES.rule(
+    "device-classes/parameters",
+    title="The parameters for a driver are an object.",
+    why="The API server refuses other JSON, whatever the driver makes of it.",
+    function="validateRawExtension",
+)
+REQUIRED: Final = DEVICE_CLASSES.rule(
+    "device-classes/required",
+    title="A required field is set.",
+    why="The API server refuses an object without it.",
+)
+NAME_FORMAT: Final = DEVICE_CLASSES.rule(
+    "device-classes/name-format",
+    title="A name or a key has the format of its field.",
+    why="The API server refuses other names, and no object could have them.",
+)
+UNSUPPORTED_VALUE: Final = DEVICE_CLASSES.rule(
+    "device-classes/unsupported-value",
+    title="A field with a closed set of values has one of them.",
+    why="The API server knows no other.",
+)
+TOO_LARGE: Final = DEVICE_CLASSES.rule(
+    "device-classes/too-large",
+    title="A list has no more entries, and parameters no more bytes, than the API allows.",
+    why="The limits keep allocation quick and objects small.",
+)
+DEPRECATED_VERSION: Final = DEVICE_CLASSES.rule(
+    "device-classes/deprecated-version",
+    title="A class has a version that coming releases serve.",
+    why="The object must be written anew before the cluster is upgraded.",
+    refused_by="the API server of a later release",
+    source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
+    level="warn",
+    severity="low",
+)
+UNKNOWN_FIELD: Final = DEVICE_CLASSES.rule(
+    "device-classes/unknown-field",
+    title="A class or a taint rule has only fields of its version.",
+    why="The API server drops other fields, and kubectl refuses them unless it is told not to validate.",
+    refused_by="",
+    level="warn",
+    severity="low",
+    fails="silent",
+)
+SELECTOR_FEATURE_GATE: Final = DEVICE_CLASSES.rule(
+    "device-classes/selector-feature-gate",
+    title="A selector needs no feature gate that is off.",
+    why="The API server takes lists of attributes where the feature gate DRAListTypeAttributes is on.",
+    source="k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go",
+    level="warn",
+    severity="low",
+)
+EVERY_DEVICE: Final = DEVICE_CLASSES.rule(
+    "device-classes/every-device",
+    title="A taint rule selects the devices that it taints.",
+    why="Without a selector, the taint is put on every device of the cluster.",
+    refused_by="",
+    source="k8s.io/api v0.36.1 resource/v1beta2 DeviceTaintRuleSpec",
+    level="warn",
+    severity="low",
+    fails="disruption",
+)
 
 
 def validate_device_class(subject: Subject) -> Iterator[Problem]:
@@ -47,9 +120,9 @@ def _api_version(device_class: DeviceClass, subject: Subject) -> Iterator[Proble
     """Rules served-version and deprecated-version."""
     fault = version_fault(device_class.version, subject.assumptions.kubernetes[1])
     if fault and fault.is_deprecated:
-        yield problem("deprecated-version", "apiVersion", fault.message, fault.fix, device_class.api_version)
+        yield DEPRECATED_VERSION.problem("apiVersion", fault.message, fault.fix, device_class.api_version)
     elif fault:
-        yield problem("served-version", "apiVersion", fault.message, fault.fix, device_class.api_version)
+        yield SERVED_VERSION.problem("apiVersion", fault.message, fault.fix, device_class.api_version)
 
 
 def _values(breaches: Iterable[Breach]) -> Iterator[Problem]:
@@ -58,17 +131,17 @@ def _values(breaches: Iterable[Breach]) -> Iterator[Problem]:
         message, fix, shown = words_of(breach)
         match breach.what:
             case "missing":
-                yield problem("required", breach.at, message, fix)
+                yield REQUIRED.problem(breach.at, message, fix)
             case "tooMany" | "tooLong":
-                yield problem("too-large", breach.at, message, fix)
+                yield TOO_LARGE.problem(breach.at, message, fix)
             case "badName":
-                yield problem("name-format", breach.at, message, fix, shown=shown)
+                yield NAME_FORMAT.problem(breach.at, message, fix, shown=shown)
             case "notOneOf":
-                yield problem("unsupported-value", breach.at, message, fix, shown=shown)
+                yield UNSUPPORTED_VALUE.problem(breach.at, message, fix, shown=shown)
             case "parameters":
-                yield problem("parameters", breach.at, message, fix, shown=shown)
+                yield PARAMETERS.problem(breach.at, message, fix, shown=shown)
             case "unknownField":
-                yield problem("unknown-field", breach.at, message, fix)
+                yield UNKNOWN_FIELD.problem(breach.at, message, fix)
             case _:
                 raise KeyError(breach.what)
 
@@ -77,9 +150,9 @@ def _selectors(device_class: DeviceClass) -> Iterator[Problem]:
     """As validateCELSelector: rules selector and selector-feature-gate."""
     for selector in selectors(device_class.spec.selectors):
         if selector.judged.problem:
-            yield problem("selector", selector.at, *refusal_words(selector))
+            yield SELECTOR.problem(selector.at, *refusal_words(selector))
         elif selector.judged.gated:
-            yield problem("selector-feature-gate", selector.at, *feature_gate_words(selector))
+            yield SELECTOR_FEATURE_GATE.problem(selector.at, *feature_gate_words(selector))
 
 
 def _every_device(rule: DeviceTaintRule) -> Iterator[Problem]:
@@ -89,4 +162,4 @@ def _every_device(rule: DeviceTaintRule) -> Iterator[Problem]:
     if is_open and effect not in ("", "None"):
         evicts = " and evicts every pod that uses one" if effect == "NoExecute" else ""
         message = f"does not restrict the devices, so the taint is put on every device of the cluster{evicts}"
-        yield problem("every-device", selector.at, message, "set driver, pool or device, or try effect None first")
+        yield EVERY_DEVICE.problem(selector.at, message, "set driver, pool or device, or try effect None first")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from webhook.facts.check import Group
+from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
 from webhook.facts.dra.pod_claims import PodClaim, pod_claims
 from webhook.facts.gpu import devices
 from webhook.facts.subject import Subject
@@ -16,7 +16,12 @@ from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, Pod
 
-problem: Final = Group("device-claims").problem
+GPU_ASKED_TWICE: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/gpu-asked-twice",
+    title="A container asks for a GPU by a claim or as a resource, not both.",
+    why="It is given two GPUs of the same kind, of which one probably stays idle.",
+    issues=("https://github.com/kubeflow/trainer/pull/3540",),
+)
 
 
 class _Gpus(NamedTuple):
@@ -45,7 +50,7 @@ def gpu_asked_twice(subject: Subject) -> Iterator[Problem]:
                     f"uses claim `{claim.name}` and requests `{resource}`, which are the same kind of GPU, so the "
                     "container gets both"
                 )
-                yield problem("gpu-asked-twice", container.at, message, "keep either the claim or the request")
+                yield GPU_ASKED_TWICE.problem(container.at, message, "keep either the claim or the request")
 
 
 def _resources(container: Container, gpus: _Gpus) -> Items[str]:

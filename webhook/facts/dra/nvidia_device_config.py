@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from webhook.facts.check import Group
 from webhook.facts.dra.breach_words import words_of
+from webhook.facts.dra.groups import NVIDIA_DEVICE_CONFIG
 from webhook.facts.dra.requests import Request, claim_of, own_requests
 from webhook.facts.dra.types import DeviceClass, DeviceConfiguration, NvidiaParameters, OpaqueConfiguration
 from webhook.facts.subject import Subject
@@ -23,7 +23,96 @@ from webhook.similar_names import nearest
 from webhook.typed.collections import Items
 from webhook.wording import either, shown
 
-problem: Final = Group("nvidia-device-config").problem
+TYPE: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/type",
+    title="A parameter has the type of its field.",
+    why="The driver cannot read the configuration, and the pods stay in ContainerCreating.",
+)
+QUANTITY: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/quantity",
+    title="A limit of memory is a quantity.",
+    why="The driver cannot read the configuration, and the pods stay in ContainerCreating.",
+)
+REQUIRED: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/required",
+    title="A required parameter is set.",
+    why="The driver does not apply the configuration, and the pods stay in ContainerCreating.",
+)
+NAME_FORMAT: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/name-format",
+    title="A device is named by its index or its UUID.",
+    why="The driver knows devices by no other name.",
+)
+UNSUPPORTED_VALUE: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/unsupported-value",
+    title="A parameter with a closed set of values has one of them.",
+    why="The driver knows no other, and the pods stay in ContainerCreating.",
+)
+OUT_OF_RANGE: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/out-of-range",
+    title="A number is in its range.",
+    why="The driver refuses other numbers, and the pods stay in ContainerCreating.",
+)
+FORBIDDEN: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/forbidden",
+    title="A MIG device is not shared by time slices.",
+    why="A MIG device has no time slice of its own.",
+)
+EXCLUDED: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/excluded",
+    title="Settings belong to the strategy that is chosen.",
+    why="The driver refuses settings of the other strategy.",
+)
+UNKNOWN_FIELD: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/unknown-field",
+    title="A configuration has fields that the driver knows.",
+    why="The driver, as of 0.5, decodes strictly and refuses the whole configuration.",
+    level="warn",
+)
+UNKNOWN_KIND: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/unknown-kind",
+    title="A configuration has a kind that the driver knows.",
+    why="The driver, as of 0.5, takes no other.",
+    level="warn",
+)
+OTHER_DRIVER: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/other-driver",
+    title="A configuration is for the driver that applies it.",
+    why="The other driver has no use for it.",
+    source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/compute-domain-kubelet-plugin/device_state.go",
+    level="warn",
+    fails="silent",
+)
+OTHER_DEVICE: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/other-device",
+    title="A configuration names requests for devices of its type.",
+    why="The driver applies it only to devices of one class.",
+    source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/gpu-kubelet-plugin/device_state.go",
+    level="warn",
+    fails="silent",
+)
+ALTERNATIVES: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/alternatives",
+    title="A configuration names each alternative of a request.",
+    why="The driver does not take the name of the request to mean its alternatives.",
+    source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/gpu-kubelet-plugin/device_state.go",
+    level="warn",
+    fails="silent",
+)
+FEATURE_GATE: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/feature-gate",
+    title="A configuration needs no feature gate of the driver that is off.",
+    why="The driver refuses it until the gate is on.",
+    source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) pkg/featuregates",
+    level="warn",
+)
+PASSTHROUGH: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/passthrough",
+    title="A configuration for passthrough has the values that the driver knows.",
+    why="The kind VfioDeviceConfig is young, so that a later release of the driver may know more.",
+    level="warn",
+)
+
 FILE: Final = Path(__file__).with_name("nvidia.yaml")
 _YOUNG: Final = "VfioDeviceConfig"
 """A kind that later releases may well change."""
@@ -75,7 +164,7 @@ def _parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Iterator[
 def _unknown_kind(at: FieldPath, given: str, expected: str, near: str = "") -> Problem:
     message = f"must be {expected} because the driver, as of 0.5, accepts nothing else"
     fix = f"write `{near}` if that is meant" if near else f"write {expected}"
-    return problem("unknown-kind", at, message, fix, shown=f"`{shown(given) if given else ''}`")
+    return UNKNOWN_KIND.problem(at, message, fix, shown=f"`{shown(given) if given else ''}`")
 
 
 def _other_driver(opaque: OpaqueConfiguration) -> Iterator[Problem]:
@@ -83,7 +172,7 @@ def _other_driver(opaque: OpaqueConfiguration) -> Iterator[Problem]:
     if kind not in drivers[opaque.driver]:
         other = next(driver for driver, kinds in drivers.items() if kind in kinds)
         message = f"is ignored because only driver `{other}` applies this kind"
-        yield problem("other-driver", opaque.nvidia.path("kind"), message, f"set the driver to {other}", kind)
+        yield OTHER_DRIVER.problem(opaque.nvidia.path("kind"), message, f"set the driver to {other}", kind)
 
 
 def _feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> Iterator[Problem]:
@@ -96,7 +185,7 @@ def _feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> Iterat
                 "ask the administrator to turn the gate on and name it in featureGates of ConfigMap "
                 "nvidia-device-configs"
             )
-            yield problem("feature-gate", parameters.path(*place.split(".")), message, fix, chosen[place])
+            yield FEATURE_GATE.problem(parameters.path(*place.split(".")), message, fix, chosen[place])
 
 
 def _value(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case
@@ -104,30 +193,30 @@ def _value(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case
     message, fix, value = words_of(breach)
     if breach.what == "unknownField":
         message = "must not be set because the driver, as of 0.5, has no such field and refuses the configuration"
-        yield problem("unknown-field", breach.at, message, fix)
+        yield UNKNOWN_FIELD.problem(breach.at, message, fix)
         return
     if kind == _YOUNG:
         if breach.what in ("wrongType", "notOneOf"):
-            yield problem("passthrough", breach.at, message, fix, shown=value)
+            yield PASSTHROUGH.problem(breach.at, message, fix, shown=value)
         return
     message = _refused(message)
     match breach.what:
         case "wrongType":
-            yield problem("type", breach.at, message, fix, shown=value)
+            yield TYPE.problem(breach.at, message, fix, shown=value)
         case "notQuantity":
-            yield problem("quantity", breach.at, message, fix, shown=value)
+            yield QUANTITY.problem(breach.at, message, fix, shown=value)
         case "missing":
-            yield problem("required", breach.at, message, fix)
+            yield REQUIRED.problem(breach.at, message, fix)
         case "badName":
-            yield problem("name-format", breach.at, message, fix, shown=value)
+            yield NAME_FORMAT.problem(breach.at, message, fix, shown=value)
         case "notOneOf":
-            yield problem("unsupported-value", breach.at, message, fix, shown=value)
+            yield UNSUPPORTED_VALUE.problem(breach.at, message, fix, shown=value)
         case "outOfRange":
-            yield problem("out-of-range", breach.at, message, fix, shown=value)
+            yield OUT_OF_RANGE.problem(breach.at, message, fix, shown=value)
         case "forbidden":
-            yield problem("forbidden", breach.at, message, fix)
+            yield FORBIDDEN.problem(breach.at, message, fix)
         case "excluded":
-            yield problem("excluded", breach.at, message, fix)
+            yield EXCLUDED.problem(breach.at, message, fix)
         case _:
             raise KeyError(breach.what)
 
@@ -166,7 +255,7 @@ def _by_name(request: Request, config: DeviceConfiguration) -> Mapping[str, Item
 def _alternatives(at: FieldPath, name: str, request: Request) -> Problem:
     message = f"names request `{shown(name)}`, so the driver does not configure the alternatives of this request"
     fix = f"name each alternative, such as {name}/{request.choices[0].name}"
-    return problem("alternatives", at, message, fix)
+    return ALTERNATIVES.problem(at, message, fix)
 
 
 def _other_device(at: FieldPath, request: Request, device_class: str) -> Iterator[Problem]:
@@ -176,4 +265,4 @@ def _other_device(at: FieldPath, request: Request, device_class: str) -> Iterato
             f"names a request of DeviceClass `{request.device_class}`, but the configuration is only for DeviceClass "
             f"`{device_class}`"
         )
-        yield problem("other-device", at, message, f"name a request of DeviceClass {device_class}")
+        yield OTHER_DEVICE.problem(at, message, f"name a request of DeviceClass {device_class}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.dra.groups import DEVICE_CLAIMS
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.name_faults import label_fault, subdomain_fault
@@ -18,7 +18,67 @@ from webhook.placeholders import names_variable
 from webhook.problem import Problem
 from webhook.typed.pods import Container, ContainerClaim, Pod, PodClaim, PodSpec
 
-problem: Final = Group("device-claims").problem
+CLAIM_NAME: Final = DEVICE_CLAIMS.rule(
+    "device-claims/claim-name",
+    title="The name of a claim is a DNS label.",
+    why="Containers refer to the claim by this name, and the API server takes no other.",
+    function="validatePodResourceClaim",
+)
+SOURCE_NAME: Final = DEVICE_CLAIMS.rule(
+    "device-claims/source-name",
+    title="A claim names a ResourceClaim or a ResourceClaimTemplate by a name that objects can have.",
+    why="No object has another name, so the API server refuses it.",
+    function="validatePodResourceClaim",
+)
+CLAIM_NAME_TWICE: Final = DEVICE_CLAIMS.rule(
+    "device-claims/claim-name-twice",
+    title="The claims of a pod have different names.",
+    why="Nobody could tell which of two claims of one name a container means.",
+    function="gatherPodResourceClaimNames",
+)
+UNDECLARED: Final = DEVICE_CLAIMS.rule(
+    "device-claims/undeclared",
+    title="A container takes claims that its pod declares.",
+    why="A container has access only to the claims of its own pod.",
+    function="validateResourceClaimNames",
+)
+CONTAINER_CLAIM_NAME: Final = DEVICE_CLAIMS.rule(
+    "device-claims/container-claim-name",
+    title="A container takes a claim by its name.",
+    why="Without a name, nobody knows which claim the container takes.",
+    function="validateContainerResourceClaims",
+)
+REQUEST_NAME: Final = DEVICE_CLAIMS.rule(
+    "device-claims/request-name",
+    title="A container names a request of a claim by a DNS label.",
+    why="Requests have no other names.",
+    function="validateContainerResourceClaims",
+)
+TAKEN_TWICE: Final = DEVICE_CLAIMS.rule(
+    "device-claims/taken-twice",
+    title="A container takes a claim, or each of its requests, once.",
+    why="The devices of a request are given to a container once.",
+    function="validateContainerResourceClaims",
+)
+EPHEMERAL_CONTAINER: Final = DEVICE_CLAIMS.rule(
+    "device-claims/ephemeral-container",
+    title="An ephemeral container takes no claims.",
+    why="It is added to a running pod and uses what that has.",
+    function="validateEphemeralContainers",
+)
+POD_LEVEL: Final = DEVICE_CLAIMS.rule(
+    "device-claims/pod-level",
+    title="A pod as a whole takes no claims.",
+    why="Devices are given to containers.",
+    function="validatePodResources",
+)
+STATIC_POD: Final = DEVICE_CLAIMS.rule(
+    "device-claims/static-pod",
+    title="A static pod has no claims.",
+    why="The kubelet runs static pods from files without the scheduler, which allocates claims.",
+    function="ValidatePod",
+)
+
 _LABEL: Final = "use at most 63 lower-case letters, digits and dashes, such as gpu"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
@@ -44,7 +104,7 @@ def _static_pod(pod: Pod) -> Iterator[Problem]:
             f"must not be set because annotation {_MIRROR} marks a static pod, and a static pod cannot have claims"
         )
         fix = "remove the claims, or remove the annotation if the pod is not static"
-        yield problem("static-pod", pod.spec.path("resourceClaims"), message, fix)
+        yield STATIC_POD.problem(pod.spec.path("resourceClaims"), message, fix)
 
 
 def validate_pod_resource_claim(claim: PodClaim) -> Iterator[Problem]:
@@ -59,16 +119,16 @@ def validate_pod_resource_claim(claim: PodClaim) -> Iterator[Problem]:
 def _claim_name(claim: PodClaim) -> Iterator[Problem]:
     if not claim.name:
         message = "must be set because containers refer to the claim by its name"
-        yield problem("claim-name", claim.path("name"), message, "set a name such as gpu")
+        yield CLAIM_NAME.problem(claim.path("name"), message, "set a name such as gpu")
     elif not names_variable(claim.name) and dns1123_label(claim.name):
         message = f"cannot be the name of a claim because {label_fault(claim.name)}"
-        yield problem("claim-name", claim.path("name"), message, _LABEL, claim.name)
+        yield CLAIM_NAME.problem(claim.path("name"), message, _LABEL, claim.name)
 
 
 def _source_name(claim: PodClaim, field: str, name: str, kind: str) -> Iterator[Problem]:
     if name and not names_variable(name) and dns1123_subdomain(name):
         message = f"cannot be the name of a {kind} because {subdomain_fault(name)}"
-        yield problem("source-name", claim.path(field), message, f"write the name of a {kind} of this namespace", name)
+        yield SOURCE_NAME.problem(claim.path(field), message, f"write the name of a {kind} of this namespace", name)
 
 
 def validate_claim_names(pod: PodSpec) -> Iterator[Problem]:
@@ -77,7 +137,7 @@ def validate_claim_names(pod: PodSpec) -> Iterator[Problem]:
     for index, claim in enumerate(pod.resource_claims):
         if claim.name and first.setdefault(claim.name, index) != index:
             message = f"is also the name of the claim at index {first[claim.name]}"
-            yield problem("claim-name-twice", claim.path("name"), message, "give each claim its own name", claim.name)
+            yield CLAIM_NAME_TWICE.problem(claim.path("name"), message, "give each claim its own name", claim.name)
 
 
 def _validate_containers(pod: PodSpec, view: View) -> Iterator[Problem]:
@@ -98,11 +158,11 @@ def validate_container_resource_claims(container: Container) -> Iterator[Problem
         requests = before.setdefault(claim.name, set())
         if not claim.name:
             fix = "set name to the name of an entry of spec.resourceClaims"
-            yield problem("container-claim-name", claim.at, "must have the name of a claim", fix)
+            yield CONTAINER_CLAIM_NAME.problem(claim.at, "must have the name of a claim", fix)
         elif claim.request and not names_variable(claim.request) and dns1123_label(claim.request):
             message = f"cannot be the name of a request because {label_fault(claim.request)}"
             fix = "write the name of a request of the claim"
-            yield problem("request-name", claim.path("request"), message, fix, claim.request)
+            yield REQUEST_NAME.problem(claim.path("request"), message, fix, claim.request)
         elif requests and (not claim.request or not requests.isdisjoint((claim.request, ""))):
             yield _taken_twice(claim, requests)
         requests.add(claim.request)
@@ -112,7 +172,7 @@ def _taken_twice(claim: ContainerClaim, before: Collection[str]) -> Problem:
     what = f"request `{claim.request}` of claim" if claim.request else "claim"
     listed = "the whole claim" if "" in before else "this request" if claim.request else "a request of this claim"
     message = f"lists {what} `{claim.name}`, but an entry before it in this container already lists {listed}"
-    return problem("taken-twice", claim.at, message, "remove one of the two entries")
+    return TAKEN_TWICE.problem(claim.at, message, "remove one of the two entries")
 
 
 def _undeclared(container: Container, declared: Collection[str], view: View) -> Iterator[Problem]:
@@ -126,7 +186,7 @@ def _undeclared(container: Container, declared: Collection[str], view: View) -> 
                 else "declare the claim there, or correct the name"
             )
             message = "is not declared in spec.resourceClaims, but a container can use only the claims of its pod"
-            yield problem("undeclared", claim.path("name"), message, fix, claim.name)
+            yield UNDECLARED.problem(claim.path("name"), message, fix, claim.name)
 
 
 def _ephemeral_containers(pod: PodSpec) -> Iterator[Problem]:
@@ -134,7 +194,7 @@ def _ephemeral_containers(pod: PodSpec) -> Iterator[Problem]:
     for container in pod.ephemeral_containers:
         if container.resources.claims:
             message = "must not be set because an ephemeral container uses the resources that its pod already has"
-            yield problem("ephemeral-container", container.resources.at, message, "remove the claims")
+            yield EPHEMERAL_CONTAINER.problem(container.resources.at, message, "remove the claims")
 
 
 def _pod_level(pod: PodSpec) -> Iterator[Problem]:
@@ -142,4 +202,4 @@ def _pod_level(pod: PodSpec) -> Iterator[Problem]:
     if pod.resources.claims:
         message = "must not be set because claims are given to containers, not to a pod as a whole"
         fix = "list the claims in resources.claims of the containers"
-        yield problem("pod-level", pod.resources.path("claims"), message, fix)
+        yield POD_LEVEL.problem(pod.resources.path("claims"), message, fix)

@@ -11,14 +11,20 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.cluster.interest import reading
-from webhook.facts.check import Group
+from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
 from webhook.facts.dra.types import PodGroup
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.pods import Pod, PodClaim
 
-problem: Final = Group("device-claims").problem
+POD_GROUP: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/pod-group",
+    title="A claim of a pod is its PodGroup's when name and source are the same.",
+    why="Otherwise a claim is made for each pod, and nobody says so.",
+    source="k8s.io/api v0.36.1 scheduling/v1alpha2 types.go PodGroupSpec.resourceClaims",
+)
+
 LOOKUP: Final = reading(PodGroup.gvk, "spec.resourceClaims")
 
 
@@ -30,7 +36,7 @@ def validate_pod_group_claims(subject: Subject) -> Iterator[Problem]:
         return
     group = view.find(PodGroup, name)
     if not group:
-        yield problem("pod-group", pod.scheduling_group.path("podGroupName"), missing=view.missing()[""])
+        yield POD_GROUP.problem(pod.scheduling_group.path("podGroupName"), missing=view.missing()[""])
         return
     shared = [claim for claim in group.spec.resource_claims if claim]
     same = {(claim.name, *_source(claim)) for claim in shared}
@@ -41,7 +47,7 @@ def validate_pod_group_claims(subject: Subject) -> Iterator[Problem]:
         if claim and nearly and (claim.name, *_source(claim)) not in same:
             message = f"{_difference(claim, nearly, group)}, so the pod gets its own devices, not those of the group"
             fix = "write the name and the source as in the PodGroup, or give the claim another name"
-            yield problem("pod-group", claim.at, message, fix)
+            yield POD_GROUP.problem(claim.at, message, fix)
 
 
 def _difference(claim: PodClaim, nearly: PodClaim, group: PodGroup) -> str:

@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from webhook.facts.check import Group
-from webhook.facts.dra.claim_values import shape_breaches, value_problems
+from webhook.facts.dra.claim_values import shape_breaches
+from webhook.facts.dra.groups import RESOURCE_CLAIMS
+from webhook.facts.dra.resource_claims import value_problems
 from webhook.facts.dra.types import PodGroup, PodGroupSpec, Workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 
-problem: Final = Group("resource-claims").problem
+GROUP_SOURCE: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/group-source",
+    title="A claim of a pod group has one source.",
+    why="It is either one claim for all, or made from a template.",
+    source="k8s.io/kubernetes v1.36.1 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go",
+)
 
 
 def validate_pod_group(subject: Subject) -> Iterator[Problem]:
@@ -40,4 +46,4 @@ def _group_source(groups: Iterable[PodGroupSpec]) -> Iterator[Problem]:
                 if claim.has("resourceClaimName"):
                     message = "must not have two sources"
                     fix = "keep one of resourceClaimName and resourceClaimTemplateName"
-                yield problem("group-source", claim.at, message, fix)
+                yield GROUP_SOURCE.problem(claim.at, message, fix)

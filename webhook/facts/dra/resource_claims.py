@@ -11,19 +11,177 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from webhook.attributes import Operation
-from webhook.facts.check import Group
 from webhook.facts.dra.api_versions import version_fault
-from webhook.facts.dra.claim_request_validation import validate_requests
-from webhook.facts.dra.claim_values import claim_breaches, value_problems
+from webhook.facts.dra.breach_words import words_of
+from webhook.facts.dra.claim_values import claim_breaches
+from webhook.facts.dra.groups import RESOURCE_CLAIMS
 from webhook.facts.dra.pod_claims import admin_allowed
-from webhook.facts.dra.requests import Request, claim_of, own_requests
+from webhook.facts.dra.requests import FLAT_VERSIONS, Request, Selector, claim_of, own_requests
+from webhook.facts.dra.selector_words import feature_gate_words, refusal_words
 from webhook.facts.dra.types import DeviceConstraint, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.subject import Subject
+from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.schema.values import Breach
 from webhook.typed.collections import Items
 
-problem: Final = Group("resource-claims").problem
+SERVED_VERSION: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/served-version",
+    title="A claim or a template has a version that the target release serves.",
+    why="The API server does not know the object in another version.",
+    source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
+)
+IMMUTABLE: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/immutable",
+    title="The spec of a claim or a template stays as it is.",
+    why="Devices are allocated by it.",
+    function="ValidateResourceClaimUpdate",
+)
+ADMIN_ACCESS: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/admin-access",
+    title="Admin access is asked for in namespaces that allow it.",
+    why="It gives devices that are allocated to others.",
+    source="k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go",
+    function="AuthorizedForAdmin",
+)
+DEPRECATED_VERSION: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/deprecated-version",
+    title="A claim or a template has a version that coming releases serve.",
+    why="The object must be written anew before the cluster is upgraded.",
+    refused_by="the API server of a later release",
+    source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
+    level="warn",
+    severity="low",
+)
+TWO_ATTRIBUTES: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/two-attributes",
+    title="A constraint has one attribute.",
+    why="Of matchAttribute and distinctAttribute, the scheduler looks at one.",
+    refused_by="",
+    level="warn",
+    severity="low",
+    fails="silent",
+)
+NO_REQUESTS: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/no-requests",
+    title="A claim asks for a device.",
+    why="Whoever uses the claim gets no device.",
+    refused_by="",
+    level="warn",
+    severity="low",
+    fails="silent",
+)
+QUANTITY: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/quantity",
+    title="A capacity is a quantity.",
+    why="The API server cannot read another amount.",
+    source="k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go",
+)
+PARAMETERS: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/parameters",
+    title="The parameters for a driver are an object.",
+    why="The API server refuses other JSON, whatever the driver makes of it.",
+    function="validateRawExtension",
+)
+REQUIRED: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/required",
+    title="A required field is set.",
+    why="The API server refuses an object without it.",
+)
+NAME_FORMAT: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/name-format",
+    title="A name or a key has the format of its field.",
+    why="The API server refuses other names, and no object could have them.",
+)
+UNSUPPORTED_VALUE: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/unsupported-value",
+    title="A field with a closed set of values has one of them.",
+    why="The API server knows no other.",
+)
+DUPLICATE: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/duplicate",
+    title="The entries of a list have different names.",
+    why="Nobody could tell which of two entries of one name is meant.",
+)
+TOO_LARGE: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/too-large",
+    title="A list has no more entries, and parameters no more bytes, than the API allows.",
+    why="The limits keep allocation quick and objects small.",
+)
+FORBIDDEN: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/forbidden",
+    title="A template gives its claims only labels and annotations.",
+    why="Other metadata would be the same for each claim that is made from it.",
+    function="ValidateResourceClaimTemplate",
+)
+EXCLUDED: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/excluded",
+    title="A toleration has a value only with the operator Equal.",
+    why="The operator Exists looks at no value.",
+    function="validateDeviceToleration",
+)
+CONSTRAINT_ATTRIBUTE: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/constraint-attribute",
+    title="A constraint names an attribute.",
+    why="A constraint without matchAttribute and distinctAttribute says nothing.",
+    function="validateDeviceConstraint",
+)
+UNKNOWN_REQUEST: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/unknown-request",
+    title="A constraint or a configuration names requests of its claim.",
+    why="Nothing else has such a name.",
+    function="validateRequestNameRef",
+)
+UNKNOWN_FIELD: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/unknown-field",
+    title="A claim or a template has only fields of its version.",
+    why="The API server drops other fields, and kubectl refuses them unless it is told not to validate.",
+    refused_by="",
+    level="warn",
+    severity="low",
+    fails="silent",
+)
+CAPACITY_NAME: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/capacity-name",
+    title="A request asks for capacities that devices may have.",
+    why="No device has a capacity of another name, so that no device fits.",
+    refused_by="",
+    level="warn",
+    severity="low",
+    fails="pending",
+)
+REQUEST_KIND: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/request-kind",
+    title="A request asks for devices exactly or by alternatives.",
+    why="One of the two must be set, and v1beta1 writes what is asked for exactly beside the name.",
+    function="validateDeviceRequest",
+)
+CLASS_REQUIRED: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/class-required",
+    title="A request names a DeviceClass.",
+    why="The class says which devices the request is about.",
+    function="validateDeviceRequest",
+)
+COUNT: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/count",
+    title="The count of a request fits its allocation mode.",
+    why="ExactCount gives as many devices as the count says, All every one that fits.",
+    function="validateDeviceAllocationMode",
+)
+SELECTOR: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/selector",
+    title="A selector is a CEL expression about a device that costs little enough.",
+    why="An expression that cannot be evaluated selects no device.",
+    function="validateCELSelector",
+)
+SELECTOR_FEATURE_GATE: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/selector-feature-gate",
+    title="A selector needs no feature gate that is off.",
+    why="The API server takes lists of attributes where the feature gate DRAListTypeAttributes is on.",
+    source="k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go",
+    level="warn",
+    severity="low",
+)
 
 
 def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
@@ -43,7 +201,7 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
         yield from _two_attributes(constraint)
     if not asked:
         message = "is empty, so pods that use the claim get no device"
-        yield problem("no-requests", claim.claim.path("devices", "requests"), message, "add a request")
+        yield NO_REQUESTS.problem(claim.claim.path("devices", "requests"), message, "add a request")
 
 
 def _without_moved(breaches: Iterable[Breach], asked: Items[Request]) -> Iterator[Breach]:
@@ -59,9 +217,9 @@ def _api_version(claim: ResourceClaim | ResourceClaimTemplate, subject: Subject)
     """Rules served-version and deprecated-version."""
     fault = version_fault(claim.version, subject.assumptions.kubernetes[1])
     if fault and fault.is_deprecated:
-        yield problem("deprecated-version", "apiVersion", fault.message, fault.fix, claim.api_version)
+        yield DEPRECATED_VERSION.problem("apiVersion", fault.message, fault.fix, claim.api_version)
     elif fault:
-        yield problem("served-version", "apiVersion", fault.message, fault.fix, claim.api_version)
+        yield SERVED_VERSION.problem("apiVersion", fault.message, fault.fix, claim.api_version)
 
 
 def _immutable(
@@ -71,7 +229,7 @@ def _immutable(
     if claim.differs(old, "spec"):
         message = f"cannot change because the spec of a {claim.gvk.kind} is immutable"
         fix = "delete the object and create it again, or create one with another name"
-        yield problem("immutable", claim.spec.at, message, fix)
+        yield IMMUTABLE.problem(claim.spec.at, message, fix)
 
 
 def _admin_access(asked: Items[Request], subject: Subject) -> Iterator[Problem]:
@@ -83,16 +241,112 @@ def _admin_access(asked: Items[Request], subject: Subject) -> Iterator[Problem]:
     allowed = admin_allowed(view)
     for path in paths:
         if allowed is None:
-            yield problem("admin-access", path, missing=view.missing()[""])
+            yield ADMIN_ACCESS.problem(path, missing=view.missing()[""])
         elif not allowed:
             label = 'the label resource.kubernetes.io/admin-access: "true"'
             message = f"must not be set because the namespace lacks {label}"
             fix = "use a namespace that has the label, or leave adminAccess out"
-            yield problem("admin-access", path, message, fix)
+            yield ADMIN_ACCESS.problem(path, message, fix)
 
 
 def _two_attributes(constraint: DeviceConstraint) -> Iterator[Problem]:
     match, distinct = constraint.match_attribute, constraint.distinct_attribute
     if match and distinct:
         message = f"has matchAttribute `{match}` and distinctAttribute `{distinct}`, but Kubernetes ignores one of them"
-        yield problem("two-attributes", constraint.at, message, "make two constraints")
+        yield TWO_ATTRIBUTES.problem(constraint.at, message, "make two constraints")
+
+
+def value_problems(breaches: Iterable[Breach]) -> Iterator[Problem]:
+    """The rules that such breaches break."""
+    for breach in breaches:
+        yield value_problem(breach)
+
+
+def value_problem(breach: Breach) -> Problem:  # one rule a case
+    """The rule that a breach breaks, with what to say."""
+    message, fix, shown = words_of(breach)
+    match breach.what:
+        case "notQuantity":
+            return QUANTITY.problem(breach.at, message, fix, shown=shown)
+        case "missing":
+            return REQUIRED.problem(breach.at, message, fix)
+        case "tooMany" | "tooLong":
+            return TOO_LARGE.problem(breach.at, message, fix)
+        case "duplicate":
+            return DUPLICATE.problem(breach.at, message, fix, shown=shown)
+        case "badName":
+            return NAME_FORMAT.problem(breach.at, message, fix, shown=shown)
+        case "notOneOf" | "allocationMode":
+            return UNSUPPORTED_VALUE.problem(breach.at, message, fix, shown=shown)
+        case "forbidden":
+            return FORBIDDEN.problem(breach.at, message, fix)
+        case "excluded":
+            return EXCLUDED.problem(breach.at, message, fix)
+        case "parameters":
+            return PARAMETERS.problem(breach.at, message, fix, shown=shown)
+        case "noAttribute":
+            return CONSTRAINT_ATTRIBUTE.problem(breach.at, message, fix)
+        case "unknownRequest":
+            return UNKNOWN_REQUEST.problem(breach.at, message, fix, shown=shown)
+        case "noCapacity":
+            return CAPACITY_NAME.problem(breach.at, message, fix, shown=shown)
+        case "unknownField":
+            return UNKNOWN_FIELD.problem(breach.at, message, fix)
+    raise KeyError(breach.what)
+
+
+def validate_requests(asked: Iterable[Request], version: str) -> Iterator[Problem]:
+    """As validateDeviceRequest, with its alternatives."""
+    for request in asked:
+        if request.kind in ("none", "both"):
+            yield _request_kind(request, is_flat=version in FLAT_VERSIONS)
+        for choice in request.with_choices:
+            if choice.kind in ("exactly", "choice"):
+                yield from _class_required(choice)
+                yield from _allocation_mode(choice)
+                yield from _count(choice)
+            for selector in choice.selectors:
+                yield from _selector(selector)
+
+
+def _request_kind(request: Request, *, is_flat: bool) -> Problem:
+    exactly = "`deviceClassName`" if is_flat else "`exactly`"
+    if request.kind == "both":
+        message, fix = f"must not have both {exactly} and `firstAvailable`", "keep one of them"
+    else:
+        message, fix = f"must have one of {exactly} and `firstAvailable`", "set one of them"
+        if request.device_class:
+            where = "beside its name" if is_flat else "under exactly"
+            fix = f"in this version, write deviceClassName and all the rest {where}"
+    return REQUEST_KIND.problem(request.at, f"request `{request.name}` {message}", fix)
+
+
+def _class_required(request: Request) -> Iterator[Problem]:
+    if not request.device_class:
+        message = "must be set because every request names the DeviceClass of its devices"
+        yield CLASS_REQUIRED.problem((*request.at, "deviceClassName"), message, "name a DeviceClass")
+
+
+def _allocation_mode(request: Request) -> Iterator[Problem]:
+    mode = request.allocation_mode
+    if mode not in ("ExactCount", "All") and not is_placeholder(mode):
+        yield value_problem(Breach(what="allocationMode", at=(*request.at, "allocationMode"), given=mode))
+
+
+def _count(request: Request) -> Iterator[Problem]:
+    """As validateDeviceAllocationMode."""
+    if request.allocation_mode == "All" and request.count != 0:
+        message = "must not be set with allocation mode All because that mode asks for every device"
+        fix = "remove the count, or set allocation mode ExactCount"
+        yield COUNT.problem((*request.at, "count"), message, fix, request.count)
+    elif request.allocation_mode == "ExactCount" and request.count <= 0:
+        message = "must be at least 1 with allocation mode ExactCount"
+        yield COUNT.problem((*request.at, "count"), message, "set 1 or more", request.count)
+
+
+def _selector(selector: Selector) -> Iterator[Problem]:
+    """As validateCELSelector: rules selector and selector-feature-gate."""
+    if selector.judged.problem:
+        yield SELECTOR.problem(selector.at, *refusal_words(selector))
+    elif selector.judged.gated:
+        yield SELECTOR_FEATURE_GATE.problem(selector.at, *feature_gate_words(selector))

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.dra.allocatable import Allocatable
 from webhook.facts.dra.device_models import different_models
+from webhook.facts.dra.groups import RESOURCE_SLICES
 from webhook.facts.dra.inventory import Selection, inventory
 from webhook.facts.dra.requests import claim_of
 from webhook.facts.dra.types import DeviceClass
@@ -19,7 +19,36 @@ from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.wording import counted
 
-problem: Final = Group("resource-slices").problem
+NO_DEVICE: Final = RESOURCE_SLICES.rule(
+    "resource-slices/no-device",
+    title="The selectors of a request or a class take a device that the cluster has.",
+    why="The pods stay Pending until there is such a device.",
+    function="isSelectable",
+)
+TOO_FEW_DEVICES: Final = RESOURCE_SLICES.rule(
+    "resource-slices/too-few-devices",
+    title="A node can give as many devices as a request asks for.",
+    why=(
+        "The pods stay Pending until one node can give as many. Devices with taints that the request does not "
+        "tolerate do not count, and partitions of a device share its counters."
+    ),
+    function="allocateDevice",
+)
+DIFFERENT_MODELS: Final = RESOURCE_SLICES.rule(
+    "resource-slices/different-models",
+    title="The devices of a request are of one model.",
+    why="A training goes at the pace of its slowest device. Where a node has several models, a request may get both.",
+    source="k8s.io/api v0.36.1 resource/v1 types.go DeviceConstraint",
+    severity="low",
+    fails="silent",
+)
+SELECTOR_FAILS: Final = RESOURCE_SLICES.rule(
+    "resource-slices/selector-fails",
+    title="A selector fails on no device of the cluster.",
+    why="A device may lack an attribute. An error then ends the attempt of the scheduler to allocate the claim.",
+    function="selectorsMatch",
+)
+
 _GENERATED: Final = ("resource.kubernetes.io/pod-claim-name", "resource.kubernetes.io/extended-resource-claim")
 """Annotations of claims that a controller makes of a template."""
 
@@ -82,7 +111,7 @@ def _different_models(selection: Selection) -> Iterator[Problem]:
             f"{models}, so a slower device slows the others"
         )
         fix = f"add a constraint with matchAttribute {mixed.attribute}, or a selector for one model"
-        yield problem("different-models", selection.at, message, fix)
+        yield DIFFERENT_MODELS.problem(selection.at, message, fix)
 
 
 def _no_device(selection: Selection, devices: int) -> Problem:
@@ -96,7 +125,7 @@ def _no_device(selection: Selection, devices: int) -> Problem:
     else:
         taken = f"the selectors match none of the {selection.of_class} devices of {of_class} that the cluster has now"
         message = f"{taken}, so the pods stay Pending"
-    return problem("no-device", selection.at, message, fix)
+    return NO_DEVICE.problem(selection.at, message, fix)
 
 
 def _too_few_devices(selection: Selection) -> Problem:
@@ -108,7 +137,7 @@ def _too_few_devices(selection: Selection) -> Problem:
         has = f"no node can give {f'more than {left.most} of the {count}' if left.most else none} {of}"
         has, fix = f"{has}{_reasons(left)}", _fix(left)
     message = f"asks for {counted(wanted, 'device')}, but {has}, so the pods stay Pending"
-    return problem("too-few-devices", selection.at, message, fix)
+    return TOO_FEW_DEVICES.problem(selection.at, message, fix)
 
 
 def _reasons(left: Allocatable) -> str:
@@ -137,4 +166,4 @@ def _selector_fails(selection: Selection) -> Problem:
         "this device"
     )
     fix = "in the selector, check device.driver first, or check with `in` whether the device has the key"
-    return problem("selector-fails", selection.at, message, fix)
+    return SELECTOR_FAILS.problem(selection.at, message, fix)

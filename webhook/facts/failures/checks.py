@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.dra import pod_claims
-from webhook.facts.failures import gang_restarts, job_policies, nccl, replacement, tolerations
+from webhook.facts.failures import gang_restarts, job_policies, nccl, pod_replacement, serving, tolerations
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
@@ -19,19 +19,19 @@ _ADVICE: Final = (
     job_policies.advise_job_policies,
     gang_restarts.advise_gang_restarts,
     tolerations.advise_tolerations,
-    replacement.advise_bare_pods,
-    replacement.advise_shared_claims,
-    replacement.advise_serving,
-    replacement.advise_image_pulls,
+    pod_replacement.advise_bare_pods,
+    pod_replacement.advise_shared_claims,
+    serving.advise_serving,
+    pod_replacement.advise_image_pulls,
     nccl.advise_nccl,
 )
 _CLAIMS: Final = frozenset(("resource.k8s.io", kind) for kind in ("ResourceClaim", "ResourceClaimTemplate"))
-_LOOKUPS: Final = (*replacement.LOOKUPS, *pod_claims.LOOKUPS, NAMESPACES)
+_LOOKUPS: Final = (*serving.LOOKUPS, *pod_claims.LOOKUPS, NAMESPACES)
 
 
 def device_failures(subject: Subject) -> Iterator[Problem]:
     """What is to be said of an object, once where several of its templates share it."""
-    yield from advised(_ADVICE, "device-failures/tolerates-everything", subject)
+    yield from advised(_ADVICE, tolerations.TOLERATES_EVERYTHING.id, subject)
 
 
 def _is_judged(subject: Subject) -> bool:
@@ -50,7 +50,7 @@ CHECKS: Final = (
     Check(
         group="device-failures",
         run=device_failures,
-        kinds=WORKLOADS | replacement.SERVICES,
+        kinds=WORKLOADS | serving.SERVICES,
         lookups=_LOOKUPS,
         when=_is_judged,
     ),

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.command_lines.command import launched_by
 from webhook.facts.command_lines.node_limits import limits_of
+from webhook.facts.failures.groups import DEVICE_FAILURES
 from webhook.facts.failures.types import JobSet, PolicyHolder, RayJob
 from webhook.facts.gpu.device_pods import DevicePods, trains, workload
 from webhook.facts.subject import Subject
@@ -24,7 +24,37 @@ from webhook.paths import FieldPath, get
 from webhook.problem import Problem
 from webhook.typed.view import Reading
 
-problem: Final = Group("device-failures").problem
+GANG_POLICY: Final = DEVICE_FAILURES.rule(
+    "device-failures/gang-policy",
+    title="A Job of Volcano whose pods train together restarts as a whole.",
+    why=(
+        "Without a policy about PodEvicted, and about PodFailed where containers are not restarted, Volcano replaces "
+        "only the pod that was lost. The other processes hang or fail one by one, and hold their devices meanwhile."
+    ),
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
+    function="applyPolicies",
+)
+JOB_SET_RESTARTS: Final = DEVICE_FAILURES.rule(
+    "device-failures/job-set-restarts",
+    title="A JobSet whose pods train together may be restarted.",
+    why=(
+        "Without maxRestarts the first Job that fails ends the JobSet, so a device that breaks ends a training of "
+        "many nodes."
+    ),
+    source="kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go",
+    function="executeFailurePolicy",
+)
+RAY_JOB_RETRIES: Final = DEVICE_FAILURES.rule(
+    "device-failures/ray-job-retries",
+    title="A RayJob with several devices may be retried.",
+    why=(
+        "Ray makes up for workers that are lost. Its head holds the state of the program, and without a backoffLimit "
+        "the RayJob ends with it, though its devices are free again."
+    ),
+    source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/rayjob_controller.go",
+    function="checkBackoffLimitAndUpdateStatusIfNeeded",
+)
+
 _JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
 _RAY_JOB: Final = ("ray.io", "RayJob")
 _SEVERAL: Final = 2
@@ -66,7 +96,7 @@ def _gang_policy(at: FieldPath, training: Sequence[DevicePods], subject: Subject
                 "their devices and wait"
             )
             fix = f"add a policy for {' and '.join(missing)} with action RestartJob"
-            yield problem("gang-policy", (*at, "policies"), message, fix)
+            yield GANG_POLICY.problem((*at, "policies"), message, fix)
             return
 
 
@@ -90,7 +120,7 @@ def _job_set_restarts(subject: Subject) -> Iterator[Problem]:
     path = policy.path("maxRestarts") if policy else spec.path("failurePolicy")
     is_written = policy.max_restarts is not None
     message = f"is {'0' if is_written else 'not set'}, so the first Job that fails ends the JobSet and all of its pods"
-    yield problem("job-set-restarts", path, message, "set spec.failurePolicy.maxRestarts, such as to 3")
+    yield JOB_SET_RESTARTS.problem(path, message, "set spec.failurePolicy.maxRestarts, such as to 3")
 
 
 def _devices(subject: Subject) -> int:
@@ -108,4 +138,4 @@ def _ray_job_retries(subject: Subject) -> Iterator[Problem]:
         is_set = "is not set" if spec.backoff_limit is None else "is 0"
         message = f"{is_set}, so the first failure of the program or the head pod ends the RayJob"
         fix = "set backoffLimit to the number of times that KubeRay may retry the job"
-        yield problem("ray-job-retries", spec.path("backoffLimit"), message, fix)
+        yield RAY_JOB_RETRIES.problem(spec.path("backoffLimit"), message, fix)

@@ -10,14 +10,44 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.failures.groups import DEVICE_FAILURES
 from webhook.facts.failures.types import CronJob, Job, JobSet, JobSpec
 from webhook.facts.gpu.device_pods import DevicePods, trains, workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.wording import counted
 
-problem: Final = Group("device-failures").problem
+RESTART_POLICY: Final = DEVICE_FAILURES.rule(
+    "device-failures/restart-policy",
+    title="A Job with a podFailurePolicy never restarts its containers in place.",
+    why=(
+        "The API server refuses such a Job; of a JobSet, which restarts containers unless told otherwise, no pod is "
+        "made."
+    ),
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
+    function="validateJobSpec",
+    fails="controller",
+)
+FAIL_INDEX: Final = DEVICE_FAILURES.rule(
+    "device-failures/fail-index",
+    title="FailIndex is used with backoffLimitPerIndex.",
+    why="The API server refuses a Job that fails single indexes but has no limit for each of them.",
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
+    function="validatePodFailurePolicyRule",
+    fails="controller",
+)
+POD_FAILURE_POLICY: Final = DEVICE_FAILURES.rule(
+    "device-failures/pod-failure-policy",
+    title="A Job of several pods, or without retries, tells evictions from failures of its program.",
+    why=(
+        "Without a podFailurePolicy a drained node counts as a failure of the program, and a replacement is made "
+        "while the terminating pod still holds its devices."
+    ),
+    source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
+)
+
 _JOB: Final = ("batch", "Job")
 _CRON_JOB: Final = ("batch", "CronJob")
 _JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
@@ -64,7 +94,7 @@ def _pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Ite
     message = f"is not set, so an eviction counts as a failure, and {often}"
     never = " and set restartPolicy: Never" if pods.spec.restart_policy == "OnFailure" else ""
     fix = f"add a podFailurePolicy rule with action Ignore for the condition DisruptionTarget{never}"
-    yield problem("pod-failure-policy", job.path("podFailurePolicy"), message, fix)
+    yield POD_FAILURE_POLICY.problem(job.path("podFailurePolicy"), message, fix)
 
 
 def _restart_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
@@ -73,7 +103,7 @@ def _restart_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterato
     if policy == "OnFailure":
         at = job.path("template", "spec", "restartPolicy")
         message = "must be Never because the API server otherwise refuses a Job with a podFailurePolicy"
-        yield problem("restart-policy", at, message, "set Never", written or None)
+        yield RESTART_POLICY.problem(at, message, "set Never", written or None)
 
 
 def _fail_index(job: JobSpec) -> Iterator[Problem]:
@@ -81,4 +111,4 @@ def _fail_index(job: JobSpec) -> Iterator[Problem]:
         if rule.action == "FailIndex" and job.backoff_limit_per_index is None:
             message = "needs backoffLimitPerIndex, without which the API server refuses the Job"
             fix = "set backoffLimitPerIndex, or use FailJob"
-            yield problem("fail-index", rule.path("action"), message, fix, "FailIndex")
+            yield FAIL_INDEX.problem(rule.path("action"), message, fix, "FailIndex")

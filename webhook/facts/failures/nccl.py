@@ -13,15 +13,42 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from webhook import yamlfile
-from webhook.facts.check import Group
 from webhook.facts.command_lines.command import launched_by
+from webhook.facts.failures.groups import DEVICE_FAILURES
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, workload
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.pods import Container, Variable
 
-problem: Final = Group("device-failures").problem
+NCCL_IB_DISABLE: Final = DEVICE_FAILURES.rule(
+    "device-failures/nccl-ib-disable",
+    title="Containers with RDMA devices let NCCL use them.",
+    why="NCCL falls back to TCP sockets, which are many times slower, and the devices stay idle.",
+    source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ib-disable",
+    fails="silent",
+)
+NCCL_SOCKET_IFNAME: Final = DEVICE_FAILURES.rule(
+    "device-failures/nccl-socket-ifname",
+    title="On the network of the host, NCCL is told its interface.",
+    why=(
+        "A host has bridges and interfaces of containers, too, and ranks that choose one of them wait for each other "
+        "for ever."
+    ),
+    source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-socket-ifname",
+    severity="low",
+    fails="waiting",
+)
+NCCL_TOPOLOGY_FILE: Final = DEVICE_FAILURES.rule(
+    "device-failures/nccl-topology-file",
+    title="The topology file of NCCL is in the container.",
+    why="NCCL passes over a file that it cannot open, and chooses slower paths between devices.",
+    source="NVIDIA/nccl v2.27 src/graph/xml.cc",
+    function="ncclTopoGetXmlFromFile",
+    severity="low",
+    fails="silent",
+)
+
 FILE: Final = Path(__file__).with_name("rdma.yaml")
 _LOOKED_AT: Final = frozenset(("NCCL_IB_DISABLE", "NCCL_TOPO_FILE"))
 _INTERFACE: Final = "NCCL_SOCKET_IFNAME"
@@ -54,7 +81,7 @@ def _nccl_ib_disable(pods: DevicePods, container: Container, variable: Variable)
     if requested:
         message = f"turns InfiniBand and RoCE off, but the container requests `{requested}`, which then stays unused"
         fix = "remove the variable, or do not request the resource"
-        yield problem("nccl-ib-disable", pods.locate(variable.at), message, fix, "NCCL_IB_DISABLE=1")
+        yield NCCL_IB_DISABLE.problem(pods.locate(variable.at), message, fix, "NCCL_IB_DISABLE=1")
 
 
 @cache
@@ -79,7 +106,7 @@ def _nccl_topology_file(pods: DevicePods, container: Container, variable: Variab
             f"not have the file"
         )
         fix = "mount a volume with the file, put the file into the image, or remove the variable"
-        yield problem("nccl-topology-file", pods.locate(variable.at), message, fix, "NCCL_TOPO_FILE")
+        yield NCCL_TOPOLOGY_FILE.problem(pods.locate(variable.at), message, fix, "NCCL_TOPO_FILE")
 
 
 def _nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterator[Problem]:
@@ -93,4 +120,4 @@ def _nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterator[Prob
             "nodes cannot reach"
         )
         fix = f"set {_INTERFACE}, such as to eth0"
-        yield problem("nccl-socket-ifname", pods.locate(container.path("env")), message, fix, shown=_INTERFACE)
+        yield NCCL_SOCKET_IFNAME.problem(pods.locate(container.path("env")), message, fix, shown=_INTERFACE)

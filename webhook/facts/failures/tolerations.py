@@ -9,14 +9,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.failures.groups import DEVICE_FAILURES
 from webhook.facts.failures.types import ResourceClaim, ResourceClaimTemplate
 from webhook.facts.gpu.device_pods import DevicePods, workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.pods import Toleration
 
-problem: Final = Group("device-failures").problem
+TOLERATES_EVERYTHING: Final = DEVICE_FAILURES.rule(
+    "device-failures/tolerates-everything",
+    title="Pods with devices do not tolerate every taint.",
+    why=(
+        "Taints are how Kubernetes and device health controllers move pods away from nodes that are gone or have "
+        "broken devices."
+    ),
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+)
+LOST_NODE: Final = DEVICE_FAILURES.rule(
+    "device-failures/lost-node",
+    title="Pods with devices leave a lost node some time.",
+    why=(
+        "A toleration of not-ready or unreachable without tolerationSeconds keeps the pod for ever, so its workload "
+        "waits until somebody deletes it."
+    ),
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-based-evictions",
+)
+DEVICE_TAINTS: Final = DEVICE_FAILURES.rule(
+    "device-failures/device-taints",
+    title="A request does not tolerate every taint of devices.",
+    why=(
+        "Drivers taint devices that are unhealthy; a request that tolerates everything gets them, and its pods are "
+        "not evicted from them."
+    ),
+    source="k8s.io/api v0.36.1 resource/v1 types.go DeviceToleration",
+)
+
 NAME_TAINTS: Final = "write one toleration for each taint that is meant, with its key"
 _EVICTING: Final = ("", "NoExecute")
 _NODE_FAILURES: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
@@ -34,10 +61,10 @@ def _lasting_toleration(toleration: Toleration, pods: DevicePods) -> Iterator[Pr
     at, key = pods.locate(toleration.at), toleration.key
     if not key:
         message = "tolerates every taint, so the pods stay on nodes that are gone or whose devices have failed"
-        yield problem("tolerates-everything", at, message, NAME_TAINTS)
+        yield TOLERATES_EVERYTHING.problem(at, message, NAME_TAINTS)
     elif key in _NODE_FAILURES:
         message = f"tolerates `{key}` without tolerationSeconds, so a pod on a lost node is never replaced"
-        yield problem("lost-node", at, message, "set tolerationSeconds, such as to 300")
+        yield LOST_NODE.problem(at, message, "set tolerationSeconds, such as to 300")
 
 
 def _stays_for_ever(toleration: Toleration) -> bool:
@@ -54,4 +81,4 @@ def advise_device_tolerations(subject: Subject) -> Iterator[Problem]:
             for toleration in part.tolerations:
                 if not toleration.key and _stays_for_ever(toleration):
                     message = "tolerates every taint of a device, so devices that have failed are allocated again"
-                    yield problem("device-taints", toleration.at, message, NAME_TAINTS)
+                    yield DEVICE_TAINTS.problem(toleration.at, message, NAME_TAINTS)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.gpu import namespace_quota, node_devices, quota_names
+from webhook.facts.gpu import gpu_quota, namespace_quota, node_devices
 from webhook.facts.gpu.device_pods import WORKLOADS
-from webhook.facts.gpu.doubtful_requests import gpu_requests
+from webhook.facts.gpu.gpu_requests import gpu_requests, validate_vendors, validate_windows
 from webhook.facts.gpu.requested_devices import requests_devices
 from webhook.facts.view import NAMESPACES
 
@@ -17,10 +17,10 @@ _LIMIT_RANGES: Final = frozenset((("", "LimitRange"),))
 
 CHECKS: Final = (
     Check(group="gpu-requests", run=gpu_requests, kinds=_PODS),
-    Check(group="gpu-requests", run=node_devices.validate_vendors, kinds=_PODS, when=requests_devices),
+    Check(group="gpu-requests", run=validate_vendors, kinds=_PODS, when=requests_devices),
     Check(
         group="gpu-requests",
-        run=node_devices.validate_windows,
+        run=validate_windows,
         kinds=_PODS,
         lookups=node_devices.WINDOWS_LOOKUPS,
         when=requests_devices,
@@ -37,6 +37,6 @@ CHECKS: Final = (
         kinds=WORKLOADS,
         lookups=namespace_quota.QUOTA_LOOKUPS,
     ),
-    Check(group="gpu-quota", run=quota_names.validate_quota, kinds=_QUOTAS),
-    Check(group="gpu-quota", run=quota_names.validate_limit_range, kinds=_LIMIT_RANGES),
+    Check(group="gpu-quota", run=gpu_quota.validate_quota, kinds=_QUOTAS),
+    Check(group="gpu-quota", run=gpu_quota.validate_limit_range, kinds=_LIMIT_RANGES),
 )

@@ -13,15 +13,25 @@ from typing import Final
 
 from webhook import quantity
 from webhook.cluster.interest import reading
-from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
+from webhook.facts.gpu.groups import NAMESPACE_QUOTA
 from webhook.facts.gpu.types import Dependent, JobSet, ResourceQuota, VolcanoCronJob, VolcanoJob
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, render
 from webhook.problem import Problem
 
-problem: Final = Group("namespace-quota").problem
+DEVICES: Final = NAMESPACE_QUOTA.rule(
+    "namespace-quota/devices",
+    title="A workload requests no more devices at once than the ResourceQuotas of its namespace allow.",
+    why=(
+        "The workload is accepted, and a queue may admit it. Pods above the quota are refused, so those that train "
+        "together wait for the missing ones."
+    ),
+    function="PodUsageFunc",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/1403",),
+)
+
 QUOTA_LOOKUPS: Final = (reading(ResourceQuota.gvk, "spec.hard", "spec.scopes", "spec.scopeSelector"),)
 
 
@@ -92,8 +102,7 @@ def _devices(name: str, request: _Request, allowed: int, quota: str) -> Problem:
         f"{_all_of(request.pods)} {request.devices} `{name}`, but ResourceQuota `{quota}` of the "
         f"namespace allows {allowed}, so the API server refuses some of the pods"
     )
-    return problem(
-        "devices",
+    return DEVICES.problem(
         render(request.path),
         message,
         f"request at most {allowed} in all, or ask the administrator to raise the quota",

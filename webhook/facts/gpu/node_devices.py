@@ -13,81 +13,45 @@ from typing import Final
 
 from webhook import quantity
 from webhook.cluster.interest import reading
-from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
-from webhook.facts.gpu.devices import COUNTED
-from webhook.facts.gpu.requested_devices import DeviceContainer, device_containers
+from webhook.facts.gpu.groups import NODE_DEVICES
 from webhook.facts.gpu.types import Node, RuntimeClass
 from webhook.facts.pods.pod_requests import Limits, container_requests, pod_requests, units
 from webhook.facts.resource_units import amount, of_resource
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath, render
+from webhook.paths import render
 from webhook.problem import Problem
 from webhook.same import Same
 from webhook.typed.collections import Items
-from webhook.typed.pods import Pod, PodSpec, SelectorRequirement
 
-requests_problem: Final = Group("gpu-requests").problem
-problem: Final = Group("node-devices").problem
+OFFERED: Final = NODE_DEVICES.rule(
+    "node-devices/offered",
+    title="A node of the cluster has the devices that a pod requests.",
+    why="The pods stay Pending until somebody adds a node with such devices.",
+    function="fitsRequest",
+)
+LARGEST_NODE: Final = NODE_DEVICES.rule(
+    "node-devices/largest-node",
+    title="A node of the cluster has as many devices as a pod requests.",
+    why="All devices of a pod are those of one node, so that it stays Pending until there is a larger one.",
+    function="fitsRequest",
+    issues=("https://github.com/volcano-sh/volcano/issues/1295",),
+)
+CPU_AND_MEMORY: Final = NODE_DEVICES.rule(
+    "node-devices/cpu-and-memory",
+    title="A node with the devices of a pod has its CPUs and memory, too.",
+    why=(
+        "A pod is placed on one node, so that it stays Pending where the nodes with its devices have less than it "
+        "requests beside them."
+    ),
+    function="fitsRequest",
+    issues=("https://github.com/volcano-sh/volcano/issues/1295",),
+)
+
 WINDOWS_LOOKUPS: Final = (reading(RuntimeClass.gvk, "scheduling.nodeSelector"),)
 NODE_LOOKUPS: Final = (reading(Node.gvk, "status.allocatable"),)
-_OS: Final = "kubernetes.io/os"
-_BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
-"""Fields that may bind a pod to Windows."""
 _KEPT_STATES: Final = 4
 _ORDINARY: Final = ("cpu", "memory")
-
-
-def validate_vendors(subject: Subject) -> Iterator[Problem]:
-    """Containers that request GPUs of several vendors."""
-    for container in subject.once(device_containers):
-        if len(container.requested) < 2:
-            continue
-        by_vendor = {
-            requested.device.vendor: requested.name
-            for requested in container.requested
-            if requested.device.gpu and requested.device.kind in COUNTED and requested.number
-        }
-        if len(by_vendor) > 1:
-            names = " and ".join(f"`{name}`" for name in by_vendor.values())
-            message = f"requests {names}, but nodes rarely have GPUs of several vendors, so the pod would stay Pending"
-            yield requests_problem("vendors", container.container.at, message, "keep those of one vendor")
-
-
-def validate_windows(subject: Subject) -> Iterator[Problem]:
-    """Pods that are bound to Windows and request devices."""
-    pod = subject.typed(Pod).spec
-    if _BINDING.isdisjoint(pod.json):
-        return
-    name = next(filter(None, map(_counted, subject.once(device_containers))), "")
-    if name and (where := _windows(pod, subject)):
-        message = f"binds the pod to Windows, where no device plugin offers `{name}`, so the pod stays Pending"
-        yield requests_problem("windows", where, message, "use Linux nodes, or remove the request")
-
-
-def _counted(container: DeviceContainer) -> str:
-    counted = (each for each in container.requested if each.device.kind in COUNTED and each.number)
-    return next((requested.name for requested in counted), "")
-
-
-def _windows(pod: PodSpec, subject: Subject) -> FieldPath:
-    """Where a pod says that it runs on Windows, () where it does not."""
-    if pod.os.name == "windows":
-        return pod.os.path("name")
-    if pod.node_selector.get(_OS) == "windows":
-        return pod.path("nodeSelector", _OS)
-    terms = pod.required_node_terms()
-    if terms and all(any(map(_is_windows, term.match_expressions)) for term in terms):
-        return pod.affinity.node_affinity.required.path("nodeSelectorTerms")
-    name = pod.runtime_class_name
-    runtime_class = subject.view().find(RuntimeClass, name, namespaced=False) if name else RuntimeClass.of(None)
-    if runtime_class.scheduling.node_selector.get(_OS) == "windows":
-        return pod.path("runtimeClassName")
-    return ()
-
-
-def _is_windows(requirement: SelectorRequirement) -> bool:
-    return requirement.key == _OS and requirement.operator == "In" and requirement.values == ["windows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +84,12 @@ def _node_devices(pods: DevicePods, largest: Mapping[str, int]) -> Iterator[Prob
                 f"requests `{name}`, which no node of the cluster has now, so the pods wait for a node with this "
                 "resource"
             )
-            yield problem(
-                "offered", at, message, "add nodes with this resource, or request a resource that the cluster has"
+            yield OFFERED.problem(
+                at, message, "add nodes with this resource, or request a resource that the cluster has"
             )
         elif count > most:
             message = f"requests {count} `{name}` for one pod, but the largest node has {most}, so no node fits"
-            yield problem("largest-node", at, message, f"request at most {most} for each pod, and use more pods")
+            yield LARGEST_NODE.problem(at, message, f"request at most {most} for each pod, and use more pods")
 
 
 def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject) -> Iterator[Problem]:
@@ -145,7 +109,7 @@ def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject
     message = f"requests {listed} together with {devices} for one pod, but nodes with these devices have at most {had}"
     together = ", but not together" if len(above) > 1 else ""
     fix = "request less for each pod, or use more pods with fewer devices"
-    yield problem("cpu-and-memory", render(pods.podset.path), f"{message}{together}, so no node fits", fix)
+    yield CPU_AND_MEMORY.problem(render(pods.podset.path), f"{message}{together}, so no node fits", fix)
 
 
 @dataclass(frozen=True, slots=True)

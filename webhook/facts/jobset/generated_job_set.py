@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook.facts.jobset.name_length import MOST, Limit, limit, validate_name
-from webhook.facts.jobset.replicated_jobs import LABEL, invalid_label, is_invalid_label, label_part
+from webhook.facts.jobset.policies import ALPHA_FEATURE
+from webhook.facts.jobset.replicated_jobs import invalid_label, is_invalid_label
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
@@ -22,7 +23,6 @@ from webhook.problem import Problem
 from webhook.typed.collections import Entries, Items
 from webhook.typed.job_sets import JobSetSpec
 
-_ADVICE = ("job-set/alpha-feature",)
 """What is told of the runtime alone."""
 
 
@@ -33,7 +33,7 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
         return
     yield from validate_name(job.object.metadata, (limit(job.job_set), *_volumes(job)))
     yield from _validate_labels(Entries(job.merged.labels, subject.deadline), job)
-    problems = [problem for problem in validate_create(_with_known_jobs(job)) if problem.code not in _ADVICE]
+    problems = [problem for problem in validate_create(_with_known_jobs(job)) if problem.code != ALPHA_FEATURE.id]
     if problems:
         yield from _located_in_train_job(Items(problems, subject.deadline), job)
 
@@ -56,9 +56,7 @@ def _validate_labels(labels: Entries[str], job: MergedTrainJob) -> Iterator[Prob
     """The labels that patches give the JobSet."""
     for key, value in labels.items():
         if is_invalid_label(key, value):
-            part, fault = label_part(key, value)
-            message = f"set label `{key}: {value}` of the JobSet, but `{part}` {fault}"
-            yield invalid_label(f"spec.{overlays.field(job.release)}", message, f"in the patch, {LABEL}")
+            yield invalid_label(key, value, f"spec.{overlays.field(job.release)}", is_of_patch=True)
 
 
 def _located_in_train_job(problems: Items[Problem], job: MergedTrainJob) -> Iterator[Problem]:

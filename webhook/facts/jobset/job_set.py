@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 from webhook.wording import either
 
-problem: Final = Group("job-set").problem
 _MOST_NAMED: Final = 3
 
 

@@ -10,12 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-from webhook.facts.jobset.job_set import problem
+from webhook.facts.jobset.groups import JOB_SET
 from webhook.facts.jobset.volume_claims import claim_templates
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.job_sets import Coordinator, JobSetSpec, ReplicatedJob
 from webhook.typed.objects import Metadata
+
+NAME_LENGTH: Final = JOB_SET.rule(
+    "job-set/name-length",
+    title="The name of a JobSet leaves room for the names of its jobs and pods.",
+    why=(
+        "Jobs, pods, claims and the coordinator's label begin with the name of the JobSet and have at most 63 "
+        "characters."
+    ),
+    function="ValidateCreate",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/2735",
+        "https://github.com/kubernetes-sigs/jobset/issues/408",
+        "https://github.com/kubernetes/kubernetes/issues/63171",
+    ),
+)
 
 MOST: Final = 63
 Limit: TypeAlias = tuple[int, str, str]
@@ -36,7 +51,7 @@ def validate_name(metadata: Metadata, limits: Iterable[Limit]) -> Iterator[Probl
     given = metadata.name if field == "name" else metadata.generate_name
     if of and length(metadata) > most and not is_placeholder(given):
         message = f"is too long because {_NAMED[of].format(name)}, with at most {MOST} characters in all"
-        yield problem("name-length", metadata.path(field), message, f"use at most {most} characters", given)
+        yield NAME_LENGTH.problem(metadata.path(field), message, f"use at most {most} characters", given)
 
 
 def limit(job_set: JobSetSpec) -> Limit:

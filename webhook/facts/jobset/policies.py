@@ -11,12 +11,75 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from webhook.facts.jobset.job_set import choose_another, jobs_by_name, problem
+from webhook.facts.jobset.groups import JOB_SET
+from webhook.facts.jobset.job_set import choose_another, jobs_by_name
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import Coordinator, FailurePolicy, FailureRule, JobSetSpec, ReplicatedJob
+
+TARGET_EXISTS: Final = JOB_SET.rule(
+    "job-set/target-exists",
+    title="Success and failure policies name replicated jobs that exist.",
+    why="A policy about a job that does not exist never applies.",
+    function="ValidateCreate",
+)
+STARTUP_ORDER: Final = JOB_SET.rule(
+    "job-set/startup-order",
+    title="startupPolicy InOrder and dependsOn exclude each other.",
+    why="Both say in which order jobs start.",
+    function="ValidateCreate",
+)
+FAILURE_RULE_NAME: Final = JOB_SET.rule(
+    "job-set/failure-rule-name",
+    title="The name of a rule of the failure policy has letters, digits, underscores, commas and colons.",
+    why="The name is written into the status of the JobSet.",
+    function="validateFailurePolicy",
+)
+FAILURE_RULE_TWICE: Final = JOB_SET.rule(
+    "job-set/failure-rule-twice",
+    title="Each rule of the failure policy has a name of its own.",
+    why="A rule without a name is called failurePolicyRule and its index.",
+    function="validateFailurePolicy",
+)
+FAILURE_REASON: Final = JOB_SET.rule(
+    "job-set/failure-reason",
+    title="A rule of the failure policy names reasons why a Job fails.",
+    why="A rule with another reason never applies.",
+    function="validateFailurePolicy",
+)
+RESTARTED_REPLICAS: Final = JOB_SET.rule(
+    "job-set/restarted-replicas",
+    title="A replicated job whose jobs restart one by one has at most 1024 replicas.",
+    why="JobSet counts the restarts of each of them in its status.",
+    function="validateFailurePolicy",
+)
+COORDINATOR_EXISTS: Final = JOB_SET.rule(
+    "job-set/coordinator-exists",
+    title="The coordinator is a replicated job that exists.",
+    why="The other pods look for the coordinator by its name.",
+    function="validateCoordinator",
+)
+COORDINATOR_INDEXED: Final = JOB_SET.rule(
+    "job-set/coordinator-indexed",
+    title="The replicated job of the coordinator counts its pods.",
+    why="Only pods of an indexed Job with completions have names that are known before.",
+    function="validateCoordinator",
+)
+COORDINATOR_INDEX: Final = JOB_SET.rule(
+    "job-set/coordinator-index",
+    title="The indexes of the coordinator are within its replicated job.",
+    why="There is no pod with a higher index.",
+    function="validateCoordinator",
+)
+ALPHA_FEATURE: Final = JOB_SET.rule(
+    "job-set/alpha-feature",
+    title="Restarts of single jobs and in place are alpha features of JobSet.",
+    why="Their feature gates are off by default, and JobSet then refuses the JobSet.",
+    source="kubernetes-sigs/jobset@08dfbdfd pkg/features/features.go",
+    level="warn",
+)
 
 _RULE: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,126}[A-Za-z0-9_])?")
 _REASONS: Final = (
@@ -38,7 +101,7 @@ def _target_exists(targets: Items[str], job_set: JobSetSpec, at: FieldPath) -> I
     for index, target in enumerate(targets):
         if target not in names and not is_placeholder(target):
             message = "is not the name of a replicated job of this JobSet"
-            yield problem("target-exists", (*at, index), message, choose_another(job_set), target)
+            yield TARGET_EXISTS.problem((*at, index), message, choose_another(job_set), target)
 
 
 def validate_startup_policy(job_set: JobSetSpec) -> Iterator[Problem]:
@@ -46,7 +109,7 @@ def validate_startup_policy(job_set: JobSetSpec) -> Iterator[Problem]:
     policy = job_set.startup_policy
     if policy.startup_policy_order == "InOrder" and any(job.depends_on for job in job_set.replicated_jobs):
         message = "must not be InOrder because a replicated job has dependsOn, and JobSet refuses both together"
-        yield problem("startup-order", policy.at, message, "remove startupPolicy, or every dependsOn")
+        yield STARTUP_ORDER.problem(policy.at, message, "remove startupPolicy, or every dependsOn")
 
 
 def validate_failure_policy(job_set: JobSetSpec) -> Iterator[Problem]:
@@ -67,10 +130,10 @@ def _validate_rule_name(name: str, before: Collection[str], path: FieldPath) -> 
         message = "must have at most 128 letters, digits, underscores, commas and colons"
         if not name[:1].isalpha():
             message = "must begin with a letter because it is the name of a rule"
-        yield problem("failure-rule-name", path, message, "write a name such as restartOnHostFailure", name)
+        yield FAILURE_RULE_NAME.problem(path, message, "write a name such as restartOnHostFailure", name)
     if name in before:
         message = "is also the name of a rule before this one"
-        yield problem("failure-rule-twice", path, message, "rename one of the two rules", name)
+        yield FAILURE_RULE_TWICE.problem(path, message, "rename one of the two rules", name)
 
 
 def _failure_reason(rule: FailureRule) -> Iterator[Problem]:
@@ -78,7 +141,7 @@ def _failure_reason(rule: FailureRule) -> Iterator[Problem]:
         if reason not in _REASONS and not is_placeholder(reason):
             message = "must be a reason that Kubernetes gives for a failed Job"
             fix = f"use one of {', '.join(_REASONS)}"
-            yield problem("failure-reason", rule.path("onJobFailureReasons", index), message, fix, reason)
+            yield FAILURE_REASON.problem(rule.path("onJobFailureReasons", index), message, fix, reason)
 
 
 def _validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Iterator[Problem]:
@@ -95,7 +158,7 @@ def _validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Iter
 def _alpha_feature(path: FieldPath, name: str, gate: str, instead: str) -> Problem:
     message = f"is refused by JobSet unless its alpha feature gate {gate} is on, which is off by default"
     fix = f"use {instead}, or ask the administrator to turn on feature gate {gate} of JobSet"
-    return problem("alpha-feature", path, message, fix, name)
+    return ALPHA_FEATURE.problem(path, message, fix, name)
 
 
 def _restarted_replicas(job_set: JobSetSpec, action: str) -> Iterator[Problem]:
@@ -103,7 +166,7 @@ def _restarted_replicas(job_set: JobSetSpec, action: str) -> Iterator[Problem]:
         if job.replicas > _MOST_RESTARTED:
             message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of each replica"
             fix = f"set at most {_MOST_RESTARTED} replicas"
-            yield problem("restarted-replicas", job.path("replicas"), message, fix, job.replicas)
+            yield RESTARTED_REPLICAS.problem(job.path("replicas"), message, fix, job.replicas)
 
 
 def validate_coordinator(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[Problem]:
@@ -116,7 +179,7 @@ def validate_coordinator(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[P
     if job is None:
         message = "is not the name of a replicated job of this JobSet"
         path = coordinator.path("replicatedJob")
-        yield problem("coordinator-exists", path, message, choose_another(job_set), name)
+        yield COORDINATOR_EXISTS.problem(path, message, choose_another(job_set), name)
     elif is_counted:
         yield from _coordinator_indexed(coordinator, job)
         yield from _coordinator_index(coordinator, job)
@@ -130,7 +193,7 @@ def _coordinator_indexed(coordinator: Coordinator, job: ReplicatedJob) -> Iterat
         fixes = ["set completions"] if spec.completions is None else []
         fixes += [] if spec.is_indexed else [_INDEXED]
         fix = f"{' and '.join(fixes)} in the Job template of `{job.name}`"
-        yield problem("coordinator-indexed", coordinator.path("replicatedJob"), message, fix, job.name)
+        yield COORDINATOR_INDEXED.problem(coordinator.path("replicatedJob"), message, fix, job.name)
 
 
 def _coordinator_index(coordinator: Coordinator, job: ReplicatedJob) -> Iterator[Problem]:
@@ -145,4 +208,4 @@ def _coordinator_index(coordinator: Coordinator, job: ReplicatedJob) -> Iterator
         if not 0 <= index < most:
             message = f"must be below {most}, the number of {counts} of replicated job `{job.name}`"
             fix = f"set {field} to {f'0 to {most - 1}' if most > 2 else '0 or 1' if most > 1 else 0}"
-            yield problem("coordinator-index", coordinator.path(field), message, fix, index)
+            yield COORDINATOR_INDEX.problem(coordinator.path(field), message, fix, index)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.jobset.job_set import jobs_by_name, problem
+from webhook.facts.jobset.groups import JOB_SET
+from webhook.facts.jobset.job_set import jobs_by_name
 from webhook.name_faults import key_fault, label_fault, value_fault
 from webhook.names import dns1035_label, dns1123_label, label_value, qualified_name
 from webhook.paths import FieldPath
@@ -17,6 +18,64 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.collections import Entries
 from webhook.typed.job_sets import Dependency, JobSetSpec, ReplicatedJob
+
+DNS_LABEL: Final = JOB_SET.rule(
+    "job-set/dns-label",
+    title="Names of replicated jobs, groups and the subdomain are DNS labels.",
+    why="Jobs, pods and a Service are named after them, and Kubernetes takes no other names.",
+    function="ValidateCreate",
+)
+MOST_PODS: Final = JOB_SET.rule(
+    "job-set/most-pods",
+    title="A replicated job makes at most 2147483647 pods.",
+    why="The product of replicas and parallelism is kept in 32 bits.",
+    function="ValidateCreate",
+)
+DEPENDENCY_ORDER: Final = JOB_SET.rule(
+    "job-set/dependency-order",
+    title="A replicated job depends only on those that stand before it.",
+    why="Jobs are created in their order, so a job that waits for a later one never starts.",
+    function="ValidateCreate",
+)
+SELF_DEPENDENCY: Final = JOB_SET.rule(
+    "job-set/self-dependency",
+    title="A replicated job does not depend on itself.",
+    why="JobSet takes it, and the job waits for itself and never starts.",
+    refused_by="nobody; the job never starts",
+    function="ValidateCreate",
+    level="warn",
+    fails="pending",
+)
+DEPENDENCY_EXISTS: Final = JOB_SET.rule(
+    "job-set/dependency-exists",
+    title="A replicated job depends on jobs that exist.",
+    why="A misspelt dependency is never fulfilled.",
+    function="ValidateCreate",
+)
+RESTART_POLICY: Final = JOB_SET.rule(
+    "job-set/restart-policy",
+    title="Pods of a replicated job are restarted on failure or never.",
+    why="A Job ends when its pods do, so the API server takes no pods that always restart.",
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
+    function="validateJobTemplateSpec",
+)
+INDEXED_PODS: Final = JOB_SET.rule(
+    "job-set/indexed-pods",
+    title="A replicated job with numbered pods has at most 100000 of them.",
+    why="The status of an indexed Job lists the numbers of the pods that are done.",
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
+    function="validateJobSpec",
+)
+JOB_SET_LABEL: Final = JOB_SET.rule(
+    "job-set/label",
+    title="Labels of a replicated job and of the JobSet have keys and values of the form of labels.",
+    why="The API server refuses others.",
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go",
+    function="ValidateLabels",
+)
 
 _LETTERS: Final = "use at most 63 lower-case letters, digits and dashes"
 LABEL: Final = "use at most 63 letters, digits, dashes, dots and underscores"
@@ -50,21 +109,21 @@ def _dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_digit: b
     if name and is_wrong and not is_placeholder(name):
         message = f"cannot be {what} because {label_fault(name, begins_with_letter=not may_begin_with_digit)}"
         fix = _LETTERS if may_begin_with_digit else f"{_LETTERS}, and begin with a letter"
-        yield problem("dns-label", path, message, fix, name)
+        yield DNS_LABEL.problem(path, message, fix, name)
 
 
 def _most_pods(job: ReplicatedJob) -> Iterator[Problem]:
     is_too_many = job.replicas * job.parallelism > _MOST_PODS
     if is_too_many and job.has("replicas") and job.template.spec.has("parallelism"):
         message = f"makes more than {_MOST_PODS} pods together with the parallelism of {job.parallelism}"
-        yield problem("most-pods", job.path("replicas"), message, "lower replicas or parallelism", job.replicas)
+        yield MOST_PODS.problem(job.path("replicas"), message, "lower replicas or parallelism", job.replicas)
 
 
 def _restart_policy(job: ReplicatedJob) -> Iterator[Problem]:
     """k8s.io/kubernetes v1.36 pkg/apis/batch/validation."""
     if job.pod.restart_policy == "Always":
         message = "must be OnFailure or Never because the pods of a Job must end"
-        yield problem("restart-policy", job.pod.path("restartPolicy"), message, "set OnFailure", "Always")
+        yield RESTART_POLICY.problem(job.pod.path("restartPolicy"), message, "set OnFailure", "Always")
 
 
 def _indexed_pods(job: ReplicatedJob, *, is_counted: bool) -> Iterator[Problem]:
@@ -73,19 +132,22 @@ def _indexed_pods(job: ReplicatedJob, *, is_counted: bool) -> Iterator[Problem]:
     if is_counted and spec.is_indexed and spec.parallelism > _MOST_INDEXED:
         message = f"must not be more than {_MOST_INDEXED} because an Indexed Job cannot have more pods"
         fix = f"set at most {_MOST_INDEXED}"
-        yield problem("indexed-pods", spec.path("parallelism"), message, fix, spec.parallelism)
+        yield INDEXED_PODS.problem(spec.path("parallelism"), message, fix, spec.parallelism)
 
 
 def _labels(labels: Entries[str], at: FieldPath) -> Iterator[Problem]:
     for key, value in labels.items():
         if is_invalid_label(key, value):
-            part, fault = label_part(key, value)
-            yield invalid_label((*at, key), fault, LABEL, part)
+            yield invalid_label(key, value, (*at, key))
 
 
-def invalid_label(path: FieldPath | str, message: str, fix: str, part: str | None = None) -> Problem:
-    """A label that Kubernetes refuses (ValidateLabels), of a Job or of the JobSet."""
-    return problem("label", path, message, fix, part)
+def invalid_label(key: str, value: str, path: FieldPath | str, *, is_of_patch: bool = False) -> Problem:
+    """A label that Kubernetes refuses (ValidateLabels): of a Job, or one that a patch gives the JobSet."""
+    part, message = label_part(key, value)
+    if is_of_patch:
+        message = f"set label `{key}: {value}` of the JobSet, but `{part}` {message}"
+        return JOB_SET_LABEL.problem(path, message, f"in the patch, {LABEL}")
+    return JOB_SET_LABEL.problem(path, message, LABEL, part)
 
 
 def is_invalid_label(key: str, value: str) -> bool:
@@ -112,15 +174,15 @@ def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, 
         yield _dependency_order(path, message, fix, name)
     elif place == index:
         message = "is the replicated job itself, which waits for itself and never starts"
-        yield problem("self-dependency", path, message, "remove the entry", name)
+        yield SELF_DEPENDENCY.problem(path, message, "remove the entry", name)
     elif place is not None:
         message = "must stand in replicatedJobs before the replicated job that depends on it"
         yield _dependency_order(path, message, f"move `{name}` up in replicatedJobs", name)
     else:
         message = "is not the name of a replicated job of this JobSet"
         fix = "write the name of a replicated job before this one"
-        yield problem("dependency-exists", path, message, fix, name)
+        yield DEPENDENCY_EXISTS.problem(path, message, fix, name)
 
 
 def _dependency_order(path: FieldPath, message: str, fix: str, name: str) -> Problem:
-    return problem("dependency-order", path, message, fix, name)
+    return DEPENDENCY_ORDER.problem(path, message, fix, name)

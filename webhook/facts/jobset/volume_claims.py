@@ -7,14 +7,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
-from webhook.facts.jobset.job_set import problem
+from webhook.facts.jobset.groups import JOB_SET
 from webhook.name_faults import subdomain_fault
 from webhook.names import dns1123_subdomain
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.job_sets import ClaimTemplate, JobSetSpec
 from webhook.typed.objects import Metadata
+
+CLAIM_NAMESPACE: Final = JOB_SET.rule(
+    "job-set/claim-namespace",
+    title="Templates of volumeClaimPolicies have no namespace.",
+    why="The claims are made in the namespace of the JobSet.",
+    function="validateVolumeClaimPolicies",
+)
+CLAIM_TEMPLATE_TWICE: Final = JOB_SET.rule(
+    "job-set/claim-template-twice",
+    title="Each template of volumeClaimPolicies has a name of its own.",
+    why="The name is that of a volume in the pods, and part of the name of the claim.",
+    function="validateVolumeClaimPolicies",
+)
+CLAIM_TEMPLATE_NAME: Final = JOB_SET.rule(
+    "job-set/claim-template-name",
+    title="The name of a template of volumeClaimPolicies is a DNS name.",
+    why="The PersistentVolumeClaim is named after it.",
+    function="validateVolumeClaimPolicies",
+)
+VOLUME_CONFLICT: Final = JOB_SET.rule(
+    "job-set/volume-conflict",
+    title="No pod has a volume with the name of a template of volumeClaimPolicies.",
+    why="JobSet adds a volume of that name to each pod that mounts it.",
+    function="validateVolumeClaimPolicies",
+)
+UNMOUNTED_CLAIM: Final = JOB_SET.rule(
+    "job-set/unmounted-claim",
+    title="A container mounts the volume of each template of volumeClaimPolicies.",
+    why="A claim that nothing mounts would be made in vain.",
+    function="validateVolumeClaimPolicies",
+)
 
 
 def claim_templates(job_set: JobSetSpec) -> frozenset[str]:
@@ -44,24 +76,24 @@ def validate_volume_claim_policies(job_set: JobSetSpec) -> Iterator[Problem]:
 def _claim_namespace(metadata: Metadata) -> Iterator[Problem]:
     if metadata.namespace:
         message = "must not be set because the claims are created in the namespace of the JobSet"
-        yield problem("claim-namespace", metadata.path("namespace"), message, "remove the namespace")
+        yield CLAIM_NAMESPACE.problem(metadata.path("namespace"), message, "remove the namespace")
 
 
 def _validate_name(metadata: Metadata, seen: set[str], volumes: _Volumes) -> Iterator[Problem]:
     name, path = metadata.name, metadata.path("name")
     if name in seen:
         message = "is also the name of a template before this one"
-        yield problem("claim-template-twice", path, message, "rename one of the two templates", name)
+        yield CLAIM_TEMPLATE_TWICE.problem(path, message, "rename one of the two templates", name)
     elif dns1123_subdomain(name):
         message = f"cannot be a part of the names of claims because {subdomain_fault(name)}"
         fix = "use lower-case letters, digits and dashes in the name"
-        yield problem("claim-template-name", path, message, fix, name)
+        yield CLAIM_TEMPLATE_NAME.problem(path, message, fix, name)
     else:
         yield from _volume_conflict(metadata, volumes)
         if name not in volumes.mounted:
             message = "is not mounted by any container"
             fix = f"add `{name}` to volumeMounts of a container, or remove the template"
-            yield problem("unmounted-claim", path, message, fix, name)
+            yield UNMOUNTED_CLAIM.problem(path, message, fix, name)
 
 
 def _volume_conflict(metadata: Metadata, volumes: _Volumes) -> Iterator[Problem]:
@@ -71,7 +103,7 @@ def _volume_conflict(metadata: Metadata, volumes: _Volumes) -> Iterator[Problem]
             "names"
         )
         fix = f"rename the template, or rename the volume of replicated job `{job}`"
-        yield problem("volume-conflict", metadata.path("name"), message, fix, metadata.name)
+        yield VOLUME_CONFLICT.problem(metadata.path("name"), message, fix, metadata.name)
 
 
 @dataclass(frozen=True, slots=True)

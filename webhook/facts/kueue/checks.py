@@ -7,22 +7,27 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.kueue import (
+    batch_job,
+    cluster_queue,
+    cluster_queue_quota,
+    cohorts,
     concurrent_admission,
-    flavor_validation,
-    group_validation,
-    job_advice,
-    job_queues,
     job_validation,
-    kind_validation,
-    queue_advice,
-    queue_validation,
-    quota_validation,
-    serving_validation,
+    local_queue,
+    pod_labels,
+    ray_jobs,
+    resource_flavor,
+    resource_groups,
+    serving,
+    spark_application,
     topology_annotations,
+    topology_levels,
     workload_validation,
 )
+from webhook.facts.kueue.advice import advise_flavors, advise_max_exec_time, advise_quota
 from webhook.facts.kueue.feature_gates import TOPOLOGY, is_on
 from webhook.facts.kueue.managed import concerns_kueue, managed
+from webhook.facts.kueue.not_now import queue_required
 from webhook.facts.kueue.objects import CONFIGURATIONS, GROUP, LOOKUPS, QUEUE_NAME, QUEUES
 from webhook.facts.kueue.preflight import preflight
 from webhook.facts.kueue.unmanaged import unmanaged
@@ -38,11 +43,11 @@ _RULES: Final = (
     job_validation.validate_elastic_job,
     job_validation.validate_admission_gates,
     job_validation.validate_update,
-    kind_validation.validate_partial_admission,
-    kind_validation.validate_pod,
-    kind_validation.validate_ray,
-    kind_validation.validate_spark,
-    serving_validation.validate_serving,
+    batch_job.validate_partial_admission,
+    pod_labels.validate_pod,
+    ray_jobs.validate_ray,
+    spark_application.validate_spark,
+    serving.validate_serving,
 )
 _NO_TOPOLOGY: Final = ("deployment", "statefulset")
 _UNASKED: Final = ("owner", "kind", "framework", "namespace")
@@ -74,7 +79,7 @@ def never(subject: Subject) -> Iterator[Problem]:
 def not_now(subject: Subject) -> Iterator[Problem]:
     """Why a job has to wait."""
     if subject.once(_is_queued_now):
-        yield from job_queues.queue_required(subject)
+        yield from queue_required(subject)
     yield from _preflight(subject, "kueue-not-now/")
 
 
@@ -92,9 +97,9 @@ def not_managed(subject: Subject) -> Iterator[Problem]:
 def advice(subject: Subject) -> Iterator[Problem]:
     """What is probably not meant."""
     if subject.once(_is_queued_now):
-        yield from job_advice.advise_max_exec_time(subject)
-        yield from job_advice.advise_flavors(subject)
-        yield from job_advice.advise_quota(subject)
+        yield from advise_max_exec_time(subject)
+        yield from advise_flavors(subject)
+        yield from advise_quota(subject)
 
 
 def _queue_check(kind: str, *rules: Callable[[Subject], Iterator[Problem]]) -> Check:
@@ -114,29 +119,29 @@ CHECKS: Final = (
     Check(group="kueue-advice", run=advice, lookups=LOOKUPS, when=concerns_kueue),
     _queue_check(
         "ClusterQueue",
-        group_validation.validate_resource_groups,
-        quota_validation.validate_quotas,
-        queue_validation.validate_choices,
-        queue_validation.validate_preemption,
-        queue_validation.validate_namespace_selector,
-        queue_validation.validate_fair_sharing,
-        queue_validation.validate_admission_checks,
+        resource_groups.validate_resource_groups,
+        cluster_queue_quota.validate_quotas,
+        cluster_queue.validate_choices,
+        cluster_queue.validate_preemption,
+        cluster_queue.validate_namespace_selector,
+        cluster_queue.validate_fair_sharing,
+        cluster_queue.validate_admission_checks,
         concurrent_admission.validate_concurrent_admission,
-        queue_advice.advise_cluster_queue,
-        queue_advice.advise_fair_sharing,
+        cluster_queue.advise_cluster_queue,
+        cluster_queue.advise_fair_sharing,
     ),
     _queue_check(
         "Cohort",
-        group_validation.validate_resource_groups,
-        quota_validation.validate_quotas,
-        queue_validation.validate_fair_sharing,
-        queue_advice.advise_cohort,
-        queue_advice.advise_fair_sharing,
+        resource_groups.validate_resource_groups,
+        cluster_queue_quota.validate_quotas,
+        cluster_queue.validate_fair_sharing,
+        cohorts.advise_cohort,
+        cluster_queue.advise_fair_sharing,
     ),
-    _queue_check("LocalQueue", queue_validation.validate_local_queue, queue_advice.advise_local_queue),
-    _queue_check("ResourceFlavor", flavor_validation.validate_resource_flavor, queue_advice.advise_flavor),
-    _queue_check("Topology", flavor_validation.validate_topology),
-    _queue_check("AdmissionCheck", flavor_validation.validate_admission_check),
+    _queue_check("LocalQueue", local_queue.validate_local_queue, local_queue.advise_local_queue),
+    _queue_check("ResourceFlavor", resource_flavor.validate_resource_flavor, resource_flavor.advise_flavor),
+    _queue_check("Topology", topology_levels.validate_topology),
+    _queue_check("AdmissionCheck", resource_flavor.validate_admission_check),
     _queue_check(
         "Workload",
         workload_validation.validate_workload,

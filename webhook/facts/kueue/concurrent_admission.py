@@ -10,16 +10,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.kueue.cluster_queue import immutable
 from webhook.facts.kueue.feature_gates import CONCURRENT_ADMISSION, is_on, unsaid
-from webhook.facts.kueue.queue_validation import immutable
+from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.types import ClusterQueue, ClusterQueueSpec
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
-problem: Final = Group("kueue-queue").problem
+KUEUE_QUEUE_CONCURRENT_ADMISSION: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/concurrent-admission",
+    title=(
+        "A ClusterQueue that tries several flavors at a time has one group of at most 16 flavors, and no strict order."
+    ),
+    why=(
+        "Every Workload gets a variant for each flavor. Kueue asks for it where its feature gate ConcurrentAdmission "
+        "is on, which is off by default, so that its Configuration has to say so."
+    ),
+    function="validateConcurrentAdmissionPolicy",
+)
+
 _POLICY: Final = "concurrentAdmissionPolicy"
 _PREFERRED: Final = "TryPreferredFlavors"
 _MOST_FLAVORS: Final = 16
@@ -72,4 +83,4 @@ def _validate_constraints(spec: ClusterQueueSpec) -> Iterator[Problem]:
 
 
 def _concurrent_admission(path: FieldPath, message: str, fix: str, shown: str = "") -> Problem:
-    return problem("concurrent-admission", path, message, fix, shown=shown)
+    return KUEUE_QUEUE_CONCURRENT_ADMISSION.problem(path, message, fix, shown=shown)

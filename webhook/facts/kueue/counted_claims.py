@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.dra.absent_claims import promised_templates
 from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.kueue.absence import is_absent
+from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.workload import PodSetRequests, workload
@@ -19,7 +19,13 @@ from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 
-problem: Final = Group("kueue-not-now").problem
+CLAIM_TEMPLATE_MISSING: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/claim-template-missing",
+    title="The ResourceClaimTemplates of a job exist.",
+    why="Kueue cannot count devices of a template that it cannot read, and tries again.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
+    issues=("https://github.com/opendatahub-io/architecture-decision-records/pull/158",),
+)
 
 
 def validate_claims(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
@@ -45,7 +51,7 @@ def _validate_templates(pod_set: PodSetRequests, subject: Subject, place: Place)
 def _claim_template_missing(path: FieldPath, name: str) -> Problem:
     message = f"uses ResourceClaimTemplate `{name}`, which does not exist, so Kueue cannot count its devices"
     fix = "create the template in this namespace, or correct the name"
-    return problem("claim-template-missing", path, message, fix)
+    return CLAIM_TEMPLATE_MISSING.problem(path, message, fix)
 
 
 def _promised(subject: Subject) -> frozenset[str]:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.kueue.feature_gates import ADMISSION_GATED_BY, ANNOTATED_WORKLOAD, ELASTIC_JOBS, is_on
+from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.job_types import SuspendedJob
 from webhook.facts.kueue.managed import SERVING, Managed
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, ELASTIC, GATED_BY, MAX_EXEC_TIME, PREBUILT, PRIORITY, QUEUE_NAME
@@ -25,7 +25,46 @@ from webhook.typed.collections import Items
 from webhook.typed.objects import Object
 from webhook.wording import change
 
-problem: Final = Group("kueue-job").problem
+KUEUE_JOB_QUEUE_NAME: Final = KUEUE_JOB.rule(
+    "kueue-job/queue-name",
+    title="The label of the queue is a name that a LocalQueue can have.",
+    why="No queue has another name, the empty string included.",
+    function="ValidateQueueName",
+)
+PREBUILT_WORKLOAD: Final = KUEUE_JOB.rule(
+    "kueue-job/prebuilt-workload",
+    title="A job that names a prebuilt Workload is of a kind that can have one.",
+    why="Kueue makes the Workloads of other kinds itself.",
+    function="validatePrebuiltWorkload",
+)
+KUEUE_JOB_MAX_EXEC_TIME: Final = KUEUE_JOB.rule(
+    "kueue-job/max-exec-time",
+    title="The maximum execution time is a whole number of seconds above 0.",
+    why="Kueue ends the job when the time is up.",
+    function="ValidateMaximumExecutionTimeSeconds",
+)
+ELASTIC_JOB: Final = KUEUE_JOB.rule(
+    "kueue-job/elastic-job",
+    title="Only Jobs and the kinds of Ray are elastic.",
+    why="Kueue cannot count the pods of other kinds again while they run.",
+    function="validateElasticJob",
+)
+ADMISSION_GATE: Final = KUEUE_JOB.rule(
+    "kueue-job/admission-gate",
+    title="Admission gates are different names with a domain.",
+    why="Whoever opens a gate finds it by its name.",
+    function="ValidateAdmissionGatedByAnnotation",
+)
+IMMUTABLE: Final = KUEUE_JOB.rule(
+    "kueue-job/immutable",
+    title="The queue and the limits of a job that runs do not change, and its priority class is not taken away.",
+    why=(
+        "The job has been admitted with them. A Deployment, a StatefulSet and a LeaderWorkerSet keep their queue "
+        "while any pod is ready."
+    ),
+    function="ValidateJobOnUpdate",
+)
+
 _LABELS: Final[FieldPath] = ("metadata", "labels")
 _NOTES: Final[FieldPath] = ("metadata", "annotations")
 ELASTIC_KINDS: Final = ("Job", "RayCluster", "RayJob", "RayService")
@@ -45,7 +84,7 @@ def validate_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:  #
     if given is not None and dns1123_subdomain(given):
         message = f"cannot be the name of a LocalQueue because {subdomain_fault(given)}"
         fix = f"{USE_SUBDOMAIN}, or remove the label"
-        yield problem("queue-name", (*_LABELS, QUEUE_NAME), message, fix, given)
+        yield KUEUE_JOB_QUEUE_NAME.problem((*_LABELS, QUEUE_NAME), message, fix, given)
 
 
 def _label(key: str, subject: Subject) -> str | None:
@@ -65,13 +104,9 @@ def validate_prebuilt_workload(subject: Subject, how: Managed) -> Iterator[Probl
         return
     if dns1123_subdomain(given):
         message = f"cannot be the name of a Workload because {subdomain_fault(given)}"
-        yield _prebuilt_workload(path, message, USE_SUBDOMAIN, given)
+        yield PREBUILT_WORKLOAD.problem(path, message, USE_SUBDOMAIN, given)
     if given and kind not in _PREBUILT_KINDS:
-        yield _prebuilt_workload(path, f"must not be set on objects of kind {kind}", "remove the name", given)
-
-
-def _prebuilt_workload(path: FieldPath, message: str, fix: str, value: str) -> Problem:
-    return problem("prebuilt-workload", path, message, fix, value)
+        yield PREBUILT_WORKLOAD.problem(path, f"must not be set on objects of kind {kind}", "remove the name", given)
 
 
 def validate_max_exec_time(subject: Subject, how: Managed) -> Iterator[Problem]:
@@ -81,7 +116,7 @@ def validate_max_exec_time(subject: Subject, how: Managed) -> Iterator[Problem]:
         return
     if not _NUMBER.fullmatch(given) or int(given) <= 0:
         path, message = (*_LABELS, MAX_EXEC_TIME), "must be a whole number of seconds above 0"
-        yield problem("max-exec-time", path, message, "set a number of seconds, or remove the label", given)
+        yield KUEUE_JOB_MAX_EXEC_TIME.problem(path, message, "set a number of seconds, or remove the label", given)
 
 
 def validate_elastic_job(subject: Subject, how: Managed) -> Iterator[Problem]:  # noqa: ARG001
@@ -89,7 +124,7 @@ def validate_elastic_job(subject: Subject, how: Managed) -> Iterator[Problem]:  
     kind = subject.group_kind[1]
     if kind not in ELASTIC_KINDS and is_elastic(subject.typed(Object), subject):
         message = f"must not be set on objects of kind {kind}, which cannot be elastic"
-        yield problem("elastic-job", (*_NOTES, ELASTIC), message, "remove the annotation", "true")
+        yield ELASTIC_JOB.problem((*_NOTES, ELASTIC), message, "remove the annotation", "true")
 
 
 def is_elastic(job: Object, subject: Subject) -> bool:
@@ -106,13 +141,9 @@ def validate_admission_gates(subject: Subject, how: Managed) -> Iterator[Problem
     wrong = next((gate for gate in gates if _fault(gate)), None)
     if wrong is not None:
         message = f"cannot be the name of an admission gate because {_fault(wrong)}"
-        yield _admission_gate(message, "write a name such as example.com/ready", wrong)
+        yield ADMISSION_GATE.problem((*_NOTES, GATED_BY), message, "write a name such as example.com/ready", wrong)
     elif len(set(gates)) < len(gates):
-        yield _admission_gate("names a gate twice", "remove one of the two", given)
-
-
-def _admission_gate(message: str, fix: str, value: str) -> Problem:
-    return problem("admission-gate", (*_NOTES, GATED_BY), message, fix, value)
+        yield ADMISSION_GATE.problem((*_NOTES, GATED_BY), "names a gate twice", "remove one of the two", given)
 
 
 def _fault(gate: str) -> str:
@@ -154,7 +185,7 @@ def _differs(old: Object, new: Object, label: str) -> bool:
 
 def immutable(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
     """What may not change of a job that runs."""
-    return problem("immutable", path, message, fix, value)
+    return IMMUTABLE.problem(path, message, fix, value)
 
 
 def label_immutable(label: str, subject: Subject, stop: str = _SUSPEND) -> Problem:

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology, topology_nodes
 from webhook.facts.kueue.admission_checks import is_placed_later
 from webhook.facts.kueue.assignment import Capacity, Wanted
-from webhook.facts.kueue.fitting import PODS, Fitting
 from webhook.facts.kueue.flavors import Flavor
+from webhook.facts.kueue.groups import KUEUE_NEVER
+from webhook.facts.kueue.never_admitted import PODS, Fitting
 from webhook.facts.kueue.topology_nodes import Placement, Shortage
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.facts.pods.pod_requests import units
@@ -24,7 +24,19 @@ from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.wording import counted
 
-problem: Final = Group("kueue-never").problem
+TOPOLOGY_PLACEMENT: Final = KUEUE_NEVER.rule(
+    "kueue-never/topology-placement",
+    title="The nodes of a topology could hold the pods, where they are asked to be.",
+    why=(
+        "Even without any other pods, no domain of the level has room for all of them, or the nodes have none for all "
+        "pod sets together. Of pods that other clusters run, or nodes that are still to be provisioned, nothing is "
+        "said."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/tas_flavor_snapshot.go",
+    function="FindTopologyAssignmentsForFlavor",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/5039",),
+)
+
 _FEWER: Final = "ask for fewer or smaller pods, or add nodes"
 
 
@@ -51,7 +63,7 @@ def unplaced(fitting: Fitting, wanted: Wanted, ever: Capacity) -> Problem | None
 
 
 def _topology_placement(path: FieldPath, message: str, fix: str) -> Problem:
-    return problem("topology-placement", path, f"{message} (Kueue: TopologyPlacementFailed)", fix)
+    return TOPOLOGY_PLACEMENT.problem(path, f"{message} (Kueue: TopologyPlacementFailed)", fix)
 
 
 def unplaced_together(fitting: Fitting, wanted: Sequence[Wanted], ever: Capacity) -> Iterator[Problem]:

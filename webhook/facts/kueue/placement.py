@@ -1,90 +1,23 @@
-"""Whether the pod sets of a job fit into a ClusterQueue: their number, the namespace, LimitRanges, flavors, quota.
+"""Whether the pod sets of a job fit into a ClusterQueue: flavors and quota, ever and now.
 
-Sources: kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go, flavorassigner.go and pkg/workload/resources.go. A
-bound that says never is Kueue's own: what all lenders together could give if nothing were in use.
+Sources: kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go and flavorassigner.go. A bound that says never is
+Kueue's own: what all lenders together could give if nothing were in use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.kueue.assignment import Wanted, together
-from webhook.facts.kueue.fitting import Fitting, no_matching_flavor
-from webhook.facts.kueue.managed import Managed, takes_namespace
+from webhook.facts.kueue.managed import Managed
+from webhook.facts.kueue.never_admitted import Fitting, no_matching_flavor
 from webhook.facts.kueue.node_room import unplaced, unplaced_together
 from webhook.facts.kueue.place import Place
-from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.waiting import waiting
-from webhook.facts.kueue.workload import PodSetRequests, workload
-from webhook.facts.pods.pod_requests import OutOfRange, units
-from webhook.facts.resource_units import of_resource
+from webhook.facts.kueue.workload import workload
 from webhook.facts.subject import Subject
-from webhook.problem import MissingObject, Problem
-from webhook.releases import shown
-
-problem: Final = Group("kueue-never").problem
-_REPEATED: Final = {
-    ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
-    ("workload.codeflare.dev", "AppWrapper"): "components",
-}
-"""What kinds have several of, each with a pod template."""
-
-
-def validate_pod_set_count(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """The CustomResourceDefinition of Workloads bounds their pod sets; no event tells a job of it."""
-    count, most = len(subject.once(workload).pod_sets), most_pod_sets(subject.assumptions.kueue)
-    if count > most:
-        release = f"a Workload of Kueue {shown(subject.assumptions.kueue)}"
-        message = (
-            f"has {count} pod templates, but {release} has at most {most} pod sets, one for each template, so Kueue "
-            "creates no Workload and the job waits"
-        )
-        what = _REPEATED.get(subject.group_kind, "pod templates")
-        fix = f"use at most {most} {what}, and more replicas of those that are alike"
-        yield problem("pod-set-count", "spec", message, fix)
-
-
-def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """The ClusterQueue takes jobs of the namespaces that it selects; without a selector, of none."""
-    if place.queue is None:
-        return
-    selector = place.queue.namespace_selector
-    is_taken = takes_namespace(selector, subject.namespace, place.view)
-    if selector is None:
-        message = "has no namespaceSelector, so it takes jobs of no namespace"
-        fix = "set spec.namespaceSelector of the ClusterQueue to {}, which means every namespace, or use another queue"
-    elif is_taken is None:
-        place.view.note(MissingObject(kind="Namespace", name=subject.namespace))
-        return
-    elif not is_taken:
-        message = (
-            f"takes no jobs of namespace `{subject.namespace}` because its namespaceSelector does not match the "
-            "namespace"
-        )
-        fix = "use another queue, or ask the owner of the ClusterQueue to add the namespace"
-    else:
-        return
-    reason = "Kueue: workload namespace doesn't match ClusterQueue selector"
-    yield problem("namespace", place.at, f"leads to ClusterQueue `{place.queue.name}`, which {message} ({reason})", fix)
-
-
-def validate_limit_ranges(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """Kueue refuses what a LimitRange would refuse of the pods later."""
-    for pod_set in subject.once(workload).pod_sets:
-        for outside in pod_set.outside:
-            yield _limit_range(pod_set, outside)
-
-
-def _limit_range(pod_set: PodSetRequests, outside: OutOfRange) -> Problem:
-    name = outside.resource
-    value, bound = (of_resource(name, units(name, milli)) for milli in (outside.value, outside.bound))
-    side, allowed = ("more", "most") if outside.is_above else ("less", "least")
-    message = f"asks for {value}, {side} than the {bound} that a LimitRange of the namespace allows"
-    path = pod_set.at(outside.path)
-    return problem("limit-range", path, f"{message}, so Kueue never admits the job", f"request at {allowed} {bound}")
+from webhook.problem import Problem
 
 
 def validate_flavors_and_quota(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
@@ -98,8 +31,7 @@ def _problems(fitting: Fitting) -> Iterator[Problem]:
     """What is in the way, the first kind of it alone."""
     pod_sets = [pod_set for pod_set in fitting.subject.once(workload).pod_sets if pod_set.least > 0]
     if not fitting.queue.groups and pod_sets:
-        message = f"leads to ClusterQueue `{fitting.queue.name}`, which has no resource group and admits nothing"
-        yield no_matching_flavor(fitting.place.at, message, "add a resource group to the ClusterQueue")
+        yield no_matching_flavor(fitting.place.at, fitting.queue)
         return
     wanted: list[Wanted] = []
     for pod_set in pod_sets:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.kueue.groups import KUEUE_NEVER, KUEUE_NOT_NOW
 from webhook.facts.kueue.managed import Managed, queue_name
 from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, POD_GROUP_FAST, QUEUE_NAME
 from webhook.facts.kueue.place import Place
@@ -25,8 +25,24 @@ from webhook.same import Same
 from webhook.typed.objects import Object
 from webhook.wording import counted
 
-NEVER: Final = Group("kueue-never").problem
-NOT_NOW: Final = Group("kueue-not-now").problem
+POD_GROUP_DIFFERS: Final = KUEUE_NEVER.rule(
+    "kueue-never/pod-group-differs",
+    title="The pods of a group name the same queue and the same number of pods.",
+    why=(
+        "Kueue makes no Workload of pods that differ in either, and only the log of its manager says so. Pods are "
+        "compared in an audit or a replay, where the others are among the objects."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
+    function="validatePodGroupMetadata",
+)
+POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/pod-group-incomplete",
+    title="All pods of a group exist.",
+    why="Kueue makes no Workload before, so that the pods that exist wait, unless the group has fast admission.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
+    function="validatePodGroupMetadata",
+)
+
 _QUEUE: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _COUNT: Final[FieldPath] = ("metadata", "annotations", POD_GROUP_COUNT)
 _KEPT: Final = 16
@@ -62,7 +78,7 @@ def _pod_group_differs(path: FieldPath, what: str, first: _First, wanted: str, g
         f"must be `{wanted}`, the {what} that pod `{first.name}` of the same group names, because Kueue never admits a "
         "group whose pods differ in this"
     )
-    return NEVER("pod-group-differs", path, message, f"set {wanted}", given)
+    return POD_GROUP_DIFFERS.problem(path, message, f"set {wanted}", given)
 
 
 def validate_whole_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
@@ -76,7 +92,7 @@ def validate_whole_group(subject: Subject, how: Managed, place: Place) -> Iterat
     if there < int(count) and not view.missing():
         message = f"is more than the {counted(there, 'pod')} of group `{group}` in this namespace"
         message = f"{message}, so Kueue waits for the others"
-        yield NOT_NOW("pod-group-incomplete", _COUNT, message, "create the other pods of the group", count)
+        yield POD_GROUP_INCOMPLETE.problem(_COUNT, message, "create the other pods of the group", count)
 
 
 def _group(subject: Subject, how: Managed) -> str:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from webhook.facts.kueue import counted_claims, job_queues, placement, pod_group, priority_class
-from webhook.facts.kueue.fitting import exceeds_max_quota
+from webhook.facts.kueue import counted_claims, never_admitted, not_now, placement, pod_group, priority_class
 from webhook.facts.kueue.managed import Managed, managed
+from webhook.facts.kueue.never_admitted import exceeds_max_quota
 from webhook.facts.kueue.place import Place, place_of
 from webhook.facts.kueue.reservations import is_admitted
 from webhook.facts.kueue.workload import Workload, workload
@@ -75,13 +75,13 @@ def _first(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
 
 _STEPS = (
     priority_class.validate_priority_classes,
-    job_queues.validate_local_queue,
-    job_queues.validate_cluster_queue,
+    not_now.validate_local_queue,
+    not_now.validate_cluster_queue,
     pod_group.validate_same_group,
     counted_claims.validate_claims,
-    placement.validate_pod_set_count,
-    placement.validate_namespace,
-    placement.validate_limit_ranges,
+    never_admitted.validate_pod_set_count,
+    never_admitted.validate_namespace,
+    never_admitted.validate_limit_ranges,
     placement.validate_flavors_and_quota,
     pod_group.validate_whole_group,
 )

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.kueue.absence import lacks
+from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.objects import PRIORITY
 from webhook.facts.kueue.place import Place
@@ -21,7 +21,19 @@ from webhook.problem import Problem
 from webhook.typed.objects import Object
 from webhook.wording import did_you_mean
 
-problem: Final = Group("kueue-not-now").problem
+PRIORITY_CLASS: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/priority-class",
+    title="The priority classes of a job exist.",
+    why="Without them Kueue creates no Workload.",
+    source="kubernetes-sigs/kueue#3439, kubernetes-sigs/kueue#15171",
+    issues=(
+        "https://github.com/kubernetes-sigs/kueue/issues/3439",
+        "https://github.com/kubernetes-sigs/kueue/pull/14125",
+        "https://github.com/kubernetes-sigs/kueue/issues/15171",
+        "https://github.com/kubernetes-sigs/kueue/pull/15175",
+    ),
+)
+
 _CREATE: Final = "create the class, or correct the name"
 
 
@@ -40,4 +52,4 @@ def validate_priority_classes(subject: Subject, how: Managed, place: Place) -> I
 
 def _priority_class(path: FieldPath | str, kind: str, name: str, fix: str) -> Problem:
     message = f"names a {kind} that does not exist, so the job waits because Kueue creates no Workload for it"
-    return problem("priority-class", path, message, fix, name)
+    return PRIORITY_CLASS.problem(path, message, fix, name)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.check import Group
 from webhook.facts.kueue import feature_gates
 from webhook.facts.kueue.feature_gates import is_on
+from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.objects import BOOLEANS
 from webhook.facts.kueue.pod_templates import pod_templates
 from webhook.facts.kueue.topology import (
@@ -36,7 +36,49 @@ from webhook.problem import Problem
 from webhook.wording import counted, either, shown
 from webhook.workloads.podsets import PodSet
 
-problem: Final = Group("kueue-job").problem
+TOPOLOGY_ONE: Final = KUEUE_JOB.rule(
+    "kueue-job/topology-one",
+    title="A pod set asks for one kind of topology.",
+    why="Required, preferred and unconstrained exclude each other.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
+    function="ValidateTASPodSetRequest",
+)
+TOPOLOGY_LEVEL: Final = KUEUE_JOB.rule(
+    "kueue-job/topology-level",
+    title="A topology annotation names a node label.",
+    why="The levels of a Topology are node labels.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
+    function="validateTopologyRequest",
+)
+TOPOLOGY_BOOLEAN: Final = KUEUE_JOB.rule(
+    "kueue-job/topology-boolean",
+    title="The annotation for no certain topology is true or false.",
+    why="Kueue reads it as a truth value.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
+    function="validateTASUnconstrained",
+)
+TOPOLOGY_SLICE: Final = KUEUE_JOB.rule(
+    "kueue-job/topology-slice",
+    title="A slice has a level and a size, at least 1 and at most the pods of the pod set.",
+    why="Kueue places the pods slice by slice.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
+    function="validateSliceSizeAnnotation",
+)
+TOPOLOGY_GROUP: Final = KUEUE_JOB.rule(
+    "kueue-job/topology-group",
+    title="A group of pod sets has a leader of one pod and its workers, with the same topology and without slices.",
+    why="Kueue places both together.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
+    function="validatePodSetGroupNameAnnotation",
+)
+TOPOLOGY_LAYERS: Final = KUEUE_JOB.rule(
+    "kueue-job/topology-layers",
+    title="Layers of slices are a JSON array of up to 3 sizes, each a divisor of the one before.",
+    why="A layer is cut into the next one.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
+    function="validateSliceRequiredTopologyConstraints",
+)
+
 _AT: Final[FieldPath] = ("metadata", "annotations")
 _TOPOLOGIES: Final = (REQUIRED, PREFERRED, UNCONSTRAINED)
 _LARGEST: Final = 2**31 - 1
@@ -70,46 +112,39 @@ def _validate_annotations(pods: _Annotated, subject: Subject) -> Iterator[Proble
     given = [key for key in _TOPOLOGIES if key in notes]
     if len(given) > 1:
         message = "must not have several annotations that choose a topology"
-        yield problem("topology-one", pods.pod_set.locate(_AT), message, f"keep {either(given)}")
+        yield TOPOLOGY_ONE.problem(pods.pod_set.locate(_AT), message, f"keep {either(given)}")
     for key in (REQUIRED, PREFERRED, SLICE_REQUIRED):
         if key in notes and qualified_name(notes[key]):
             message = f"must be the key of a node label, but {key_fault(notes[key])}"
             fix = "write a level of the Topology, such as kubernetes.io/hostname"
-            yield problem("topology-level", pods.path(key), message, fix, notes[key])
+            yield TOPOLOGY_LEVEL.problem(pods.path(key), message, fix, notes[key])
     if UNCONSTRAINED in notes and notes[UNCONSTRAINED] not in BOOLEANS:
         path = pods.path(UNCONSTRAINED)
-        yield problem("topology-boolean", path, "must be true or false", "set one of these", notes[UNCONSTRAINED])
-    yield from _validate_slices(pods)
+        yield TOPOLOGY_BOOLEAN.problem(path, "must be true or false", "set one of these", notes[UNCONSTRAINED])
+    yield from _topology_slice(pods)
     yield from _validate_group(pods)
     if LAYERS in notes and is_on(feature_gates.LAYERS, subject):
         yield from _validate_layers(pods)
 
 
-def _validate_slices(pods: _Annotated) -> Iterator[Problem]:
+def _topology_slice(pods: _Annotated) -> Iterator[Problem]:
     """As validateSliceSizeAnnotation and validateSliceRequiredTopologyAnnotation."""
-    notes = pods.annotations
-    notes = pods.annotations
-    if SLICE_REQUIRED in notes and SLICE_SIZE not in notes:
-        message = f"must be set because {SLICE_REQUIRED} is set"
-        yield _topology_slice(pods, message, "set the number of pods of a slice")
-    elif SLICE_SIZE in notes:
-        if SLICE_REQUIRED not in notes:
-            message = f"must not be set without {SLICE_REQUIRED}"
-            yield _topology_slice(pods, message, "set both annotations or none", notes[SLICE_SIZE])
-        yield from _validate_slice_size(notes[SLICE_SIZE], pods)
-
-
-def _validate_slice_size(given: str, pods: _Annotated) -> Iterator[Problem]:
-    size, count = _whole(given), pods.pod_set.count
+    notes, path, count = pods.annotations, pods.path(SLICE_SIZE), pods.pod_set.count
+    if SLICE_SIZE not in notes:
+        if SLICE_REQUIRED in notes:
+            message = f"must be set because {SLICE_REQUIRED} is set"
+            yield TOPOLOGY_SLICE.problem(path, message, "set the number of pods of a slice")
+        return
+    given = notes[SLICE_SIZE]
+    size = _whole(given)
+    if SLICE_REQUIRED not in notes:
+        message = f"must not be set without {SLICE_REQUIRED}"
+        yield TOPOLOGY_SLICE.problem(path, message, "set both annotations or none", given)
     if size is None or size < 1:
-        yield _topology_slice(pods, "must be a whole number of pods, at least 1", "set 1 or more", given)
+        yield TOPOLOGY_SLICE.problem(path, "must be a whole number of pods, at least 1", "set 1 or more", given)
     elif count is not None and size > count:
         message = f"must not be above {count}, the number of pods of this template"
-        yield _topology_slice(pods, message, f"set at most {count}", given)
-
-
-def _topology_slice(pods: _Annotated, message: str, fix: str, value: str | None = None) -> Problem:
-    return problem("topology-slice", pods.path(SLICE_SIZE), message, fix, value)
+        yield TOPOLOGY_SLICE.problem(path, message, f"set at most {count}", given)
 
 
 def _validate_group(pods: _Annotated) -> Iterator[Problem]:
@@ -128,7 +163,7 @@ def _validate_group(pods: _Annotated) -> Iterator[Problem]:
 
 
 def _topology_group(pods: _Annotated, message: str, fix: str, value: str | None = None) -> Problem:
-    return problem("topology-group", pods.path(POD_SET_GROUP), message, fix, value)
+    return TOPOLOGY_GROUP.problem(pods.path(POD_SET_GROUP), message, fix, value)
 
 
 def _validate_layers(pods: _Annotated) -> Iterator[Problem]:
@@ -136,14 +171,14 @@ def _validate_layers(pods: _Annotated) -> Iterator[Problem]:
     layers = _layers(pods.annotations[LAYERS])
     if not 1 <= len(layers) <= _MOST_LAYERS:
         message = f"must be a JSON array of 1 to {_MOST_LAYERS} layers"
-        yield _topology_layers(pods, message, "write objects with topology and size")
+        yield TOPOLOGY_LAYERS.problem(pods.path(LAYERS), message, "write objects with topology and size")
         return
     above = 0
     for index, size in enumerate(layers):
         wrong = _layer_fault(size, above)
         if wrong:
             message = f"has `{shown(size)}` as the size of the layer at index {index}, which must be {wrong}"
-            yield _topology_layers(pods, message, "write sizes such as 8, 4 and 2")
+            yield TOPOLOGY_LAYERS.problem(pods.path(LAYERS), message, "write sizes such as 8, 4 and 2")
             return
         above = size
 
@@ -164,10 +199,6 @@ def _layer_fault(size: JSON, above: int) -> str:
     if not isinstance(size, int) or size < 1:
         return "a whole number of at least 1"
     return f"a divisor of {above}, the size of the layer before it" if above % size else ""
-
-
-def _topology_layers(pods: _Annotated, message: str, fix: str) -> Problem:
-    return problem("topology-layers", pods.path(LAYERS), message, fix)
 
 
 def _validate_groups(listed: Sequence[_Annotated]) -> Iterator[Problem]:

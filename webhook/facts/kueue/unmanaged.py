@@ -7,10 +7,10 @@ is meant for a queue is told only where its namespace has a LocalQueue.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from webhook.facts.check import Group
 from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.groups import KUEUE_UNMANAGED
 from webhook.facts.kueue.managed import SERVING, Managed, is_owned, local_queues, managed, says_namespace
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.kueue.pod_templates import pod_templates
@@ -22,7 +22,47 @@ from webhook.releases import shown
 from webhook.typed.objects import Object
 from webhook.wording import named
 
-problem: Final = Group("kueue-unmanaged").problem
+KIND_NOT_INTEGRATED: Final = KUEUE_UNMANAGED.rule(
+    "kueue-unmanaged/kind-not-integrated",
+    title="The label of a queue is on an object of a kind that Kueue manages.",
+    why="Kueue ignores it on other kinds.",
+)
+INTEGRATION_OFF: Final = KUEUE_UNMANAGED.rule(
+    "kueue-unmanaged/integration-off",
+    title="The kind of a job with a queue is integrated.",
+    why="The kinds of the Training Operator are not by default since Kueue 0.19, and Spark never is.",
+    source="kubernetes-sigs/kueue@ff69552e config/components/manager/controller_manager_config.yaml",
+)
+NAMESPACE_EXCLUDED: Final = KUEUE_UNMANAGED.rule(
+    "kueue-unmanaged/namespace-excluded",
+    title="A job with a queue is in a namespace that Kueue manages.",
+    why=(
+        "Kueue does not manage its own namespace, kube-system and those that managedJobsNamespaceSelector does not "
+        "select."
+    ),
+    function="WorkloadShouldBeSuspended",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/13374",),
+)
+EXISTING_CLUSTER: Final = KUEUE_UNMANAGED.rule(
+    "kueue-unmanaged/existing-cluster",
+    title="A RayJob with a queue has a cluster of its own.",
+    why="Kueue does not manage a RayJob that runs on an existing cluster.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob",
+)
+LABEL_PLACE: Final = KUEUE_UNMANAGED.rule(
+    "kueue-unmanaged/label-place",
+    title="The name of the queue is a label of the object itself.",
+    why=(
+        "Kueue does not read annotations, and by a label on the pods of an object it queues at most each pod by itself."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
+)
+NO_QUEUE_NAME: Final = KUEUE_UNMANAGED.rule(
+    "kueue-unmanaged/no-queue-name",
+    title="A job in a namespace with queues names one.",
+    why="Without a label the job takes nodes that others wait for in their queues.",
+)
+
 Rule: TypeAlias = Callable[[Subject, Managed], Iterator[Problem]]
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _DEPLOYMENT: Final = ("apps", "Deployment")
@@ -49,10 +89,10 @@ def _labelled(subject: Subject, how: Managed) -> Problem:
             return _integration_off(subject, how)
         case "namespace":
             message = f"has no effect because Kueue does not manage namespace `{subject.namespace}`"
-            return problem("namespace-excluded", _AT, message, "use a namespace that Kueue manages", how.queue)
+            return NAMESPACE_EXCLUDED.problem(_AT, message, "use a namespace that Kueue manages", how.queue)
     message = "has no effect because Kueue does not manage a RayJob on an existing cluster (spec.clusterSelector)"
     fix = "set the label on the RayCluster, or replace spec.clusterSelector with spec.rayClusterSpec"
-    return problem("existing-cluster", _AT, message, fix, how.queue)
+    return EXISTING_CLUSTER.problem(_AT, message, fix, how.queue)
 
 
 def _kind_not_integrated(subject: Subject, how: Managed) -> Problem:
@@ -61,7 +101,7 @@ def _kind_not_integrated(subject: Subject, how: Managed) -> Problem:
     if inside is not None:
         fix = f"set the label in {render(inside[:-1])} instead"
     message = f"has no effect because Kueue does not manage objects of kind {subject.group_kind[1]}"
-    return problem("kind-not-integrated", _AT, message, fix, how.queue)
+    return KIND_NOT_INTEGRATED.problem(_AT, message, fix, how.queue)
 
 
 def _integration_off(subject: Subject, how: Managed) -> Problem:
@@ -72,16 +112,14 @@ def _integration_off(subject: Subject, how: Managed) -> Problem:
     if subject.once(configuration).is_known:
         message = f"has no effect because {where} does not list {how.framework}"
     fix = "ask the administrator of Kueue for the integration, or use a kind that Kueue manages"
-    return problem("integration-off", _AT, f"{message}, so the pods start at once, without quota", fix, how.queue)
+    return INTEGRATION_OFF.problem(_AT, f"{message}, so the pods start at once, without quota", fix, how.queue)
 
 
 def _elsewhere(subject: Subject, how: Managed) -> Iterator[Problem]:
     """A name of a queue where Kueue does not look for it, or none at all in a namespace with queues."""
     annotated = subject.typed(Object).annotations.get(QUEUE_NAME, "")
     if annotated:
-        message = "has no effect because Kueue reads the name of the queue from a label"
-        path: FieldPath = ("metadata", "annotations", QUEUE_NAME)
-        yield _label_place(path, message, "set a label instead", annotated)
+        yield _label_place(("metadata", "annotations", QUEUE_NAME), annotated)
     elif how.why_not == "no-queue":
         templates = [*_on_templates(subject)] if how.framework != "pod" else []
         yield from templates
@@ -89,8 +127,15 @@ def _elsewhere(subject: Subject, how: Managed) -> Iterator[Problem]:
             yield from _no_queue_name(subject, how)
 
 
-def _label_place(path: FieldPath, message: str, fix: str, queue: str) -> Problem:
-    return problem("label-place", path, message, fix, queue)
+def _label_place(path: FieldPath, queue: str, of_pods: Literal["", "queued", "ignored"] = "") -> Problem:
+    """The problem of an annotation, or of a label of pods that Kueue queues one by one, or ignores."""
+    message, fix = "has no effect because Kueue reads the name of the queue from a label", "set a label instead"
+    if of_pods:
+        message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
+        fix = "move the label to metadata.labels of the object"
+    if of_pods == "queued":
+        message = "queues each pod by itself and not the object, whose pods then do not start together"
+    return LABEL_PLACE.problem(path, message, fix, queue)
 
 
 def _on_templates(subject: Subject) -> Iterator[Problem]:
@@ -101,14 +146,10 @@ def _on_templates(subject: Subject) -> Iterator[Problem]:
     has_pods = "pod" in subject.once(configuration).frameworks
     if has_pods and subject.group_kind == _DEPLOYMENT:
         return
-    message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
-    if has_pods:
-        message = "queues each pod by itself and not the object, whose pods then do not start together"
     for pod_set, template in zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True):
         queue = template.metadata.labels.get(QUEUE_NAME)
         if queue and pod_set.path:
-            fix = "move the label to metadata.labels of the object"
-            yield _label_place(pod_set.locate(_AT), message, fix, queue)
+            yield _label_place(pod_set.locate(_AT), queue, of_pods="queued" if has_pods else "ignored")
             return
 
 
@@ -119,4 +160,4 @@ def _no_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:
     if queues and not subject.once(configuration).manages_all:
         message = f"does not name a queue, but its namespace has {named(queues[:3], 'LocalQueue')}"
         message = f"the object {message}, so the object starts at once, without quota"
-        yield problem("no-queue-name", "", message, f"set the label {QUEUE_NAME}: {min(queues)}")
+        yield NO_QUEUE_NAME.problem("", message, f"set the label {QUEUE_NAME}: {min(queues)}")

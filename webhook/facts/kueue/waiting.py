@@ -10,16 +10,32 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted, together
-from webhook.facts.kueue.fitting import MOST_TOLD, Fitting
+from webhook.facts.kueue.groups import KUEUE_NOT_NOW
+from webhook.facts.kueue.never_admitted import MOST_TOLD, Fitting
 from webhook.facts.kueue.quota import FlavorResource
 from webhook.facts.kueue.reservations import is_queued, waiting_before
 from webhook.facts.resource_units import amount_text, of_resource
 from webhook.problem import Problem
 from webhook.wording import counted
 
-problem: Final = Group("kueue-not-now").problem
+WAITING_FOR_QUOTA: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/waiting-for-quota",
+    title="The quota that a job asks for is free.",
+    why="Other jobs have it, and the preemption settings of the queue cannot take it back.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
+    function="available",
+)
+QUEUE_ORDER: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/queue-order",
+    title="No job waits before another one in a queue with StrictFIFO.",
+    why="A job at the head that cannot be admitted blocks all that come after it.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/queue",
+    issues=(
+        "https://github.com/kubernetes-sigs/kueue/issues/4809",
+        "https://github.com/kubernetes-sigs/kueue/issues/8309",
+    ),
+)
 
 
 def waiting(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
@@ -40,7 +56,7 @@ def _queue_order(fitting: Fitting, before: int) -> Problem:
     others = counted(before, "workload")
     message = f"leads to ClusterQueue `{fitting.queue.name}`, whose StrictFIFO order puts the job behind {others}"
     fix = "wait, use a higher priority, or use a queue with BestEffortFIFO"
-    return problem("queue-order", fitting.place.at, f"{message}, unless the job has a higher priority", fix)
+    return QUEUE_ORDER.problem(fitting.place.at, f"{message}, unless the job has a higher priority", fix)
 
 
 def _waiting_for_quota(fitting: Fitting, wanted: Sequence[Wanted]) -> Problem:
@@ -51,7 +67,7 @@ def _waiting_for_quota(fitting: Fitting, wanted: Sequence[Wanted]) -> Problem:
     message = f"{fitting.asks(short[0], reasons)}, but {left}" if left else "fits only one pod set at a time"
     message = f"{message} {_source(fitting)}, and preemption cannot free enough, so the job waits"
     path, fix = short[0].pod_set.at(("spec",)), "wait, or use another queue"
-    return problem("waiting-for-quota", path, f"{message} (Kueue: WaitingForQuota)", fix)
+    return WAITING_FOR_QUOTA.problem(path, f"{message} (Kueue: WaitingForQuota)", fix)
 
 
 def _source(fitting: Fitting) -> str:

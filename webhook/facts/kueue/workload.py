@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.kueue.configuration import Configuration, configuration
-from webhook.facts.kueue.device_requests import Devices, claimed, extended, without_claims
+from webhook.facts.kueue.device_claims import Devices, claimed, extended, without_claims
 from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, EXTENDED_CLAIMS, NO_CLAIMS_WITHOUT, is_on
 from webhook.facts.kueue.objects import MIN_PARALLELISM
 from webhook.facts.kueue.pod_templates import pod_templates, typed_template

@@ -12,13 +12,13 @@ from typing import Final
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.check import Group
 from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, PRIORITY_BOOST, is_on, unsaid
-from webhook.facts.kueue.group_validation import count_fault, count_fix
+from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.job_validation import is_elastic
 from webhook.facts.kueue.objects import BOOST, GROUP
 from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.reservations import has_quota
+from webhook.facts.kueue.resource_groups import count_fault, count_fix
 from webhook.facts.kueue.workload_types import Workload, WorkloadPodSet, WorkloadSpec
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -28,7 +28,41 @@ from webhook.typed.pods import Resources
 from webhook.typed.view import Typed
 from webhook.wording import change, counted
 
-problem: Final = Group("kueue-queue").problem
+WORKLOAD_POD_SETS: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/workload-pod-sets",
+    title="A Workload has as many pod sets as it can have, and at most one of them starts with fewer pods.",
+    why="Kueue admits all pod sets of a Workload together.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
+    function="ValidateWorkload",
+)
+WORKLOAD_RESOURCES: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/workload-resources",
+    title="Pods of a Workload do not ask for the resource pods, nor for negative amounts.",
+    why="Kueue counts the pods itself under this name.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
+    function="validateContainer",
+)
+WORKLOAD_IMMUTABLE: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/workload-immutable",
+    title="Pod sets, the queue and the kind of priority of a Workload stay while quota is reserved for it.",
+    why=(
+        "Kueue admitted the Workload with them. An elastic job may shrink, and a WorkloadPriorityClass may become "
+        "another."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
+    function="ValidateWorkloadUpdate",
+)
+KUEUE_QUEUE_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/priority-boost",
+    title="The priority boost of a Workload is a whole number.",
+    why=(
+        "Kueue adds it to the priority, where its feature gate PriorityBoost is on. That is asked of its "
+        "Configuration because the gate is off by default."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
+    function="ValidateWorkload",
+)
+
 _BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _BOOSTS: Final = range(-(2**31), 2**31)
 _AMOUNTS: Final = frozenset(("requests", "limits", "overhead"))
@@ -66,7 +100,7 @@ def _validate_pod_set_count(spec: WorkloadSpec, subject: Subject) -> Iterator[Pr
 
 
 def _pod_sets(path: FieldPath, message: str, fix: str, value: JSON = None, shown: str = "") -> Problem:
-    return problem("workload-pod-sets", path, message, fix, value, shown=shown)
+    return WORKLOAD_POD_SETS.problem(path, message, fix, value, shown=shown)
 
 
 def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[Problem]:
@@ -76,14 +110,10 @@ def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[
             path = resources.path(side, name)
             if name == "pods":
                 message = "must not be set because Kueue counts pods under this name"
-                yield _resources(path, message, "remove the entry")
+                yield WORKLOAD_RESOURCES.problem(path, message, "remove the entry")
             amount = quantity.read(value)
             if amount is not None and amount.sign() < 0 and is_on(NON_NEGATIVE, subject):
-                yield _resources(path, "must not be negative", "set 0 or more", value)
-
-
-def _resources(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
-    return problem("workload-resources", path, message, fix, value)
+                yield WORKLOAD_RESOURCES.problem(path, "must not be negative", "set 0 or more", value)
 
 
 def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
@@ -95,11 +125,11 @@ def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
     path, missing = metadata.path("annotations", BOOST), unsaid(PRIORITY_BOOST, subject)
     if is_on(PRIORITY_BOOST, subject):
         message = "must be a whole number because it is added to the priority"
-        yield problem(
-            "priority-boost", path, message, "set a number such as 10 or -10, or remove the annotation", given
+        yield KUEUE_QUEUE_PRIORITY_BOOST.problem(
+            path, message, "set a number such as 10 or -10, or remove the annotation", given
         )
     elif missing:
-        yield problem("priority-boost", path, missing=missing)
+        yield KUEUE_QUEUE_PRIORITY_BOOST.problem(path, missing=missing)
 
 
 def validate_workload_update(subject: Subject) -> Iterator[Problem]:
@@ -122,7 +152,7 @@ def _fixed(old: Typed, new: Typed, name: str) -> Problem:
 
 
 def _workload_immutable(path: FieldPath, message: str) -> Problem:
-    return problem("workload-immutable", path, message, "restore the old value, or create another Workload")
+    return WORKLOAD_IMMUTABLE.problem(path, message, "restore the old value, or create another Workload")
 
 
 def _validate_pod_sets(old: WorkloadSpec, new: WorkloadSpec, subject: Subject) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.launch import mpi_slots, nodes, processes, variables
 from webhook.facts.launch.member import Member, members, mentions_launcher
-from webhook.facts.launch.nodes import Together
+from webhook.facts.launch.nodes import MORE_NODES_THAN_PODS, Together
 from webhook.facts.launch.owners import hosts_of, owners
 from webhook.facts.launch.train_jobs import launch_of_train_job
 from webhook.facts.launch.types import PyTorchJob, VolcanoJobSpec
@@ -87,7 +87,7 @@ def _of_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Problem
     pods = None if None in counts else sum(count or 0 for count in counts)
     together = Together(pods=pods, is_one=True, is_alone=False, is_ranked=True, index="RANK")
     for each in nodes.validate_nodes(listed, together, subject.deadline):
-        if each.code != "launch/more-nodes-than-pods":
+        if each.code != MORE_NODES_THAN_PODS.id:
             yield each
 
 

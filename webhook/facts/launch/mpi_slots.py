@@ -11,20 +11,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook.deadline import Deadline
-from webhook.facts.check import Group
 from webhook.facts.command_lines.command import MPI, Launch
+from webhook.facts.launch.groups import LAUNCH
 from webhook.facts.launch.member import Member
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.wording import counted
 
-problem: Final = Group("launch").problem
+RANKS_AND_SLOTS: Final = LAUNCH.rule(
+    "launch/ranks-and-slots",
+    title="mpirun in a job of Volcano or a TrainJob has a slot for every rank.",
+    why=(
+        "Open MPI starts no more ranks than there are slots, and ends at once. Volcano's plugin mpi names each worker "
+        "once in MPI_HOST, which is one slot; the hostfile of a TrainJob has numProcPerNode slots for each node."
+    ),
+    refused_by="mpirun, when the master starts",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/mpi/mpi.go",
+    function="OnPodCreate",
+    fails="start",
+)
+
 _VARIABLE: Final = re.compile(r"\$[{(]?([A-Z][A-Z0-9_]*)[})]?")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:([0-9]{1,6}))?", re.ASCII)
+
+
+class Slots(NamedTuple):
+    """The slots of a list of hosts, 0 where there is none, what they are, and what to do about too few."""
+
+    number: int
+    there: str
+    fix: str
 
 
 def named_slots(launch: Launch, deadline: Deadline) -> int | None:
@@ -49,6 +69,7 @@ def lacking_slots(launch: Launch, deadline: Deadline) -> str:
     return f"mpirun asks for {counted(ranks, 'rank')}, but {there}, so mpirun fails"
 
 
+_MORE_REPLICAS: Final = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
 MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
 
 
@@ -57,33 +78,27 @@ def validate_slots(members: Items[Member], hosts: Mapping[str, str], deadline: D
     pods = {member.pod_set: member.pods for member in members}
     for member in members:
         launch = member.launch
-        if message := lacking_slots(launch, deadline):
-            yield _ranks_and_slots(member.path, message, MORE_SLOTS)
         match = _VARIABLE.fullmatch(launch.named_hosts) if launch.by == "mpirun" and launch.whole else None
         name = match[1] if match else ""
-        slots = pods.get(hosts.get(name, ""))
-        if slots and not launch.oversubscribed and name not in member.env and (launch.ranks or 0) > slots:
-            have = f"{counted(slots, 'slot')} of the hosts in ${name}, one for each pod of task `{hosts[name]}`"
-            message = (
-                f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has only the {have}, so mpirun "
-                "fails"
-            )
-            fix = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
-            yield _ranks_and_slots(member.path, message, fix)
+        slots = pods.get(hosts.get(name, "")) if name not in member.env else None
+        there = f"Open MPI has only the {counted(slots or 0, 'slot')} of the hosts in ${name}, one for each pod of task"
+        there, fix = f"{there} `{hosts.get(name)}`", _MORE_REPLICAS
+        yield from _ranks_and_slots(launch, member.path, deadline, Slots(slots or 0, there, fix))
 
 
 def validate_hostfile(launch: Launch, path: FieldPath, hosts: int, slots: int, deadline: Deadline) -> Iterator[Problem]:
     """The command of a launcher against a hostfile with so many slots for each host."""
+    is_bound = launch.by in MPI and launch.whole and not launch.hosts
+    there = f"{counted(hosts * slots, 'slot')} ({slots} on each of {counted(hosts, 'node')})"
+    fix = f"set -np to at most {hosts * slots}, or raise numProcPerNode or numNodes"
+    of_file = Slots(hosts * slots if is_bound else 0, f"the hostfile has only {there}", fix)
+    yield from _ranks_and_slots(launch, path, deadline, of_file)
+
+
+def _ranks_and_slots(launch: Launch, path: FieldPath, deadline: Deadline, of_list: Slots) -> Iterator[Problem]:
+    """More ranks than slots: of the hosts that a command names, or of those of a list that it reads."""
     if message := lacking_slots(launch, deadline):
-        yield _ranks_and_slots(path, message, MORE_SLOTS)
-    is_bound = launch.by in MPI and launch.whole and not launch.hosts and not launch.oversubscribed
-    if is_bound and (launch.ranks or 0) > hosts * slots:
-        there = f"{counted(hosts * slots, 'slot')} ({slots} on each of {counted(hosts, 'node')})"
+        yield RANKS_AND_SLOTS.problem(path, message, MORE_SLOTS)
+    if of_list.number and not launch.oversubscribed and (launch.ranks or 0) > of_list.number:
         asks = f"{launch.by} asks for {counted(launch.ranks or 0, 'rank')}"
-        message = f"{asks}, but the hostfile has only {there}, so {launch.by} fails"
-        fix = f"set -np to at most {hosts * slots}, or raise numProcPerNode or numNodes"
-        yield _ranks_and_slots(path, message, fix)
-
-
-def _ranks_and_slots(path: FieldPath, message: str, fix: str) -> Problem:
-    return problem("ranks-and-slots", path, message, fix)
+        yield RANKS_AND_SLOTS.problem(path, f"{asks}, but {of_list.there}, so {launch.by} fails", of_list.fix)

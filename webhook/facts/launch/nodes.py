@@ -12,13 +12,47 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.deadline import Deadline
-from webhook.facts.check import Group
 from webhook.facts.command_lines.node_limits import OPTIONS, limits_of
+from webhook.facts.launch.groups import LAUNCH
 from webhook.facts.launch.member import Member
 from webhook.problem import Problem
 from webhook.wording import counted
 
-problem: Final = Group("launch").problem
+MORE_NODES_THAN_PODS: Final = LAUNCH.rule(
+    "launch/more-nodes-than-pods",
+    title="A launcher waits for no more nodes than there are pods.",
+    why="The missing nodes never come, so the training never begins.",
+    refused_by="nobody, the launcher waits",
+    function="parse_min_max_nnodes",
+)
+FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
+    "launch/fewer-nodes-than-pods",
+    title="A launcher is told of all pods that start it.",
+    why="The pods beyond the number of nodes are left out, train alone, or take the place of others.",
+    function="parse_min_max_nnodes",
+    fails="silent",
+)
+NO_ADDRESS: Final = LAUNCH.rule(
+    "launch/no-address",
+    title="Launchers on several nodes are told where to meet.",
+    why=(
+        "torchrun does not read MASTER_ADDR. Without --master_addr, --rdzv_endpoint or their variables "
+        "PET_MASTER_ADDR and PET_RDZV_ENDPOINT every node waits for the others at 127.0.0.1. The operators of "
+        "PyTorchJobs and TrainJobs set them."
+    ),
+    refused_by="nobody, the launcher waits",
+    function="get_rdzv_endpoint",
+)
+SAME_NODE_RANK: Final = LAUNCH.rule(
+    "launch/same-node-rank",
+    title="Each pod of a training has a node rank of its own.",
+    why=(
+        "With static rendezvous the rank in the command decides which node a pod is. Several pods with one rank never "
+        "meet."
+    ),
+    function="run",
+)
+
 _RANK: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
@@ -65,12 +99,12 @@ def _count(member: Member, limits: tuple[int, int], group: int, together: Togeth
     option = OPTIONS[launch.by][0]
     if limits[0] > pods and not (together.is_alone and pods < 2) and launch.by != "deepspeed":
         message = f"{launch.by} waits for {launch.nodes} nodes, but there {_are(pods)}"
-        yield problem("more-nodes-than-pods", member.path, message, f"set {option} to {pods}, or make more pods")
+        yield MORE_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {pods}, or make more pods")
     elif limits[1] < group and (limits[1] > 1 or together.is_one):
         alone = "each pod trains on its own" if limits[1] == 1 else "some of the pods do not take part"
         nodes = counted(limits[1], "node")
         message = f"{launch.by} expects {nodes}, but {counted(group, 'pod')} start {launch.by}, so {alone}"
-        yield problem("fewer-nodes-than-pods", member.path, message, f"set {option} to {group}")
+        yield FEWER_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {group}")
 
 
 def _address(member: Member) -> Iterator[Problem]:
@@ -83,8 +117,8 @@ def _address(member: Member) -> Iterator[Problem]:
     if not launch.address or _LOCAL.fullmatch(launch.address):
         said = f"uses the address {launch.address}" if launch.address else "has no address and uses 127.0.0.1"
         message = f"torchrun waits for {launch.nodes} nodes, but {said}, where each pod finds only itself"
-        yield problem(
-            "no-address", member.path, message, "set --master_addr, or --rdzv_endpoint, to the address of the first pod"
+        yield NO_ADDRESS.problem(
+            member.path, message, "set --master_addr, or --rdzv_endpoint, to the address of the first pod"
         )
 
 
@@ -106,7 +140,7 @@ def _ranks(members: Sequence[Member], together: Together, deadline: Deadline) ->
             option = OPTIONS[member.launch.by][1]
             message = f"{option} gives all {pods} pods the node rank {rank}, so these pods cannot train together"
             fix = f"remove {option}" if together.is_ranked else f"set the node rank from {together.index}"
-            yield problem("same-node-rank", member.path, message, fix)
+            yield SAME_NODE_RANK.problem(member.path, message, fix)
 
 
 def _has_fixed_rank(member: Member, together: Together) -> bool:

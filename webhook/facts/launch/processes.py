@@ -11,12 +11,22 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.launch.groups import LAUNCH
 from webhook.facts.launch.member import Member
 from webhook.problem import Problem
 from webhook.wording import counted
 
-problem: Final = Group("launch").problem
+PROCESSES_AND_GPUS: Final = LAUNCH.rule(
+    "launch/processes-and-gpus",
+    title="The launcher of a container starts a process for each of its GPUs.",
+    why=(
+        "GPUs without a process stay idle, and processes without a GPU fail or share one. torchrun starts one process "
+        "unless it is told otherwise."
+    ),
+    function="determine_local_world_size",
+    fails="silent",
+)
+
 _OPTIONS: Final = {"torchrun": "--nproc_per_node", "accelerate": "--num_processes", "deepspeed": "--num_gpus"}
 _COUNT: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 PER_NODE: Final = "PET_NPROC_PER_NODE"
@@ -37,7 +47,7 @@ def validate_processes(member: Member, *, is_told: bool) -> Iterator[Problem]:
     fix = f"set {option}={member.gpus}"
     if member.launch.by == "accelerate":
         fix = f"set {option} to {member.gpus} for each machine"
-    yield problem("processes-and-gpus", member.path, f"{member.launch.by} starts {both}, so {outcome}", fix)
+    yield PROCESSES_AND_GPUS.problem(member.path, f"{member.launch.by} starts {both}, so {outcome}", fix)
 
 
 def _started(member: Member, *, is_told: bool) -> int | None:

@@ -11,11 +11,26 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.launch.groups import LAUNCH
 from webhook.facts.launch.member import Member
 from webhook.problem import Problem
 
-problem: Final = Group("launch").problem
+SAME_RANK: Final = LAUNCH.rule(
+    "launch/same-rank",
+    title="Pods of one template do not share a fixed rank or task.",
+    why="All pods of a template have the same variables, and the processes wait for the ranks that nobody has.",
+    source="https://pytorch.org/docs/stable/distributed.html#environment-variable-initialization",
+)
+OPERATOR_VARIABLE: Final = LAUNCH.rule(
+    "launch/operator-variable",
+    title="A container does not set the variables of its controller.",
+    why="The controller sets them itself in every pod, and what the container says of them is ignored.",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
+    function="OnPodCreate",
+    severity="low",
+    fails="silent",
+)
+
 PYTORCH: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
 TENSORFLOW: Final = ("TF_CONFIG",)
 LEADER_WORKER_SET: Final = ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_INDEX")
@@ -35,7 +50,7 @@ def validate_owned(member: Member, owned: Collection[str], owner: str) -> Iterat
     for name in owned:
         if name in member.env:
             message = f"sets variable {name}, but this value is ignored because {owner} sets the variable too"
-            yield problem("operator-variable", member.path, message, f"remove {name}")
+            yield OPERATOR_VARIABLE.problem(member.path, message, f"remove {name}")
 
 
 def validate_fixed(member: Member, owned: Collection[str], index: str) -> Iterator[Problem]:
@@ -46,10 +61,10 @@ def validate_fixed(member: Member, owned: Collection[str], index: str) -> Iterat
         value = member.env.get(name) or ""
         if name not in owned and member.launch.by in launchers and _FIXED.fullmatch(value) and _meets(member):
             message = f"sets {name} to {value} in all {member.pods} pods, so these pods cannot train together"
-            yield problem("same-rank", member.path, message, f"set {name} from {index}")
+            yield SAME_RANK.problem(member.path, message, f"set {name} from {index}")
     if "TF_CONFIG" not in owned and _TASK.search(member.env.get("TF_CONFIG") or ""):
         message = f"sets the same TF_CONFIG in all {member.pods} pods, so all of them are the same task"
-        yield problem("same-rank", member.path, message, "give each pod a TF_CONFIG with its own task")
+        yield SAME_RANK.problem(member.path, message, "give each pod a TF_CONFIG with its own task")
 
 
 def _meets(member: Member) -> bool:

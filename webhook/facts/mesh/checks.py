@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
-from webhook.facts.check import Check, Group
+from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.mesh.groups import MESH
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.problem import Problem
@@ -22,7 +23,28 @@ from webhook.typed.objects import Metadata, Object
 from webhook.typed.pods import Container, PodTemplate
 from webhook.typed.view import Reading, Typed
 
-problem: Final = Group("mesh").problem
+SIDECAR: Final = MESH.rule(
+    "mesh/sidecar",
+    title="A pod that has to complete gets no ordinary sidecar.",
+    why=(
+        "The proxy keeps running when the other containers have ended, so the pod and its job never complete. mpirun "
+        "and the rendezvous of torchrun also go through a proxy that is not ready yet."
+    ),
+    function="injectRequired",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/1637",
+        "https://github.com/kubeflow/trainer/pull/1778",
+        "https://github.com/kubeflow/mpi-operator/issues/480",
+    ),
+)
+DEFAULT_SUBMITTER: Final = MESH.rule(
+    "mesh/default-submitter",
+    title="A RayJob in a mesh has a submitter of its own.",
+    why="The default submitter gets the proxy, which keeps running when the job has been submitted.",
+    source="ray-project/kuberay feeaf72f ray-operator/controllers/ray/common/job.go",
+    function="GetDefaultSubmitterTemplate",
+)
+
 _RAY_JOB: Final = ("ray.io", "RayJob")
 _INJECT: Final = "sidecar.istio.io/inject"
 _NATIVE: Final = "sidecar.istio.io/nativeSidecar"
@@ -52,14 +74,14 @@ def sidecar(subject: Subject) -> Iterator[Problem]:
         yield from _default_submitter(subject.typed(RayJob).spec)
     pod_sets = subject.result("podSets")
     if missing := pod_sets.lacks():
-        yield problem("sidecar", "spec.runtimeRef", missing=missing)
+        yield SIDECAR.problem("spec.runtimeRef", missing=missing)
     for podset in Items(pod_sets.value, subject.deadline):
         template = PodTemplate.of(podset["template"], (), Reading(subject.deadline))
         if (not is_ray_job or podset["name"] == _SUBMITTER) and _gets_sidecar(template):
             who = f"the pods of `{podset['name']}` get" if is_train_job else "gets"
             message = f"{who} the sidecar of Istio, which keeps running, so the job never completes"
             fix = f"{_SAYS_NO} on the template of the runtime" if is_train_job else _SAYS_NO
-            yield problem("sidecar", podset["path"], message, fix)
+            yield SIDECAR.problem(podset["path"], message, fix)
 
 
 def _default_submitter(spec: RayJobSpec) -> Iterator[Problem]:
@@ -70,7 +92,7 @@ def _default_submitter(spec: RayJobSpec) -> Iterator[Problem]:
             "pod never completes"
         )
         fix = f'set a template with the label {_INJECT}: "false"'
-        yield problem("default-submitter", "spec.submitterPodTemplate", message, fix)
+        yield DEFAULT_SUBMITTER.problem("spec.submitterPodTemplate", message, fix)
 
 
 def _gets_sidecar(template: PodTemplate) -> bool:

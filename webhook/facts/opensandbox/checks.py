@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check, kinds_of
-from webhook.facts.opensandbox.agent_sandbox import validate_claim_names
 from webhook.facts.opensandbox.batch_sandbox import advise_ignored_fields, advise_requests, validate_pods
+from webhook.facts.opensandbox.claim_names import validate_claim_names
 from webhook.facts.opensandbox.pool import advise_capacity, validate_pool_template
 from webhook.facts.opensandbox.references import (
     LOOKUPS,
@@ -15,7 +15,7 @@ from webhook.facts.opensandbox.references import (
     validate_pool_reference,
     validate_warm_pool_reference,
 )
-from webhook.facts.opensandbox.shard_validation import validate_shard_devices, validate_shard_patches
+from webhook.facts.opensandbox.shard_patches import validate_shard_devices, validate_shard_patches
 from webhook.facts.opensandbox.types import BatchSandbox, Pool, Sandbox, SandboxClaim, SandboxTemplate, SandboxWarmPool
 from webhook.facts.opensandbox.windows import advise_windows
 from webhook.facts.subject import Subject

@@ -11,13 +11,33 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook import quantity
-from webhook.facts.check import Group
+from webhook.facts.opensandbox.groups import SANDBOX_ADVICE
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.typed.fields import Amount
 from webhook.typed.pods import Container, PodSpec, PodTemplate
 
-problem = Group("sandbox").problem
+WINDOWS_DEVICE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/windows-device",
+    title="A Windows sandbox requests no device.",
+    why="Windows runs as a guest of QEMU and cannot see the device, which the pod takes from others.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_profile.py",
+)
+WINDOWS_SIZE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/windows-size",
+    title="A Windows sandbox has the CPUs, memory and disk that Windows needs.",
+    why="Windows does not install or start with less.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_common.py",
+    fails="start",
+)
+WINDOWS_RESTART_POLICY: Final = SANDBOX_ADVICE.rule(
+    "sandbox/windows-restart-policy",
+    title="A Windows sandbox restarts its container.",
+    why="The installation of Windows ends the container several times, and goes on when it is restarted.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_profile.py",
+    fails="start",
+)
+
 _VOLUME: Final = "opensandbox-win-kvm"
 _LIMITS: Final[Mapping[str, str]] = {"cpu": "2", "memory": "6Gi"}
 _VARIABLES: Final[Mapping[str, str]] = {"CPU_CORES": "2", "RAM_SIZE": "4G", "DISK_SIZE": "64G"}
@@ -43,7 +63,7 @@ def _windows_device(container: Container) -> Iterator[Problem]:
                 "machine of QEMU, which gets no device of the pod"
             )
             fix = "remove the resource, so that other pods can use the device"
-            yield problem("windows-device", container.resources.path("limits", name), message, fix)
+            yield WINDOWS_DEVICE.problem(container.resources.path("limits", name), message, fix)
 
 
 def _windows_restart_policy(pod: PodSpec) -> Iterator[Problem]:
@@ -51,7 +71,7 @@ def _windows_restart_policy(pod: PodSpec) -> Iterator[Problem]:
         message = (
             f"must be Always because a sandbox with volume `{_VOLUME}` installs Windows, which restarts the container"
         )
-        yield problem("windows-restart-policy", pod.path("restartPolicy"), message, "set Always", pod.restart_policy)
+        yield WINDOWS_RESTART_POLICY.problem(pod.path("restartPolicy"), message, "set Always", pod.restart_policy)
 
 
 def _windows_size(container: Container) -> Iterator[Problem]:
@@ -66,4 +86,4 @@ def _compare(path: FieldPath, value: Amount | None, least: str) -> Iterator[Prob
     amount = None if value is None else quantity.read(value)
     if amount is not None and amount < quantity.parse(least):
         message = f"must be at least {least} because a sandbox with volume `{_VOLUME}` runs Windows"
-        yield problem("windows-size", path, message, f"set {least}", value)
+        yield WINDOWS_SIZE.problem(path, message, f"set {least}", value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.pods.groups import POD_TEMPLATE
 from webhook.name_faults import label_fault, sign_fault, subdomain_fault
 from webhook.names import USE_SUBDOMAIN, dns1123_label, dns1123_subdomain
 from webhook.paths import FieldPath
@@ -17,7 +17,55 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.pods import Container, PodSecurityContext, PodSpec, SecurityContext
 
-problem: Final = Group("pod-template").problem
+ENV_NAME: Final = POD_TEMPLATE.rule(
+    "pod-template/env-name",
+    title="The name of an environment variable is printable ASCII without an equals sign.",
+    why="The API server refuses the pods otherwise, when the controller makes them.",
+    function="ValidateEnv",
+)
+IMAGE: Final = POD_TEMPLATE.rule(
+    "pod-template/image",
+    title="The name of an image does not begin or end with a space.",
+    why="The API server refuses the pods otherwise.",
+    function="validateContainerOnlyForPod",
+)
+MOUNT_PATH: Final = POD_TEMPLATE.rule(
+    "pod-template/mount-path",
+    title="Each mount of a container has a path of its own.",
+    why="Two volumes cannot appear in one directory, and a volume without a path appears nowhere.",
+    function="ValidateVolumeMounts",
+)
+NAME: Final = POD_TEMPLATE.rule(
+    "pod-template/name",
+    title="The name of a container or a volume is a DNS label of its own.",
+    why="Containers and mounts are found by these names.",
+    function="validateContainerCommon",
+)
+PORT: Final = POD_TEMPLATE.rule(
+    "pod-template/port",
+    title="A port is a number from 1 to 65535.",
+    why="There are no other ports.",
+    function="validateContainerPorts",
+)
+USER: Final = POD_TEMPLATE.rule(
+    "pod-template/user",
+    title="The numbers of users and groups are not negative.",
+    why="A container cannot run as such a user.",
+    function="validatePodSpecSecurityContext",
+)
+SERVICE_ACCOUNT: Final = POD_TEMPLATE.rule(
+    "pod-template/service-account",
+    title="The name of a service account is a DNS subdomain.",
+    why="No service account has another name.",
+    function="ValidatePodSpec",
+)
+HOST_PATH: Final = POD_TEMPLATE.rule(
+    "pod-template/host-path",
+    title="The path of a hostPath volume has no `..`.",
+    why="The API server refuses a path that leads out of a directory.",
+    function="validatePathNoBacksteps",
+)
+
 _PORTS: Final = range(1, 65536)
 _USERS: Final = range(2**31)
 _OF_ENV_NAMES: Final = bytes(sign for sign in range(ord(" "), ord("~") + 1) if sign != ord("="))
@@ -44,10 +92,10 @@ def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Seque
         return ()
     if dns1123_label(name):
         message = f"cannot be the name of a {what} because {label_fault(name)}"
-        return (problem("name", (*at, "name"), message, _LABEL, name),)
+        return (NAME.problem((*at, "name"), message, _LABEL, name),)
     if is_known:
         message = f"is already the name of another {what} of the pod"
-        return (problem("name", (*at, "name"), message, f"give each {what} its own name", name),)
+        return (NAME.problem((*at, "name"), message, f"give each {what} its own name", name),)
     return ()
 
 
@@ -55,7 +103,7 @@ def _validate_image(container: Container) -> Iterator[Problem]:
     """As validateContainerOnlyForPod; one that is absent may come from a controller."""
     if container.image != container.image.strip():
         path = container.path("image")
-        yield problem("image", path, "must not begin or end with a space", "remove the spaces", container.image)
+        yield IMAGE.problem(path, "must not begin or end with a space", "remove the spaces", container.image)
 
 
 def validate_env(container: Container) -> Iterator[Problem]:
@@ -66,7 +114,7 @@ def validate_env(container: Container) -> Iterator[Problem]:
     for index, name in enumerate(names):
         if not _is_env_name(name):
             message, fix = _env_name_fault(name)
-            yield problem("env-name", container.path("env", index, "name"), message, fix, name)
+            yield ENV_NAME.problem(container.path("env", index, "name"), message, fix, name)
 
 
 def _is_env_name(name: str) -> bool:
@@ -90,10 +138,10 @@ def validate_volume_mounts(container: Container) -> Iterator[Problem]:
     for mount in container.volume_mounts:
         path, target = mount.path("mountPath"), mount.mount_path
         if not target:
-            yield problem("mount-path", path, "must be set", "name the directory where the volume appears")
+            yield MOUNT_PATH.problem(path, "must be set", "name the directory where the volume appears")
         elif target in seen:
             message = "is also the path of a mount before this one in the container"
-            yield problem("mount-path", path, message, "mount each volume at a path of its own", target)
+            yield MOUNT_PATH.problem(path, message, "mount each volume at a path of its own", target)
         seen.add(target)
 
 
@@ -103,7 +151,7 @@ def validate_container_ports(container: Container) -> Iterator[Problem]:
         for name, number in (("containerPort", port.container_port), ("hostPort", port.host_port)):
             if number is not None and number not in _PORTS and (number or name == "containerPort"):
                 message, fix = "must be a port from 1 to 65535", "set a port in this range"
-                yield problem("port", port.path(name), message, fix, number)
+                yield PORT.problem(port.path(name), message, fix, number)
 
 
 def validate_user(context: SecurityContext) -> Iterator[Problem]:
@@ -121,7 +169,7 @@ def validate_pod_user(context: PodSecurityContext) -> Iterator[Problem]:
 def _validate_user(context: SecurityContext, name: str, number: int | None) -> Iterator[Problem]:
     if number is not None and number not in _USERS:
         message = f"must be a number from 0 to {_USERS[-1]}"
-        yield problem("user", context.path(name), message, "set a number in this range", number)
+        yield USER.problem(context.path(name), message, "set a number in this range", number)
 
 
 def validate_service_account(pod: PodSpec) -> Iterator[Problem]:
@@ -129,7 +177,7 @@ def validate_service_account(pod: PodSpec) -> Iterator[Problem]:
     name = pod.service_account_name
     if name and dns1123_subdomain(name) and not is_placeholder(name):
         message = f"cannot be the name of a ServiceAccount because {subdomain_fault(name)}"
-        yield problem("service-account", pod.path("serviceAccountName"), message, USE_SUBDOMAIN, name)
+        yield SERVICE_ACCOUNT.problem(pod.path("serviceAccountName"), message, USE_SUBDOMAIN, name)
 
 
 def validate_volumes(pod: PodSpec) -> Iterator[Problem]:
@@ -140,4 +188,4 @@ def validate_volumes(pod: PodSpec) -> Iterator[Problem]:
         host = volume.host_path.path_on_host
         if ".." in host.split("/"):
             path, message = volume.host_path.path("path"), "must not contain `..`"
-            yield problem("host-path", path, message, "write the path without `..`", host)
+            yield HOST_PATH.problem(path, message, "write the path without `..`", host)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.pods.container_validation import problem
+from webhook.facts.pods.groups import POD_TEMPLATE
 from webhook.facts.pods.node_selection import EFFECTS
 from webhook.name_faults import key_fault, value_fault
 from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
@@ -27,6 +27,41 @@ from webhook.typed.pods import (
     PreferredNodes,
     PreferredPods,
     Toleration,
+)
+
+AFFINITY: Final = POD_TEMPLATE.rule(
+    "pod-template/affinity",
+    title="Terms of affinity have what their kind needs.",
+    why=(
+        "A term without a topologyKey, with a weight outside of 1 to 100, or with an operator that nobody knows "
+        "compares nothing."
+    ),
+    function="validateAffinity",
+)
+TOLERATION: Final = POD_TEMPLATE.rule(
+    "pod-template/toleration",
+    title="A toleration has an operator, a value and an effect that belong together.",
+    why="The API server refuses a toleration that could match no taint.",
+    function="ValidateTolerations",
+)
+NODE_SELECTOR: Final = POD_TEMPLATE.rule(
+    "pod-template/node-selector",
+    title="A nodeSelector has keys and values of labels.",
+    why="No node has a label of another form.",
+    function="ValidateLabels",
+)
+SCHEDULING_GATE: Final = POD_TEMPLATE.rule(
+    "pod-template/scheduling-gate",
+    title="A scheduling gate has a qualified name.",
+    why="The API server refuses another name.",
+    function="validateSchedulingGates",
+)
+LABEL: Final = POD_TEMPLATE.rule(
+    "pod-template/label",
+    title="Labels and annotations of a pod have keys and values of the form of labels.",
+    why="The API server refuses others, and no selector could name them.",
+    source="k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go",
+    function="ValidateLabels",
 )
 
 _WEIGHTS: Final = range(1, 101)
@@ -99,7 +134,7 @@ def _affinity_key(key: str, path: FieldPath) -> Iterator[Problem]:
 
 
 def _affinity(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
-    return problem("affinity", path, message, fix, value)
+    return AFFINITY.problem(path, message, fix, value)
 
 
 def _key_fault(key: str) -> str:
@@ -139,7 +174,7 @@ def _toleration_key(toleration: Toleration) -> Iterator[Problem]:
 
 
 def _toleration(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
-    return problem("toleration", path, message, fix, value)
+    return TOLERATION.problem(path, message, fix, value)
 
 
 def _validate_effect(toleration: Toleration) -> Sequence[Problem]:
@@ -157,13 +192,13 @@ def validate_scheduling_gates(pod: PodSpec) -> Iterator[Problem]:
     for gate in pod.scheduling_gates:
         if qualified_name(gate.name) and not is_placeholder(gate.name):
             message = f"cannot be the name of a scheduling gate because {key_fault(gate.name)}"
-            yield problem("scheduling-gate", gate.path("name"), message, USE_KEY, gate.name)
+            yield SCHEDULING_GATE.problem(gate.path("name"), message, USE_KEY, gate.name)
 
 
 def validate_node_selector_labels(pod: PodSpec) -> Iterator[Problem]:
     """ValidateLabels of spec.nodeSelector."""
     for path, fault, fix, value in _label_faults(pod.node_selector, pod.path("nodeSelector")):
-        yield problem("node-selector", path, fault, fix, value)
+        yield NODE_SELECTOR.problem(path, fault, fix, value)
 
 
 def validate_labels(metadata: Metadata) -> Iterator[Problem]:
@@ -173,7 +208,7 @@ def validate_labels(metadata: Metadata) -> Iterator[Problem]:
 
 
 def _label(path: FieldPath, message: str, fix: str, value: str) -> Problem:
-    return problem("label", path, message, fix, value)
+    return LABEL.problem(path, message, fix, value)
 
 
 def _label_faults(labels: Mapping[str, str], at: FieldPath) -> Iterator[tuple[FieldPath, str, str, str]]:

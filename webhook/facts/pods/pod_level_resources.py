@@ -16,10 +16,37 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE
-from webhook.facts.pods.resource_validation import Place, problem
+from webhook.facts.pods.groups import POD_RESOURCES
+from webhook.facts.pods.resource_validation import Place
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.pods import PodSpec
+
+OVERHEAD_WITHOUT_CLASS: Final = POD_RESOURCES.rule(
+    "pod-resources/overhead-without-class",
+    title="Overhead comes from a RuntimeClass.",
+    why="The RuntimeClass sets the overhead of its pods. A pod that brings one without such a class is refused.",
+    source="k8s.io/kubernetes v1.36 plugin/pkg/admission/runtimeclass/admission.go",
+    function="validateOverhead",
+)
+POD_LEVEL_WINDOWS: Final = POD_RESOURCES.rule(
+    "pod-resources/pod-level-windows",
+    title="A Windows pod has no resources as a whole.",
+    why="Resources of the pod as a whole need control groups, which Windows has not.",
+    function="validateWindows",
+)
+POD_LEVEL_SUM: Final = POD_RESOURCES.rule(
+    "pod-resources/pod-level-sum",
+    title="A pod as a whole has no less than its containers together.",
+    why="The containers could not be given what they are promised.",
+    function="validatePodResourceConsistency",
+)
+ABOVE_POD_LEVEL: Final = POD_RESOURCES.rule(
+    "pod-resources/above-pod-level",
+    title="A container has no higher limit than its pod as a whole.",
+    why="The container could never use what its limit allows.",
+    function="validatePodResourceConsistency",
+)
 
 Side: TypeAlias = Literal["limits", "requests"]
 SIDES: Final[tuple[Side, ...]] = ("limits", "requests")
@@ -54,7 +81,7 @@ def _validate_sums(pod: Place, name: str, sums: Mapping[Side, Mapping[str, int]]
         if has is not None and sums[side].get(name, 0) > has:
             message = f"must not be less than the {side} of the containers together"
             fix = f"raise this amount, or lower the {side} of the containers"
-            yield problem("pod-level-sum", ("spec", "resources", at, name), message, fix)
+            yield POD_LEVEL_SUM.problem(("spec", "resources", at, name), message, fix)
 
 
 def _validate_limits(pod: Place, place: Place) -> Iterator[Problem]:
@@ -62,8 +89,7 @@ def _validate_limits(pod: Place, place: Place) -> Iterator[Problem]:
         limit = _amount(pod.limits, name)
         if limit is not None and (_amount(place.limits, name) or 0) > limit:
             message = "must not be above the limit of the pod as a whole"
-            yield problem(
-                "above-pod-level",
+            yield ABOVE_POD_LEVEL.problem(
                 (*place.path, "limits", name),
                 message,
                 "lower this limit, or raise the limit of the pod as a whole",
@@ -109,11 +135,11 @@ def validate_windows(pod: PodSpec) -> Iterator[Problem]:
     """As validateWindows: no resources of the pod as a whole."""
     if pod.resources and pod.os.name == "windows":
         message = "must not be set because Windows pods do not support resources for the pod as a whole"
-        yield problem("pod-level-windows", ("spec", "resources"), message, "request the resources in the containers")
+        yield POD_LEVEL_WINDOWS.problem(("spec", "resources"), message, "request the resources in the containers")
 
 
 def validate_overhead(pod: PodSpec) -> Iterator[Problem]:
     """As validateOverhead of plugin/pkg/admission/runtimeclass/admission.go: overhead comes from a class."""
     if pod.overhead and not pod.has("runtimeClassName"):
         message = "must not be set without runtimeClassName because only a RuntimeClass may set it"
-        yield problem("overhead-without-class", ("spec", "overhead"), message, "remove the overhead")
+        yield OVERHEAD_WITHOUT_CLASS.problem(("spec", "overhead"), message, "remove the overhead")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
-from webhook.facts.check import Group
+from webhook.facts.pods.groups import WORKLOAD_UPDATE
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.collections import Items
@@ -20,7 +20,13 @@ from webhook.typed.fields import Part, Text
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
 
-problem: Final = Group("workload-update").problem
+TEMPLATE_KEPT: Final = WORKLOAD_UPDATE.rule(
+    "workload-update/template-kept",
+    title="A changed pod template reaches no pod that runs.",
+    why="The controller makes pods from the template of the moment and leaves those that run as they are.",
+    source="https://github.com/ray-project/kuberay/issues/289",
+)
+
 _ANEW: Final = ("MPIJob", "SparkConnect", "ElasticJob", "BroadcastJob")
 """Kinds that cannot be suspended."""
 
@@ -51,7 +57,7 @@ def validate_template_update(subject: Subject) -> Iterator[Problem]:
     for podset in Items(subject.fact("podSets"), subject.deadline):
         if podset["changed"] and podset["change"] == "later":
             message = "is changed, but running pods keep the old template"
-            yield problem("template-kept", podset["path"], message, _fix(*subject.group_kind))
+            yield TEMPLATE_KEPT.problem(podset["path"], message, _fix(*subject.group_kind))
 
 
 def _is_recreated(subject: Subject) -> bool:

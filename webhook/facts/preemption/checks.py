@@ -26,7 +26,7 @@ _LOOKUPS: Final = (*priority.LOOKUPS, reading(NODE, "metadata.labels", "spec.tai
 
 def preemption(subject: Subject) -> Iterator[Problem]:
     """What is to be said of an object, once where several of its templates share it."""
-    yield from advised(_ADVICE, "preemption/spot-toleration", subject)
+    yield from advised(_ADVICE, spot.SPOT_TOLERATION.id, subject)
 
 
 CHECKS: Final = (Check(group="preemption", run=preemption, kinds=WORKLOADS, lookups=_LOOKUPS),)

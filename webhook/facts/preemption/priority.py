@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.cluster.interest import reading
-from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import workload
 from webhook.facts.kinds import PRIORITY_CLASS
+from webhook.facts.preemption.groups import PREEMPTION
 from webhook.facts.preemption.types import ClusterQueue, LocalQueue, PriorityClass
 from webhook.facts.scheduling.priority_classes import named as priority_class_name
 from webhook.facts.subject import Subject
@@ -20,7 +20,26 @@ from webhook.problem import MissingObject, Problem
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
 
-problem: Final = Group("preemption").problem
+PREEMPTION_PRIORITY_CLASS: Final = PREEMPTION.rule(
+    "preemption/priority-class",
+    title="The PriorityClasses of a workload with devices exist.",
+    why="The API server refuses every pod of such a workload, long after the workload itself was accepted.",
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority/admission.go",
+    function="admitPod",
+    fails="controller",
+)
+NEVER_PREEMPTS: Final = PREEMPTION.rule(
+    "preemption/never-preempts",
+    title="A workload that is not to preempt others is in a queue that does not preempt for it.",
+    why=(
+        "Kueue compares only the values of priority classes, and preempts workloads of lower value also for a class "
+        "with preemptionPolicy Never."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/util/priority/priority.go",
+    function="GetPriorityFromPriorityClass",
+)
+
 LOOKUPS: Final = (
     reading(PRIORITY_CLASS, "preemptionPolicy"),
     reading(LocalQueue.gvk, "spec.clusterQueue"),
@@ -41,10 +60,10 @@ def validate_priority_classes(subject: Subject) -> Iterator[Problem]:
             fix = "create the class, or correct the name"
             if near:
                 fix = f"write `{near}` if that is meant, or create the class"
-            yield problem("priority-class", named["path"], message, fix)
+            yield PREEMPTION_PRIORITY_CLASS.problem(named["path"], message, fix)
         elif not named["found"]:
             missing = MissingObject(kind=PRIORITY_CLASS.kind, name=named["name"])
-            yield problem("priority-class", named["path"], missing=(missing,))
+            yield PREEMPTION_PRIORITY_CLASS.problem(named["path"], missing=(missing,))
 
 
 def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
@@ -65,7 +84,7 @@ def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
             f"jobs of ClusterQueue `{of}` for this job"
         )
         fix = f"set the label {_PRIORITY} to a WorkloadPriorityClass with a low value"
-        yield problem("never-preempts", pods[0].locate(pods[0].spec.path("priorityClassName")), message, fix, name)
+        yield NEVER_PREEMPTS.problem(pods[0].locate(pods[0].spec.path("priorityClassName")), message, fix, name)
 
 
 def _preempts(queue: ClusterQueue) -> bool:

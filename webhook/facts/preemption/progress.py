@@ -6,15 +6,45 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, workload
+from webhook.facts.preemption.groups import PREEMPTION
 from webhook.facts.preemption.spot import selected
 from webhook.facts.preemption.types import ElasticPolicy, TrainingJob, VolcanoJob
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.pods import Container, LifecycleHandler
 
-problem: Final = Group("preemption").problem
+SPOT_CHECKPOINT: Final = PREEMPTION.rule(
+    "preemption/spot-checkpoint",
+    title="A job on spot nodes has a volume that outlives its pods.",
+    why=(
+        "The cloud takes a spot node back at any time, with everything that was written on it, and the job begins anew."
+    ),
+    source="https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms",
+)
+RESTART: Final = PREEMPTION.rule(
+    "preemption/restart",
+    title="A job on spot nodes goes on after a preemption.",
+    why="With restartPolicy Never or backoffLimit 0, the first node that the cloud takes back ends the job.",
+    source="kubeflow/trainer@3a3a1da8d528 pkg/controller.v1/common/job.go",
+    function="ReconcileJobs",
+)
+ELASTIC_LIMITS: Final = PREEMPTION.rule(
+    "preemption/elastic-limits",
+    title="An elastic job on spot nodes can become smaller.",
+    why="With minReplicas equal to maxReplicas all workers wait until the cloud gives back a node.",
+    source="https://www.kubeflow.org/docs/components/trainer/legacy-v1/user-guides/pytorch/",
+)
+GRACE_PERIOD: Final = PREEMPTION.rule(
+    "preemption/grace-period",
+    title="Pods with devices have the time to end that they ask for.",
+    why=(
+        "A hook that sleeps as long as the grace period leaves no time between SIGTERM and SIGKILL, and 0 sends no "
+        "SIGTERM at all."
+    ),
+    source="https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination",
+)
+
 _ON_THE_NODE: Final = frozenset(
     ("emptyDir", "hostPath", "ephemeral", "configMap", "secret", "downwardAPI", "projected", "image")
 )
@@ -39,7 +69,7 @@ def _spot_checkpoint(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     if not _keeps_files(pods, subject):
         message = "runs on spot nodes, but no volume outlives the pods, so a preemption loses the progress of the job"
         fix = "mount a PersistentVolumeClaim for checkpoints"
-        yield problem("spot-checkpoint", pods.podset.path, message, fix)
+        yield SPOT_CHECKPOINT.problem(pods.podset.path, message, fix)
 
 
 def _keeps_files(pods: DevicePods, subject: Subject) -> bool:
@@ -66,11 +96,11 @@ def _restart(subject: Subject) -> Iterator[Problem]:
         if role.restart_policy == "Never" and name != "Launcher":
             message = "ends the job when one pod is preempted, and the pods run only on spot nodes"
             fix = "set ExitCode, which restarts pods that a signal ended"
-            yield problem("restart", role.path("restartPolicy"), message, fix, "Never")
+            yield RESTART.problem(role.path("restartPolicy"), message, fix, "Never")
     if spec.run_policy.backoff_limit == 0:
         message = "ends the job when the first pod is preempted, and the pods run only on spot nodes"
         fix = "set a number of failures that the job may have"
-        yield problem("restart", spec.run_policy.path("backoffLimit"), message, fix, 0)
+        yield RESTART.problem(spec.run_policy.path("backoffLimit"), message, fix, 0)
 
 
 def _elastic_limits(policy: ElasticPolicy) -> Iterator[Problem]:
@@ -78,7 +108,7 @@ def _elastic_limits(policy: ElasticPolicy) -> Iterator[Problem]:
     least = policy.min_replicas
     if least is not None and least == policy.max_replicas:
         message = "equals maxReplicas, so the job cannot go on with fewer workers when a spot node is taken back"
-        yield problem("elastic-limits", policy.path("minReplicas"), message, "lower minReplicas", least)
+        yield ELASTIC_LIMITS.problem(policy.path("minReplicas"), message, "lower minReplicas", least)
 
 
 def advise_grace_periods(subject: Subject) -> Iterator[Problem]:
@@ -93,7 +123,7 @@ def _grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem]:
     if given == 0 and is_batch:
         at = pods.locate(pods.spec.path("terminationGracePeriodSeconds"))
         message = "ends the processes without a signal first, so a preempted job writes no last checkpoint"
-        yield problem("grace-period", at, message, "remove the field, or set the seconds that a checkpoint takes", 0)
+        yield GRACE_PERIOD.problem(at, message, "remove the field, or set the seconds that a checkpoint takes", 0)
         return
     for container in pods.spec.running_containers():
         hook = container.lifecycle.pre_stop
@@ -102,7 +132,7 @@ def _grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem]:
             lasts = f"sleeps {seconds} s, but Kubernetes kills the pod {grace} s after its deletion"
             fix = f"set terminationGracePeriodSeconds to more than {seconds}"
             at = pods.locate(hook.at)
-            yield problem("grace-period", at, f"{lasts}, so its processes never get SIGTERM", fix)
+            yield GRACE_PERIOD.problem(at, f"{lasts}, so its processes never get SIGTERM", fix)
 
 
 def _sleep_s(hook: LifecycleHandler) -> int:

@@ -9,16 +9,34 @@ from pathlib import Path
 from typing import Final
 
 from webhook import yamlfile
-from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import DevicePods, workload
 from webhook.facts.pods.node_selection import KEEPS_OUT, is_tolerated
+from webhook.facts.preemption.groups import PREEMPTION
 from webhook.facts.preemption.types import Node
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.typed.pods import NodeSelectorTerm, PodSpec, Taint
 
-problem: Final = Group("preemption").problem
+SPOT_TOLERATION: Final = PREEMPTION.rule(
+    "preemption/spot-toleration",
+    title="Pods that select spot nodes tolerate their taint.",
+    why="No node fits a pod that selects spot nodes and does not tolerate the taint that they all have.",
+    source="https://learn.microsoft.com/azure/aks/spot-node-pool",
+    fails="pending",
+)
+SPOT_SELECTOR: Final = PREEMPTION.rule(
+    "preemption/spot-selector",
+    title="Pods that tolerate spot nodes ask for them.",
+    why=(
+        "A toleration only allows a node; without a selector or an affinity, pods that were meant for spot nodes also "
+        "take others, at their full price."
+    ),
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+    severity="low",
+    fails="silent",
+)
+
 FILE: Final = Path(__file__).with_name("spot.yaml")
 
 
@@ -82,7 +100,7 @@ def _spot_toleration(nodes: SpotNodes, path: FieldPath, pods: DevicePods, subjec
             f"selects spot nodes of {nodes.cloud}, but the pods do not tolerate the taint of these nodes and stay "
             "Pending"
         )
-        yield problem("spot-toleration", path, message, f"tolerate `{nodes.key}={nodes.value}:NoSchedule`")
+        yield SPOT_TOLERATION.problem(path, message, f"tolerate `{nodes.key}={nodes.value}:NoSchedule`")
 
 
 def _tolerates(spec: PodSpec, nodes: SpotNodes) -> bool:
@@ -125,4 +143,4 @@ def _spot_selector(pods: DevicePods) -> Iterator[Problem]:
                 "as well"
             )
             fix = f"select `{nodes.key}={nodes.value}` if the pods should run only on spot nodes"
-            yield problem("spot-selector", pods.locate(toleration.at), message, fix)
+            yield SPOT_SELECTOR.problem(pods.locate(toleration.at), message, fix)

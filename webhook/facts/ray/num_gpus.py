@@ -12,14 +12,23 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.ray.groups import RAY
 from webhook.facts.ray.types import cluster_of
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.pods import PodTemplate
 from webhook.wording import counted
 
-problem: Final = Group("ray").problem
+NUM_GPUS: Final = RAY.rule(
+    "ray/num-gpus",
+    title="A group of a Ray cluster tells Ray of no more GPUs than its container has.",
+    why="Ray starts as many tasks as it is told of GPUs, and those without a GPU fail.",
+    refused_by="",
+    source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
+    function="addWellKnownAcceleratorResources",
+    fails="start",
+)
+
 _COUNT: Final = re.compile("[0-9]{1,6}", re.ASCII)
 _MIG: Final = "nvidia.com/mig-"
 
@@ -34,7 +43,7 @@ def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
                 "work for GPUs that are not there"
             )
             fix = "remove num-gpus, and KubeRay sets it from the limits"
-            yield problem("num-gpus", group.ray_start_params.path("num-gpus"), message, fix, written)
+            yield NUM_GPUS.problem(group.ray_start_params.path("num-gpus"), message, fix, written)
 
 
 def _gpus(template: PodTemplate) -> int:

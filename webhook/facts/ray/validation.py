@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.ray.groups import RAY
 from webhook.facts.ray.types import RayJob, RayJobSpec, cluster_of
 from webhook.facts.subject import Subject
 from webhook.name_faults import label_fault
@@ -20,7 +20,34 @@ from webhook.problem import Problem
 from webhook.typed.objects import Object
 from webhook.wording import counted
 
-problem: Final = Group("ray").problem
+NAME: Final = RAY.rule(
+    "ray/name",
+    title="The name of a RayCluster, RayJob or RayService leaves room for the names of its services.",
+    why=(
+        "KubeRay refuses a longer name, or one that is not a DNS label, in an event after the object was stored, and no "
+        "pod is made."
+    ),
+    function="ValidateRayClusterMetadata",
+)
+CLUSTER_REQUIRED: Final = RAY.rule(
+    "ray/cluster-required",
+    title="A RayJob has a cluster of its own or selects one by name.",
+    why="KubeRay sets the job to failed, and nothing runs.",
+    function="ValidateRayJobSpec",
+)
+SUSPEND: Final = RAY.rule(
+    "ray/suspend",
+    title="A RayJob that is suspended has a cluster that is shut down with it.",
+    why="KubeRay suspends a job by deleting its cluster, and refuses the job where it may not.",
+    function="ValidateRayJobSpec",
+)
+CONTAINERS_REQUIRED: Final = RAY.rule(
+    "ray/containers-required",
+    title="Every group of a Ray cluster has a container.",
+    why="Ray runs in the first container of a group.",
+    function="ValidateRayClusterSpec",
+)
+
 _LONGEST: Final[Mapping[str, int]] = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
 _SELECTED: Final = "ray.io/cluster"
 
@@ -33,11 +60,11 @@ def validate_name(subject: Subject) -> Iterator[Problem]:
     longest = _LONGEST[subject.group_kind[1]]
     if len(name) > longest:
         message = f"must not be longer than {longest} characters because services of the Ray cluster are named after it"
-        yield problem("name", "metadata.name", message, f"remove {counted(len(name) - longest, 'character')}", name)
+        yield NAME.problem("metadata.name", message, f"remove {counted(len(name) - longest, 'character')}", name)
     elif dns1035_label(name):
         message = f"cannot be a part of the names of services because {label_fault(name, begins_with_letter=True)}"
         fix = "use lower-case letters, digits and dashes, and begin with a letter"
-        yield problem("name", "metadata.name", message, fix, name)
+        yield NAME.problem("metadata.name", message, fix, name)
 
 
 def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
@@ -49,17 +76,17 @@ def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
         why = "runs on an existing Ray cluster" if selector else "keeps its Ray cluster"
         message = f"is not allowed for a job that {why}, because KubeRay suspends a job by deleting its Ray cluster"
         fix = "remove suspend" if selector else "set spec.shutdownAfterJobFinishes to true, or remove suspend"
-        yield problem("suspend", spec.path("suspend"), message, fix, shown="`true`")
+        yield SUSPEND.problem(spec.path("suspend"), message, fix, shown="`true`")
 
 
 def _cluster_required(spec: RayJobSpec) -> Iterator[Problem]:
     if spec.cluster_selector and not spec.cluster_selector.get(_SELECTED):
         message = f"must name a RayCluster by the key {_SELECTED} because KubeRay looks for no other label"
-        yield problem("cluster-required", "spec.clusterSelector", message, f"set {_SELECTED}")
+        yield CLUSTER_REQUIRED.problem("spec.clusterSelector", message, f"set {_SELECTED}")
     elif not spec.cluster_selector and not spec.ray_cluster_spec:
         message = "must have rayClusterSpec or clusterSelector because the job otherwise has no Ray cluster to run on"
         fix = "set rayClusterSpec, or select a Ray cluster with clusterSelector"
-        yield problem("cluster-required", "spec", message, fix)
+        yield CLUSTER_REQUIRED.problem("spec", message, fix)
 
 
 def validate_groups(subject: Subject) -> Iterator[Problem]:
@@ -68,4 +95,4 @@ def validate_groups(subject: Subject) -> Iterator[Problem]:
         pod = group.template.spec
         if pod.json.get("containers") == []:  # the schema refuses a template without the list
             message = "must have a container because Ray runs in a container"
-            yield problem("containers-required", pod.path("containers"), message, "add a container")
+            yield CONTAINERS_REQUIRED.problem(pod.path("containers"), message, "add a container")

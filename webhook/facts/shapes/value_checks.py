@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.check import Group
+from webhook.facts.shapes.groups import OBJECT_SHAPE
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, INJECTION, LENGTHS, PATCHES, QUEUES
@@ -23,7 +23,57 @@ from webhook.schema.mismatch import described
 from webhook.schema.values import Breach, values
 from webhook.wording import counted, did_you_mean, shown
 
-problem: Final = Group("object-shape").problem
+REQUIRED: Final = OBJECT_SHAPE.rule(
+    "object-shape/required",
+    title="A field without which the object means nothing is set.",
+    why="The API server refuses an object of a custom kind that lacks a required field, and one whose name is empty.",
+)
+OUT_OF_RANGE: Final = OBJECT_SHAPE.rule(
+    "object-shape/out-of-range",
+    title="A number is in the range that the schema of its kind declares.",
+    why="The API server refuses a custom object with a number outside of it.",
+)
+LENGTH: Final = OBJECT_SHAPE.rule(
+    "object-shape/length",
+    title="A list or a text is not longer than the schema of its kind declares.",
+    why="The API server refuses a custom object with a longer one.",
+)
+DUPLICATE: Final = OBJECT_SHAPE.rule(
+    "object-shape/duplicate",
+    title="Entries of a list that is a map by name have names of their own.",
+    why="The API server refuses a custom object with two entries of one name, since nobody could say which one counts.",
+)
+FORMAT: Final = OBJECT_SHAPE.rule(
+    "object-shape/format",
+    title="A name, a path or a duration has the form that the schema of its kind declares.",
+    why="The API server refuses a custom object with another text there.",
+)
+UNSUPPORTED_VALUE: Final = OBJECT_SHAPE.rule(
+    "object-shape/unsupported-value",
+    title="A field with a closed set of values has one of them.",
+    why="The API server refuses a custom object with another value.",
+)
+UNKNOWN_FIELD: Final = OBJECT_SHAPE.rule(
+    "object-shape/unknown-field",
+    title="Every field is one that the schema of its kind declares.",
+    why=(
+        "The API server drops a field that the schema does not have, with a warning at most, so what it says does not "
+        "happen. kubectl refuses such an object unless it is told not to validate."
+    ),
+    refused_by="kubectl; the API server drops the field",
+    level="warn",
+    fails="silent",
+)
+FRACTION: Final = OBJECT_SHAPE.rule(
+    "object-shape/fraction",
+    title="An amount of a custom kind that is a fraction is written as a string.",
+    why=(
+        "The API server takes whole numbers and strings there. A webhook that changes the object before may have made "
+        "a string of it."
+    ),
+    level="warn",
+)
+
 _TRAINER: Final = Path(__file__).with_name("values.yaml")
 _VOLCANO: Final = Path(__file__).with_name("volcano.yaml")
 _SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
@@ -79,15 +129,14 @@ def _kind(breach: Breach) -> tuple[str, str, str]:
 def _problem(breach: Breach) -> Problem:
     match breach.what:
         case "missing":
-            return problem("required", breach.at, "must be set", f"set {breach.expected}")
+            return REQUIRED.problem(breach.at, "must be set", f"set {breach.expected}")
         case "duplicate":
             message = f"is also the name of the entry at index {breach.expected}"
-            return problem("duplicate", breach.at, message, "join the two entries, or correct the name", breach.given)
+            return DUPLICATE.problem(breach.at, message, "join the two entries, or correct the name", breach.given)
         case "tooMany":
             given = f"{breach.given} entries"
             message = f"are more than the {breach.expected} that are allowed"
-            return problem(
-                "length",
+            return LENGTH.problem(
                 breach.at,
                 message,
                 f"remove {counted(int(breach.given) - int(breach.expected), 'entry', 'entries')}",
@@ -96,27 +145,27 @@ def _problem(breach: Breach) -> Problem:
         case "tooLong":
             given = f"{len(breach.given.encode())} bytes"
             message = f"are more than the {breach.expected} that are allowed"
-            return problem("length", breach.at, message, "shorten the text", shown=given)
+            return LENGTH.problem(breach.at, message, "shorten the text", shown=given)
         case "tooFew":
             least = counted(int(breach.expected), "entry", "entries")
-            return problem("length", breach.at, f"must have at least {least}", "add an entry", shown="an empty list")
+            return LENGTH.problem(breach.at, f"must have at least {least}", "add an entry", shown="an empty list")
         case "notOneOf":
             fix = did_you_mean(breach.nearest, "use one of them")
-            return problem("unsupported-value", breach.at, f"must be one of {breach.expected}", fix, breach.given)
+            return UNSUPPORTED_VALUE.problem(breach.at, f"must be one of {breach.expected}", fix, breach.given)
         case "badName":
-            return problem("format", breach.at, _must_be(breach), _instead(breach), breach.given)
+            return FORMAT.problem(breach.at, _must_be(breach), _instead(breach), breach.given)
         case "unknownField":
             message = "is not a field of this kind, so the API server drops the field or refuses the object"
             fix = did_you_mean(breach.nearest, "remove the field")
-            return problem("unknown-field", breach.at, message, fix)
+            return UNKNOWN_FIELD.problem(breach.at, message, fix)
         case "notQuantity":
-            return problem("out-of-range", breach.at, _must_be(breach), _instead(breach), breach.given)
+            return OUT_OF_RANGE.problem(breach.at, _must_be(breach), _instead(breach), breach.given)
         case "wrongType":
             message = f"should be {breach.expected}, not {described(breach.given)}, which the API server refuses"
-            return problem("fraction", breach.at, message, "write the number as a string")
+            return FRACTION.problem(breach.at, message, "write the number as a string")
         case _:
             message = f"must be {breach.expected}"
-            return problem("out-of-range", breach.at, message, "set a number in this range", shown(breach.given))
+            return OUT_OF_RANGE.problem(breach.at, message, "set a number in this range", shown(breach.given))
 
 
 def _must_be(breach: Breach) -> str:

@@ -13,20 +13,27 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, workload
+from webhook.facts.storage.claims import node_local, read_only
+from webhook.facts.storage.groups import STORAGE
 from webhook.facts.storage.mounts import Mount, Mounts, mounts, pods_of
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.typed.pods import Container
 
-problem: Final = Group("storage").problem
+CHECKPOINT_LOST: Final = STORAGE.rule(
+    "storage/checkpoint-lost",
+    title="Checkpoints outlive the pod that writes them.",
+    why="An emptyDir and the files of a container are deleted with the pod, so a restarted training begins anew.",
+    source="https://kubernetes.io/docs/concepts/storage/volumes/#emptydir",
+    fails="disruption",
+)
+
 _NAMED: Final = re.compile(r"(?i)checkpoint|(?<![a-z])ckpts?(?![a-z])")
 _OPTION: Final = re.compile(r"--(?:checkpoint|ckpt|save)[-_](?:dir|directory|path|folder)(?:[= ]['\"]?(/[\w./-]+))?")
 _IN_ALL_NAMES: Final = "ckp"
 """What every name of a checkpoint contains."""
-_VOLUME: Final = "use a PersistentVolumeClaim"
 
 
 def names_checkpoints(mount: Mount) -> bool:
@@ -75,15 +82,11 @@ def _volume(mounting: Sequence[Mount]) -> Iterator[Problem]:
     if mount is None:
         return
     if volume.value.source == "emptyDir" and len(mounting) == 1:
-        message = f"checkpoints in `{mount.target}` are on an emptyDir, which is deleted with the pod"
-        yield problem("checkpoint-lost", mount.path, message, _VOLUME)
+        yield _checkpoint_lost(mount.path, mount.target, is_mounted=True)
     elif volume.value.source == "hostPath" and pods_of(mounting) > 1 and not mount.is_read_only:
-        message = f"checkpoints in `{mount.target}` are on a hostPath, which is a different folder on each node"
-        fix = "use a volume that every node can mount, unless the path is on a shared file system"
-        yield problem("node-local", mount.path, message, fix)
+        yield node_local(mount.path, folder=mount.target)
     elif volume.is_read_only and not mount.is_read_only:
-        message = f"checkpoints cannot be written to `{mount.target}` because the volume is read-only"
-        yield problem("read-only", mount.path, message, "remove readOnly from the volume and its mount")
+        yield read_only(mount)
 
 
 def _option(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
@@ -94,9 +97,16 @@ def _option(pods: DevicePods, container: Container, subject: Subject) -> Iterato
     mounting = subject.once(_by_container).get((pods.podset.path, container.at), ())
     if any(PurePosixPath(folder).is_relative_to(mount.target) for mount in mounting):
         return
+    yield _checkpoint_lost(pods.locate(container.at), folder, is_mounted=False)
+
+
+def _checkpoint_lost(path: FieldPath | str, folder: str, *, is_mounted: bool) -> Problem:
+    """The problem of a folder on an emptyDir, or of one in the container itself, where no volume is mounted."""
+    if is_mounted:
+        message = f"checkpoints in `{folder}` are on an emptyDir, which is deleted with the pod"
+        return CHECKPOINT_LOST.problem(path, message, "use a PersistentVolumeClaim")
     message = f"what the command writes to `{folder}` is lost with the container because no volume is mounted there"
-    at = pods.locate(container.at)
-    yield problem("checkpoint-lost", at, message, f"mount a {_VOLUME.removeprefix('use a ')}")
+    return CHECKPOINT_LOST.problem(path, message, "mount a PersistentVolumeClaim")
 
 
 def _folder(container: Container) -> str:

@@ -7,15 +7,15 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
-from webhook.facts.storage import checkpoints, claim_access, shared_memory, sub_paths
+from webhook.facts.storage import checkpoints, claims, shared_memory, sub_paths
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
 
 _ADVICE: Final = (
-    claim_access.validate_claims,
-    claim_access.validate_ephemeral_classes,
-    claim_access.validate_created_claims,
+    claims.validate_claims,
+    claims.validate_ephemeral_classes,
+    claims.validate_created_claims,
     checkpoints.advise_checkpoints,
     shared_memory.advise_shared_memory,
     sub_paths.advise_sub_paths,
@@ -24,7 +24,7 @@ _ADVICE: Final = (
 
 def storage(subject: Subject) -> Iterator[Problem]:
     """What is to be said of the volumes of an object, once where several of its templates share it."""
-    yield from advised(_ADVICE, "storage/claim-exists", subject)
+    yield from advised(_ADVICE, claims.CLAIM_EXISTS.id, subject)
 
 
-CHECKS: Final = (Check(group="storage", run=storage, kinds=WORKLOADS, lookups=(*claim_access.LOOKUPS, NAMESPACES)),)
+CHECKS: Final = (Check(group="storage", run=storage, kinds=WORKLOADS, lookups=(*claims.LOOKUPS, NAMESPACES)),)

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
-from webhook.facts.check import Group
 from webhook.facts.command_lines.command import launched_by
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, workload
 from webhook.facts.gpu.resources import gpus_of
+from webhook.facts.storage.groups import STORAGE
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
@@ -22,7 +22,14 @@ from webhook.problem import Problem
 from webhook.typed.fields import Amount
 from webhook.typed.pods import Container
 
-problem: Final = Group("storage").problem
+SHARED_MEMORY: Final = STORAGE.rule(
+    "storage/shared-memory",
+    title="A container with several GPUs has more than the default shared memory.",
+    why="NCCL and the data loaders of PyTorch use /dev/shm, and fail with bus errors when its 64 MiB are full.",
+    source="https://github.com/NVIDIA/nccl/issues/525",
+    fails="start",
+)
+
 _PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 MORE_SHARED_MEMORY: Final = "mount an emptyDir with medium Memory and a sizeLimit of several GiB at /dev/shm"
 _DEFAULT: Final = 64 * 2**20
@@ -58,9 +65,9 @@ def _shared_memory(path: FieldPath, gpus: int, limit: Amount | None = None) -> P
     """The problem of a container with several GPUs, without more shared memory or with a limit that is too low."""
     if limit is None:
         message = f"has {gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
-        return problem("shared-memory", path, message, MORE_SHARED_MEMORY)
+        return SHARED_MEMORY.problem(path, message, MORE_SHARED_MEMORY)
     message = f"is too little shared memory for {gpus} GPUs because NCCL and data loaders use /dev/shm"
-    return problem("shared-memory", path, message, "raise sizeLimit to several GiB", limit)
+    return SHARED_MEMORY.problem(path, message, "raise sizeLimit to several GiB", limit)
 
 
 def _is_small(limit: Amount | None, gpus: int) -> bool:

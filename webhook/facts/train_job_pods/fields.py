@@ -5,33 +5,80 @@ Knows Trainer's own API only, not the pod and JobSet templates inside it. A null
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from operator import is_
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.train_job_pods import overlays
+from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE, TRAINING_RUNTIME_ADVICE
 from webhook.facts.train_job_pods.releases import OLDEST
 from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.problem import Problem
+from webhook.problems.rule import Rule
 from webhook.releases import Release, parsed, shown
 from webhook.same import Same
 from webhook.schema.absence import is_bare
 from webhook.similar_names import nearest
 from webhook.wording import did_you_mean
 
+TRAIN_JOB_UNKNOWN_FIELD: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/unknown-field",
+    title="A TrainJob has no unknown fields.",
+    why="The API server drops a field that it does not know, unless the client asks for strict validation.",
+    refused_by="nobody; the field is dropped",
+)
+TRAIN_JOB_OTHER_RELEASE_FIELD: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/other-release-field",
+    title="A TrainJob has no fields of other releases of Trainer.",
+    why="Four shapes of TrainJob share one API version. The API server drops a field that its release does not have.",
+    refused_by="nobody; the field is dropped",
+    source="https://github.com/kubeflow/trainer/issues/3492",
+    issues=(
+        "https://github.com/kubeflow/trainer/pull/3239",
+        "https://github.com/kubeflow/trainer/pull/3235",
+    ),
+)
+TRAINING_RUNTIME_UNKNOWN_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/unknown-field",
+    title="A runtime has no unknown fields.",
+    why="The API server drops a field that it does not know, unless the client asks for strict validation.",
+    refused_by="nobody; the field is dropped",
+)
+TRAINING_RUNTIME_OTHER_RELEASE_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/other-release-field",
+    title="A runtime has no fields of other releases of Trainer.",
+    why="The API server drops a field that its release does not have.",
+    refused_by="nobody; the field is dropped",
+    source="https://github.com/kubeflow/trainer/issues/3492",
+    issues=(
+        "https://github.com/kubeflow/trainer/pull/3239",
+        "https://github.com/kubeflow/trainer/pull/3235",
+    ),
+)
+
 FILE = Path(__file__).with_name("fields.yaml")
 _FOREVER: Release = (99, 0)
 _MOST_RELEASES: Final = 64
 """Releases of which it is remembered what they keep: a cluster runs one, but parameters may name any."""
-Make: TypeAlias = Callable[[str, FieldPath, str, str], Problem]
+
+
+class FieldRules(NamedTuple):
+    """The rules of the fields of one kind."""
+
+    unknown_field: Rule
+    other_release_field: Rule
+
+
+OF_TRAIN_JOBS: Final = FieldRules(TRAIN_JOB_UNKNOWN_FIELD, TRAIN_JOB_OTHER_RELEASE_FIELD)
+OF_RUNTIMES: Final = FieldRules(TRAINING_RUNTIME_UNKNOWN_FIELD, TRAINING_RUNTIME_OTHER_RELEASE_FIELD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +190,11 @@ def _release(text: str) -> Release:
     return release
 
 
-def validate_fields(obj: JSON, kind: str, release: Release, problem: Make, deadline: Deadline) -> Iterator[Problem]:
-    """Every field that the release does not have; `problem` makes those of a group."""
+def validate_fields(obj: JSON, kind: str, release: Release, rules: FieldRules, deadline: Deadline) -> Iterator[Problem]:
+    """Every field that the release does not have."""
     shape = table().kinds.get(kind)
     if shape is not None:
-        yield from _Reader(release, problem, deadline).object(obj, shape, ())
+        yield from _Reader(release, rules, deadline).object(obj, shape, ())
 
 
 def pruned(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:
@@ -226,7 +273,7 @@ class _Reader:
     """Walks one object."""
 
     release: Release
-    problem: Make
+    rules: FieldRules
     deadline: Deadline
 
     def object(self, value: JSON, shape: Shape, at: FieldPath) -> Iterator[Problem]:
@@ -243,17 +290,13 @@ class _Reader:
         changed, path = shape.changed.get(name), (*at, name)
         if changed is not None and not changed.since <= self.release <= changed.until:
             message = f"is ignored by Trainer {shown(self.release)} because only {changed.releases} this field"
-            yield self.problem(
-                "other-release-field",
-                path,
-                message,
-                f"use {changed.instead.format(patches=overlays.field(self.release))}",
-            )
+            fix = f"use {changed.instead.format(patches=overlays.field(self.release))}"
+            yield self.rules.other_release_field.problem(path, message, fix)
         elif changed is None and shape.lacks(name, self.release):
             message = f"is ignored because Trainer {shown(self.release)} does not know this field"
             known = sorted(each for each in shape.known or () if shape.keeps(each, self.release))
             near = nearest(name, self.deadline.paced(known))
             fix = did_you_mean(near, "remove the field, or move the field to its place")
-            yield self.problem("unknown-field", path, message, fix)
+            yield self.rules.unknown_field.problem(path, message, fix)
         elif name in shape.inner:
             yield from self.object(held, shape.inner[name], path)

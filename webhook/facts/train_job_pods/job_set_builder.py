@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from webhook.attributes import JSON
-from webhook.facts.check import Group
 from webhook.facts.train_job_pods import plugins
 from webhook.facts.train_job_pods.flux_pods import enforce_flux
+from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
 from webhook.facts.train_job_pods.nodes import counts
 from webhook.facts.train_job_pods.plugins import Making
@@ -27,7 +27,21 @@ from webhook.releases import Release, shown
 from webhook.same import Same
 from webhook.typed.pods import Resources
 
-problem: Final = Group("train-job").problem
+LOST_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/lost-claim",
+    title="resourcesPerNode does not take claims away from the container.",
+    why=(
+        "Before 2.4 Trainer rebuilds the resources of the container without its claims. The pods get devices that no "
+        "container sees."
+    ),
+    source="https://github.com/kubeflow/trainer/pull/4027",
+)
+IGNORED_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ignored-resources",
+    title="resourcesPerNode needs a runtime with mlPolicy.",
+    why="Since 2.3 Trainer leaves resourcesPerNode out where the runtime has no mlPolicy.",
+)
+
 _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
 
 
@@ -126,7 +140,7 @@ def _apply_resources(merged: MergedJobSet, of: PodSet, trainer: Trainer, runtime
 
 def _ignored_resources(asked: Resources, runtime: Runtime, release: Release) -> Problem:
     message = f"is ignored by Trainer {shown(release)} because {runtime} has no mlPolicy"
-    return problem("ignored-resources", asked.at, message, "add an mlPolicy to the runtime")
+    return IGNORED_RESOURCES.problem(asked.at, message, "add an mlPolicy to the runtime")
 
 
 def _is_mpi_node(of: PodSet, policy: MLPolicy) -> bool:
@@ -155,7 +169,7 @@ def _lost_claim(claim: str, asked: Resources, runtime: Runtime, release: Release
         f"makes Trainer {shown(release)} leave out claim `{claim}` from the resources of container `node`, so the "
         "container cannot use the devices of the claim"
     )
-    return problem("lost-claim", asked.at, message, f"remove resourcesPerNode, and set the resources in {runtime}")
+    return LOST_CLAIM.problem(asked.at, message, f"remove resourcesPerNode, and set the resources in {runtime}")
 
 
 def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Release) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.facts.check import Group
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.job_set_builder import build
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
 from webhook.facts.train_job_pods.overlays import Layer, Overlay
@@ -27,7 +27,38 @@ from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 from webhook.wording import either
 
-problem: Final = Group("train-job").problem
+PATCHED_JOB: Final = TRAIN_JOB.rule(
+    "train-job/patched-job",
+    title="A patch names replicated jobs of the runtime.",
+    why=(
+        "Trainer 2.2 and older refuse a patch of another job. Since 2.3 it is appended without containers, and JobSet "
+        "refuses it."
+    ),
+    source="https://github.com/kubeflow/trainer/pull/3948",
+    fails="controller",
+)
+PATCHED_CONTAINER: Final = TRAIN_JOB.rule(
+    "train-job/patched-container",
+    title="A patch names containers of the runtime.",
+    why="Another container is appended without an image, so the pods are refused.",
+    source="https://github.com/kubeflow/trainer/pull/3948",
+    fails="controller",
+)
+PATCH_MERGES: Final = TRAIN_JOB.rule(
+    "train-job/patch-merges",
+    title="A patch can be merged into the runtime.",
+    why="An item without its merge key, such as a container without a name, cannot be merged.",
+    refused_by="Trainer's controller, which cannot create the JobSet",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go",
+    function="mergeRuntimePatches",
+    fails="controller",
+)
+LOST_TOLERATION: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/lost-toleration",
+    title="A patch with tolerations repeats those of the runtime.",
+    why="Tolerations have no merge key, so a patch replaces all of them.",
+    fails="pending",
+)
 
 
 def merge(job: TrainJob, layers: Items[Layer], runtime: Runtime, release: Release) -> MergedJobSet:
@@ -85,7 +116,7 @@ def _lay(
 
 def _patch_merges(layer: Layer, runtime: Runtime, error: strategic.Unmergeable) -> Problem:
     where = f"in replicated job `{layer.overlays[0].name}`, " if len(layer.overlays) == 1 else ""
-    return problem("patch-merges", layer.at, f"cannot be merged into {runtime} because {where}{error}", error.fix)
+    return PATCH_MERGES.problem(layer.at, f"cannot be merged into {runtime} because {where}{error}", error.fix)
 
 
 def _patched_job(overlay: Overlay, jobs_by_name: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:
@@ -95,7 +126,7 @@ def _patched_job(overlay: Overlay, jobs_by_name: Mapping[str, JSON], runtime: Ru
         does = "adds a job of this name without containers, which JobSet refuses"
     message = f"is not a replicated job of {runtime}, and Trainer {shown(release)} {does}"
     fix = f"write {either(f'`{name}`' for name in jobs_by_name)}" if jobs_by_name else "remove the patch"
-    return problem("patched-job", overlay.job.path("name"), message, fix, overlay.name)
+    return PATCHED_JOB.problem(overlay.job.path("name"), message, fix, overlay.name)
 
 
 def _patched_container(
@@ -110,7 +141,7 @@ def _patched_container(
             of = f"replicated job `{overlay.name}` of {runtime}"
             message = f"is not {what} of {of}, so Trainer adds a new container without an image"
             fix = "write the name of a container that is there"
-            yield problem("patched-container", patch.path("name"), message, fix, patch.name)
+            yield PATCHED_CONTAINER.problem(patch.path("name"), message, fix, patch.name)
 
 
 def _lost_toleration(overlay: Overlay, before: ReplicatedJob) -> Iterator[Problem]:
@@ -123,4 +154,4 @@ def _lost_toleration(overlay: Overlay, before: ReplicatedJob) -> Iterator[Proble
             of = f"for `{lost.key}`" if lost.key else "for every key"
             message = f"replaces the whole list, so the runtime's toleration {of} is lost"
             fix = "add that toleration to the patch too, if the pods need it"
-            yield problem("lost-toleration", overlay.pod.path("tolerations"), message, fix)
+            yield LOST_TOLERATION.problem(overlay.pod.path("tolerations"), message, fix)

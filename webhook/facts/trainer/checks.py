@@ -20,11 +20,14 @@ from webhook.facts.train_job_pods.types import TrainingRuntime
 from webhook.facts.trainer import (
     claims_validation,
     job_validation,
+    ml_policy,
     patch_validation,
     plugin_validation,
-    process_advice,
-    runtime_advice,
+    processes_and_gpus,
+    runtime_deprecation,
     runtime_plugins,
+    runtime_scheduling,
+    runtime_steps,
     runtime_validation,
     scheduling,
     step_validation,
@@ -32,6 +35,7 @@ from webhook.facts.trainer import (
 )
 from webhook.facts.trainer.node_claims import node_claims
 from webhook.facts.trainer.pod_validation import validate_pods
+from webhook.facts.trainer.runtime_plugins import TORCH_ADDRESS
 from webhook.facts.trainer.torchtune import validate_torchtune
 from webhook.problem import Problem
 
@@ -72,8 +76,8 @@ def train_job_alone(subject: Subject) -> Iterator[Problem]:
     for validate in _ALONE:
         yield from validate(job)
     if job.object.json is not subject.object:  # something is left out of it
-        problem = job_validation.problem
-        yield from fields.validate_fields(subject.object, "TrainJob", job.release, problem, subject.deadline)
+        rules = fields.OF_TRAIN_JOBS
+        yield from fields.validate_fields(subject.object, "TrainJob", job.release, rules, subject.deadline)
 
 
 def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
@@ -89,7 +93,7 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
         yield from validate_pods(subject)
         yield from scheduling.validate_priority_class(job, subject)
     kept = [claim for claim in subject.once(node_claims) if not claim.is_dropped]
-    yield from process_advice.advise_processes(subject, kept)
+    yield from processes_and_gpus.advise_processes(subject, kept)
 
 
 def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
@@ -97,13 +101,13 @@ def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
     job = subject.once(train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
-    yield from runtime_advice.advise_deprecated_runtime(job)
+    yield from runtime_deprecation.advise_deprecated_runtime(job)
     problems = (
         *runtime_plugins.validate_plugins(job.runtime.spec.ml_policy, job.merged.patched, job.release),
         *runtime_plugins.validate_token_volume(job.merged.patched),
     )
     for problem in problems:
-        if problem.code != "training-runtime/torch-address" or (job.nodes > 1 and job.trainer):
+        if problem.code != TORCH_ADDRESS.id or (job.nodes > 1 and job.trainer):
             yield _of_runtime(problem, job)
 
 
@@ -127,28 +131,28 @@ def training_runtime(subject: Subject) -> Iterator[Problem]:
     """What is wrong with a runtime."""
     runtime, release = subject.typed(TrainingRuntime), release_of(subject)
     if not runtime_validation.is_overlooked(subject):
-        yield from runtime_validation.validate_steps(runtime.spec, release)
-    yield from runtime_validation.validate_ml_policy(runtime.spec.ml_policy, release)
+        yield from runtime_steps.validate_steps(runtime.spec, release)
+    yield from ml_policy.validate_ml_policy(runtime.spec.ml_policy, release)
     yield from runtime_plugins.validate_plugins(runtime.spec.ml_policy, runtime.spec.template.spec, release)
     yield from runtime_validation.validate_job_name_length(runtime.spec, release)
     if subject.old_object is not None:
         yield from runtime_validation.validate_immutable_fields(subject)
     yield from _runtime_advice(runtime, subject)
-    kind, problem = subject.group_kind[1], runtime_plugins.problem
-    yield from fields.validate_fields(subject.object, kind, release, problem, subject.deadline)
+    kind = subject.group_kind[1]
+    yield from fields.validate_fields(subject.object, kind, release, fields.OF_RUNTIMES, subject.deadline)
 
 
 def _runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Problem]:
     spec, release = runtime.spec, release_of(subject)
-    yield from runtime_advice.advise_deprecation(runtime)
-    yield from runtime_advice.advise_trainer_step(spec)
+    yield from runtime_deprecation.advise_deprecation(runtime)
+    yield from runtime_steps.advise_trainer_step(spec)
     if subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime":
-        yield from runtime_advice.advise_overlooked_steps(spec)
-    yield from runtime_advice.advise_ml_policy(spec, release)
-    yield from runtime_advice.advise_plugin_variables(spec)
-    yield from runtime_advice.advise_initializer_mounts(spec, release)
+        yield from runtime_steps.advise_overlooked_steps(spec)
+    yield from ml_policy.advise_ml_policy(spec, release)
+    yield from runtime_plugins.advise_plugin_variables(spec)
+    yield from runtime_steps.advise_initializer_mounts(spec, release)
     yield from runtime_plugins.validate_token_volume(spec.template.spec)
-    yield from runtime_advice.advise_gangs(spec)
+    yield from runtime_scheduling.advise_gangs(spec)
 
 
 CHECKS: Final = (

@@ -14,7 +14,7 @@ from webhook.facts.train_job_pods.spec_changes import specs
 from webhook.facts.train_job_pods.train_job import train_job
 from webhook.facts.trainer.launcher import launched
 from webhook.facts.trainer.node_claims import NodeClaim, node_claims
-from webhook.facts.trainer.process_advice import devices
+from webhook.facts.trainer.processes_and_gpus import devices
 from webhook.facts.trainer.unset_processes import unset_processes
 
 RUNTIME: Final = structure(

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.kinds import TRAINER
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.releases import CLAIMS, INITIALIZER_MOUNT, NUMBERS_ONLY, REFUSES_ZERO
 from webhook.facts.train_job_pods.train_job import MergedTrainJob
 from webhook.name_faults import label_fault
@@ -22,7 +22,60 @@ from webhook.problem import Problem
 from webhook.releases import shown
 from webhook.typed.fields import whole
 
-problem: Final = Group("train-job").problem
+NAME: Final = TRAIN_JOB.rule(
+    "train-job/name",
+    title="The name of a TrainJob is a DNS label of RFC 1035.",
+    why="The JobSet, its jobs and pods are named after the TrainJob.",
+    function="ValidateCreate of trainjob_webhook.go",
+)
+RUNTIME_KIND: Final = TRAIN_JOB.rule(
+    "train-job/runtime-kind",
+    title="runtimeRef names a TrainingRuntime or a ClusterTrainingRuntime.",
+    why="Trainer knows no other runtimes.",
+)
+MANAGED_BY: Final = TRAIN_JOB.rule(
+    "train-job/managed-by",
+    title="managedBy names Trainer's controller or MultiKueue.",
+    why="The rules of the CustomResourceDefinition take no other controller.",
+)
+RESOURCES_CLAIMS: Final = TRAIN_JOB.rule(
+    "train-job/resources-claims",
+    title="resourcesPerNode has no claims since 2.4.",
+    why="Trainer refuses them, for resourceClaimsPerNode names the claims of a node.",
+    source="https://github.com/kubeflow/trainer/pull/4027",
+)
+PROCESSES: Final = TRAIN_JOB.rule(
+    "train-job/processes",
+    title="numProcPerNode is a number, or a word, that the release of Trainer and the plugin take.",
+    why=(
+        "Since 2.2 it is a whole number, since 2.4 at least 1. Before, torch takes auto, cpu and gpu, and mpi takes "
+        "only numbers."
+    ),
+    source="https://github.com/kubeflow/trainer/pull/3239",
+)
+SOURCE_SCHEME: Final = TRAIN_JOB.rule(
+    "train-job/source-scheme",
+    title="The storageUri of an initializer begins with a scheme.",
+    why="The initializer chooses by the scheme where to load from, and fails without one.",
+    refused_by="the initializer, when it runs",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/initializers",
+    fails="start",
+)
+IGNORED_CLAIMS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ignored-claims",
+    title="resourcesPerNode has no claims before 2.4.",
+    why="Trainer copies only limits and requests, so the claims never reach a pod.",
+    refused_by="nobody; the claims are ignored",
+    source="https://github.com/kubeflow/trainer/pull/4027",
+)
+NO_NODES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/no-nodes",
+    title="A TrainJob that is not suspended has at least one node.",
+    why="With numNodes 0 no training pod is made.",
+    source="https://github.com/kubeflow/trainer/issues/2170",
+    severity="low",
+)
+
 _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 _MANAGERS: Final = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/multikueue")
 _SOURCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.+")
@@ -37,7 +90,7 @@ def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
             f"cannot be the name of a TrainJob because {fault}, and the JobSet and its pods are named after the job"
         )
         fix = "use at most 63 lower-case letters, digits and dashes, and begin with a letter"
-        yield problem("name", "metadata.name", message, fix, name)
+        yield NAME.problem("metadata.name", message, fix, name)
 
 
 def validate_runtime_kind(job: MergedTrainJob) -> Iterator[Problem]:
@@ -48,7 +101,7 @@ def validate_runtime_kind(job: MergedTrainJob) -> Iterator[Problem]:
         message = f"names kind `{kind}` of API group `{group}`, which is not a runtime of Trainer"
         fixes = [f"set kind to {' or '.join(_RUNTIMES)}"] if kind not in _RUNTIMES else []
         fixes += [f"set apiGroup to {TRAINER}"] if group != TRAINER else []
-        yield problem("runtime-kind", reference.at, message, ", and ".join(fixes))
+        yield RUNTIME_KIND.problem(reference.at, message, ", and ".join(fixes))
 
 
 def validate_managed_by(job: MergedTrainJob) -> Iterator[Problem]:
@@ -56,7 +109,7 @@ def validate_managed_by(job: MergedTrainJob) -> Iterator[Problem]:
     manager = job.spec.managed_by
     if manager not in _MANAGERS and not is_placeholder(manager):
         fix = f"set {' or '.join(_MANAGERS)}, or remove managedBy, which means {_MANAGERS[0]}"
-        yield problem("managed-by", "spec.managedBy", "must be one of the two controllers of TrainJobs", fix, manager)
+        yield MANAGED_BY.problem("spec.managedBy", "must be one of the two controllers of TrainJobs", fix, manager)
 
 
 def validate_resource_claims(job: MergedTrainJob) -> Iterator[Problem]:
@@ -68,11 +121,11 @@ def validate_resource_claims(job: MergedTrainJob) -> Iterator[Problem]:
     if job.release >= CLAIMS:
         message = f"must not be set because Trainer {shown(job.release)} refuses claims here"
         fix = "name the claim's template in spec.trainer.resourceClaimsPerNode"
-        yield problem("resources-claims", resources.path("claims"), message, fix, shown=names)
+        yield RESOURCES_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
     else:
         fix = "declare the claim in the pod template of the runtime"
         message = f"is ignored because Trainer {shown(job.release)} copies only limits and requests"
-        yield problem("ignored-claims", resources.path("claims"), message, fix, shown=names)
+        yield IGNORED_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
 
 
 def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
@@ -93,7 +146,7 @@ def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
 
 def wrong_processes(message: str, fix: str, shown: str) -> Problem:
     """A number of processes that the API server or a plugin refuses."""
-    return problem("processes", "spec.trainer.numProcPerNode", message, fix, shown=shown)
+    return PROCESSES.problem("spec.trainer.numProcPerNode", message, fix, shown=shown)
 
 
 def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
@@ -104,7 +157,7 @@ def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
         if uri and not _SOURCE.fullmatch(uri) and not is_placeholder(uri):
             message = "must begin with a scheme because the scheme tells the initializer where to load from"
             fix = "write a URI such as hf://organisation/name or s3://bucket/path"
-            yield problem("source-scheme", source.path("storageUri"), message, fix, uri)
+            yield SOURCE_SCHEME.problem(source.path("storageUri"), message, fix, uri)
 
 
 def validate_no_nodes(job: MergedTrainJob) -> Iterator[Problem]:
@@ -112,4 +165,4 @@ def validate_no_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     if job.trainer.num_nodes == 0 and not job.spec.suspend:
         message = "makes a job without a training pod"
         fix = "set at least 1, or suspend the job with spec.suspend"
-        yield problem("no-nodes", "spec.trainer.numNodes", message, fix, 0)
+        yield NO_NODES.problem("spec.trainer.numNodes", message, fix, 0)

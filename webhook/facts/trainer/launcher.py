@@ -11,15 +11,32 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.command_lines.command import Launch
 from webhook.facts.launch.train_jobs import command_of, command_path
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.problem import Problem
 from webhook.wording import counted
 
-problem: Final = Group("train-job").problem
+LAUNCHER_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/launcher-processes",
+    title="The launcher of a TrainJob starts a process for each GPU of a node.",
+    why=(
+        "The number in the command wins over PET_NPROC_PER_NODE. With fewer processes GPUs stay idle, with more some "
+        "fail or share a GPU."
+    ),
+    source="pytorch/pytorch@010929fd torch/distributed/argparse_util.py",
+    function="env",
+)
+LAUNCHER_AND_FIELD: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/launcher-and-field",
+    title="The launcher of a TrainJob and numProcPerNode say the same.",
+    why="The number in the command wins over PET_NPROC_PER_NODE, so Trainer is told of another number than starts.",
+    source="pytorch/pytorch@010929fd torch/distributed/argparse_util.py",
+    function="env",
+)
+
 _READ_BY: Final = ("torch", "jax", "plain", "none")
 """Plugins that leave it to the command of a node how many processes it starts."""
 
@@ -84,7 +101,7 @@ def _launcher_processes(job: MergedTrainJob, gpus: int, launcher: Launched) -> P
     outcome = more if processes > gpus else "the other GPUs stay idle"
     suffix = f" although numProcPerNode is {per_node}" if per_node == gpus else ""
     message = f"{launcher.by} starts {starts}{suffix}, so {outcome}"
-    return problem("launcher-processes", launcher.at, message, _fix(launcher, gpus, job))
+    return LAUNCHER_PROCESSES.problem(launcher.at, message, _fix(launcher, gpus, job))
 
 
 def _launcher_and_field(job: MergedTrainJob, launcher: Launched) -> Iterator[Problem]:
@@ -93,7 +110,7 @@ def _launcher_and_field(job: MergedTrainJob, launcher: Launched) -> Iterator[Pro
         starts = f"{launcher.by} starts {counted(processes, 'process', 'processes')} per node"
         message = f"has no effect because {starts}, as its own option {launcher.option} says"
         fix = f"set {processes}, or remove {launcher.option}"
-        yield problem("launcher-and-field", "spec.trainer.numProcPerNode", message, fix, per_node)
+        yield LAUNCHER_AND_FIELD.problem("spec.trainer.numProcPerNode", message, fix, per_node)
 
 
 def _fix(launcher: Launched, gpus: int, job: MergedTrainJob) -> str:

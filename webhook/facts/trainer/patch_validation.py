@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.train_job_pods.groups import TRAIN_JOB
 from webhook.facts.train_job_pods.overlays import Overlay
 from webhook.facts.train_job_pods.releases import PATCHES, TEMPLATES
 from webhook.facts.train_job_pods.train_job import MergedTrainJob
@@ -20,7 +20,30 @@ from webhook.paths import render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
-problem: Final = Group("train-job").problem
+PATCH_MANAGER: Final = TRAIN_JOB.rule(
+    "train-job/patch-manager",
+    title="The manager of a runtime patch begins with a domain and a slash.",
+    why="Trainer refuses other names of managers.",
+    source="https://github.com/kubeflow/trainer/issues/2782",
+)
+PATCH_MANAGER_TWICE: Final = TRAIN_JOB.rule(
+    "train-job/patch-manager-twice",
+    title="A manager has one runtime patch.",
+    why="The list is a map by manager.",
+)
+PATCHED_ENV: Final = TRAIN_JOB.rule(
+    "train-job/patched-env",
+    title="A patch sets no variables of the containers of the steps.",
+    why="Trainer refuses them there; spec.trainer.env and the env of the initializers set them.",
+    function="Validate of plugins/jobset/jobset.go",
+)
+OVERRIDE_TWICE: Final = TRAIN_JOB.rule(
+    "train-job/override-twice",
+    title="A replicated job is the target of one podSpecOverride.",
+    why="Trainer 2.0 refuses a second one.",
+    source="kubeflow/trainer release-2.0 pkg/runtime/framework/plugins/jobset/jobset.go",
+)
+
 _PREFIXED: Final = re.compile(rf"{DNS_SUBDOMAIN.pattern}/[-A-Za-z0-9/._~%!$&'()*+,;=:]+")
 _PLAIN: Final = re.compile(r"[-A-Za-z0-9._]+")
 _STEPS: Final = {
@@ -41,10 +64,10 @@ def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
             continue
         if not _PREFIXED.fullmatch(manager):
             fix = f"write a name such as example.org/{manager if _PLAIN.fullmatch(manager) else 'team'}"
-            yield problem("patch-manager", path, "must begin with a domain and a slash", fix, manager)
+            yield PATCH_MANAGER.problem(path, "must begin with a domain and a slash", fix, manager)
         if manager and managers[manager] > 1:
             message = f"is the manager of {managers[manager]} patches, but a manager can have only one"
-            yield problem("patch-manager-twice", path, message, "join these patches into one", manager)
+            yield PATCH_MANAGER_TWICE.problem(path, message, "join these patches into one", manager)
 
 
 def validate_overlays(job: MergedTrainJob) -> Iterator[Problem]:
@@ -55,9 +78,7 @@ def validate_overlays(job: MergedTrainJob) -> Iterator[Problem]:
             name = overlay.name
             if job.release < TEMPLATES and name in targets:
                 message = f"is also the target at {targets[name]}, but Trainer takes one override for each job"
-                yield problem(
-                    "override-twice", overlay.job.path("name"), message, "join these overrides into one", name
-                )
+                yield OVERRIDE_TWICE.problem(overlay.job.path("name"), message, "join these overrides into one", name)
             targets.setdefault(name, render(overlay.job.at))
             yield from _patched_env(overlay)
 
@@ -67,4 +88,4 @@ def _patched_env(overlay: Overlay) -> Iterator[Problem]:
         if container.name in _STEPS and container.env:
             message = f"must not be set because Trainer refuses variables of container `{container.name}` in a patch"
             fix = f"set the variables in {_STEPS[container.name]}"
-            yield problem("patched-env", container.path("env"), message, fix)
+            yield PATCHED_ENV.problem(container.path("env"), message, fix)

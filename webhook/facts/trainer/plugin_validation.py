@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.nodes import container_of, is_trainer, job_named, trainer_step
 from webhook.facts.train_job_pods.releases import FLUX_NODES, IMAGE_EVERYWHERE, INJECTION, NUMBERS_ONLY, REFUSES_ZERO
 from webhook.facts.train_job_pods.train_job import MergedTrainJob
@@ -20,7 +20,66 @@ from webhook.releases import shown
 from webhook.typed.fields import whole
 from webhook.typed.job_sets import ReplicatedJob
 
-problem: Final = Group("train-job").problem
+RESERVED_ENV: Final = TRAIN_JOB.rule(
+    "train-job/reserved-env",
+    title="spec.trainer.env has no variables that the plugin sets.",
+    why="The plugin refuses variables of its own, such as PET_NNODES of torch.",
+)
+TRAIN_JOB_FLUX_NODES: Final = TRAIN_JOB.rule(
+    "train-job/flux-nodes",
+    title="A TrainJob of flux says numNodes before 2.4.",
+    why="The flux plugin crashes without it and is started again and again.",
+    refused_by="Trainer's controller, which crashes",
+    source="https://github.com/kubeflow/trainer/issues/3667",
+    fails="controller",
+    issues=("https://github.com/kubeflow/trainer/pull/3904",),
+)
+LAUNCHER_AS_NODE: Final = TRAIN_JOB.rule(
+    "train-job/launcher-as-node",
+    title="A launcher that is a node needs the replicated jobs `launcher` and `node` for several nodes.",
+    why="The mpi plugin refuses more than one node otherwise.",
+    function="Validate of plugins/mpi/mpi.go",
+)
+NO_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/no-processes",
+    title="numProcPerNode is at least 1.",
+    why="Releases before 2.4 take 0 and start no process.",
+    source="https://github.com/kubeflow/trainer/pull/3809",
+    fails="start",
+)
+NO_TRAINER: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/no-trainer",
+    title="A TrainJob of several nodes sets spec.trainer.",
+    why="Without it the plugins torch, jax and xgboost set no variables, and the nodes do not find each other.",
+    source="https://github.com/kubeflow/trainer/issues/4076",
+    fails="waiting",
+    issues=("https://github.com/kubeflow/trainer/pull/4082",),
+)
+LAUNCHER_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/launcher-resources",
+    title="resourcesPerNode reaches the workers of an MPI runtime only where the launcher is a node.",
+    why="The launcher is the trainer step, so only the launcher gets the resources.",
+    source="https://github.com/kubeflow/trainer/issues/2650",
+)
+WORKER_IMAGE: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/worker-image",
+    title="The image of a TrainJob reaches the workers of an MPI runtime since 2.4.",
+    why="Before, only the launcher gets it, and the workers keep that of the runtime.",
+    source="https://github.com/kubeflow/trainer/issues/4030",
+)
+WORKER_COMMAND: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/worker-command",
+    title="A TrainJob does not replace the command of MPI workers.",
+    why="The workers run the SSH server that the launcher connects to.",
+    fails="start",
+)
+EXTRA_NODE: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/extra-node",
+    title="One node of an MPI runtime whose launcher is a node is two.",
+    why="There is at least one worker besides the launcher, and both need devices.",
+    source="https://github.com/kubeflow/trainer/issues/3954",
+)
+
 RESERVED: Final[Mapping[str, frozenset[str]]] = {
     "torch": frozenset(("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")),
     "mpi": frozenset(
@@ -45,7 +104,7 @@ def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
         if variable.name in reserved:
             message = f"must not be set because the {job.plugin} plugin sets this variable"
             fix = instead_of(variable.name, "the TrainJob")
-            yield problem("reserved-env", variable.path("name"), message, fix, variable.name)
+            yield RESERVED_ENV.problem(variable.path("name"), message, fix, variable.name)
 
 
 def instead_of(variable: str, whose: str) -> str:
@@ -68,7 +127,7 @@ def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
             message = f"must be at least 1 because the flux plugin of Trainer {shown(job.release)} refuses less"
             yield wrong_processes(message, fix, f"`{number}`")
         else:
-            yield problem("no-processes", _PROCESSES, "does not start a process on any node", fix, number)
+            yield NO_PROCESSES.problem(_PROCESSES, "does not start a process on any node", fix, number)
 
 
 def _validate_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem]:
@@ -84,7 +143,7 @@ def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#3667."""
     if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.num_nodes is None:
         message = f"must be set because the flux plugin of Trainer {shown(job.release)} crashes without numNodes"
-        yield problem("flux-nodes", _NODES, message, f"set numNodes, such as to {job.nodes}")
+        yield TRAIN_JOB_FLUX_NODES.problem(_NODES, message, f"set numNodes, such as to {job.nodes}")
 
 
 def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
@@ -93,7 +152,7 @@ def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
     for name in ("launcher", "node") if nodes is not None and nodes > 1 and _is_launcher_node(job) else ():
         if job_named(job.jobs, name) is None:
             message = f"must be 1 because {job.runtime} runs the launcher as a node and has no replicated job `{name}`"
-            yield problem("launcher-as-node", _NODES, message, "set 1, or use another runtime", nodes)
+            yield LAUNCHER_AS_NODE.problem(_NODES, message, "set 1, or use another runtime", nodes)
 
 
 def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
@@ -105,7 +164,7 @@ def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
             f"starts 2 nodes, each with its devices, because {job.runtime} runs the launcher as a node beside a worker"
         )
         fix = "set 2, which starts the same nodes, or use a runtime whose launcher is not a node"
-        yield problem("extra-node", _NODES, message, fix, 1)
+        yield EXTRA_NODE.problem(_NODES, message, fix, 1)
 
 
 def _is_launcher_node(job: MergedTrainJob) -> bool:
@@ -132,7 +191,7 @@ def _worker_command(job: MergedTrainJob) -> Iterator[Problem]:
         )
         label = "trainer.kubeflow.org/trainjob-ancestor-step: trainer"
         fix = f"remove spec.trainer.command, or use a runtime in which the launcher has the label {label}"
-        yield problem("worker-command", "spec.trainer.command", message, fix)
+        yield WORKER_COMMAND.problem("spec.trainer.command", message, fix)
 
 
 def _launcher_resources(job: MergedTrainJob) -> Iterator[Problem]:
@@ -140,7 +199,7 @@ def _launcher_resources(job: MergedTrainJob) -> Iterator[Problem]:
     if resources and not job.runtime.spec.ml_policy.mpi.run_launcher_as_node:
         message = f"reaches only the launcher of {job.runtime}, so the workers keep the resources of the runtime"
         fix = "remove resourcesPerNode, and use a runtime whose workers request these resources"
-        yield problem("launcher-resources", resources.at, message, fix)
+        yield LAUNCHER_RESOURCES.problem(resources.at, message, fix)
 
 
 def _worker_image(job: MergedTrainJob, worker: ReplicatedJob) -> Iterator[Problem]:
@@ -149,7 +208,7 @@ def _worker_image(job: MergedTrainJob, worker: ReplicatedJob) -> Iterator[Proble
     if job.trainer.image not in ("", image) and job.release < IMAGE_EVERYWHERE:
         message = f"reaches only the launcher, so the workers of {job.runtime} keep image `{image}`"
         fix = "use a runtime in which both the launcher and the workers have your image"
-        yield problem("worker-image", "spec.trainer.image", message, fix)
+        yield WORKER_IMAGE.problem("spec.trainer.image", message, fix)
 
 
 def validate_no_trainer(job: MergedTrainJob) -> Iterator[Problem]:
@@ -159,4 +218,4 @@ def validate_no_trainer(job: MergedTrainJob) -> Iterator[Problem]:
             f"must be set because otherwise the {job.plugin} plugin sets no variables, so the {job.nodes} nodes of "
             f"{job.runtime} train alone or wait for each other"
         )
-        yield problem("no-trainer", "spec.trainer", message, f"set spec.trainer, such as to numNodes: {job.nodes}")
+        yield NO_TRAINER.problem("spec.trainer", message, f"set spec.trainer, such as to numNodes: {job.nodes}")

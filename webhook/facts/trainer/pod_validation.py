@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.dra.claim_use import idle, may_stay_idle
 from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.jobset.volume_claims import claim_templates
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -23,7 +23,69 @@ from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 from webhook.typed.pods import Container, PodClaim, PodSpec, Volume
 
-problem: Final = Group("train-job").problem
+CLAIM_DECLARED: Final = TRAIN_JOB.rule(
+    "train-job/claim-declared",
+    title="Containers refer to claims that the merged pod declares.",
+    why="The API server refuses the pods otherwise.",
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+    issues=("https://github.com/kubeflow/trainer/pull/4027",),
+)
+CLAIM_SOURCE: Final = TRAIN_JOB.rule(
+    "train-job/claim-source",
+    title="A claim of the merged pod has one source.",
+    why=(
+        "A patch that gives a claim of the runtime another source adds it to the first, and the API server refuses "
+        "the pods."
+    ),
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+    issues=("https://github.com/kubeflow/trainer/pull/4027",),
+)
+VOLUME_SOURCE: Final = TRAIN_JOB.rule(
+    "train-job/volume-source",
+    title="A volume of the merged pod has one source.",
+    why=(
+        "A patch that gives a volume of the runtime another source adds it to the first, and the API server refuses "
+        "the pods."
+    ),
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+)
+VOLUME_EXISTS: Final = TRAIN_JOB.rule(
+    "train-job/volume-exists",
+    title="Containers mount volumes that the merged pod has.",
+    why="The API server refuses the pods otherwise.",
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+)
+IMAGE_REQUIRED: Final = TRAIN_JOB.rule(
+    "train-job/image-required",
+    title="Containers of the merged pod have an image.",
+    why="The API server refuses the pods otherwise.",
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+)
+STATUS_VOLUME: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/status-volume",
+    title="No container of another step mounts the volume by which pods report their status.",
+    why="Trainer adds it only to the pods of the trainer, and only with its alpha feature TrainJobStatus.",
+    refused_by="the API server, when the pods are created",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/trainjobstatus/trainjobstatus.go",
+    fails="controller",
+)
+UNUSED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/unused-claim",
+    title="A container uses each claim of the pod.",
+    why="The devices of a claim are allocated for the pod, and stay idle where no container refers to it.",
+    issues=("https://github.com/kubeflow/trainer/pull/3540",),
+)
+
 _STATUS: Final = "kubeflow-trainer-token"
 """The volume by which pods report the status of the job."""
 
@@ -36,7 +98,7 @@ def validate_pods(subject: Subject) -> Iterator[Problem]:
         of_runtime = set(_problems(job.runtime.spec.template.spec, subject))
         for refusal in Items(problems, subject.deadline):
             is_own = refusal in of_runtime
-            is_unused = refusal.code == "train-job/unused-claim"
+            is_unused = refusal.code == UNUSED_CLAIM.id
             fix = f"in the runtime, {refusal.fix}" if is_own and is_unused else refusal.fix
             yield replace(refusal, path=job.origin(is_own=is_own), fix=fix)
 
@@ -81,7 +143,7 @@ def _volume_source(pods: _Pods) -> Iterator[Problem]:
     wrong = [volume for volume in pods.spec.volumes if len(_sources(volume)) > 1]
     before = _sources_by_name(pods.before.pod.volumes) if wrong and pods.before is not None else {}
     for volume in wrong:
-        yield problem("volume-source", "", *_several_sources(volume, "volume", before, pods))
+        yield VOLUME_SOURCE.problem("", *_several_sources(volume, "volume", before, pods))
 
 
 def _claim_source(claim: PodClaim, before: Mapping[str, list[str]], pods: _Pods) -> Problem:
@@ -89,7 +151,7 @@ def _claim_source(claim: PodClaim, before: Mapping[str, list[str]], pods: _Pods)
     fix = "set resourceClaimName or resourceClaimTemplateName"
     if _sources(claim):
         message, fix = _several_sources(claim, "claim", before, pods)
-    return problem("claim-source", "", message, fix)
+    return CLAIM_SOURCE.problem("", message, fix)
 
 
 def _several_sources(
@@ -127,13 +189,13 @@ def _claim_declared(container: Container, declared: Collection[str], pods: _Pods
         if claim.name not in declared and not is_placeholder(claim.name):
             refers = f"container `{container.name}` of {pods} refers to claim `{claim.name}`"
             fix = "declare the claim in resourceClaims, or correct the name"
-            yield problem("claim-declared", "", f"{refers}, which the pod does not declare", fix)
+            yield CLAIM_DECLARED.problem("", f"{refers}, which the pod does not declare", fix)
 
 
 def _image_required(container: Container, pods: _Pods) -> Iterator[Problem]:
     if not container.image:
         fix = "set spec.trainer.image" if container.name == "node" else "set the image in the runtime"
-        yield problem("image-required", "", f"container `{container.name}` of {pods} has no image", fix)
+        yield IMAGE_REQUIRED.problem("", f"container `{container.name}` of {pods} has no image", fix)
 
 
 def _validate_mounts(container: Container, volumes: Collection[str], pods: _Pods) -> Iterator[Problem]:
@@ -142,10 +204,10 @@ def _validate_mounts(container: Container, volumes: Collection[str], pods: _Pods
         mounts = f"container `{container.name}` of {pods} mounts volume `{name}`, which"
         if name == _STATUS and name not in volumes:
             message = f"{mounts} only pods of the trainer step have, and only with the feature TrainJobStatus"
-            yield problem("status-volume", "", message, "remove the mount in the runtime")
+            yield STATUS_VOLUME.problem("", message, "remove the mount in the runtime")
         elif name not in volumes and not is_placeholder(name):
             fix = f"add a volume `{name}` to the pod, in the runtime or a patch, or correct the name in the mount"
-            yield problem("volume-exists", "", f"{mounts} the pod does not have", fix)
+            yield VOLUME_EXISTS.problem("", f"{mounts} the pod does not have", fix)
 
 
 def _unused_claims(pods: _Pods, subject: Subject) -> Iterator[Problem]:
@@ -158,7 +220,7 @@ def _unused_claims(pods: _Pods, subject: Subject) -> Iterator[Problem]:
         if (claim := kept.get((pods.replicated.name, name))) is not None:
             message = f"no container of {pods} uses claim `{name}`{idle(claim)}"
             fix = "name the claim in resources.claims of a container, or remove the claim"
-            yield problem("unused-claim", "", message, fix)
+            yield UNUSED_CLAIM.problem("", message, fix)
 
 
 def _kept_claims(subject: Subject) -> Mapping[tuple[str, str], ResolvedClaim]:

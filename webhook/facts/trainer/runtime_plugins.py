@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.jobset.job_set import jobs_by_name
-from webhook.facts.train_job_pods.nodes import container_of, init_container_of, job_named, trainer_step
+from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
+from webhook.facts.train_job_pods.nodes import container_of, init_container_of, is_trainer, job_named, trainer_step
 from webhook.facts.train_job_pods.releases import INJECTION
 from webhook.facts.train_job_pods.types import EnvInjection, MLPolicy, RuntimeSpec
+from webhook.facts.trainer.plugin_validation import RESERVED, instead_of
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -21,7 +22,53 @@ from webhook.releases import Release
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 
-problem: Final = Group("training-runtime").problem
+ENV_INJECTION: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/env-injection",
+    title="Targets of torch.envInjection are containers of the runtime.",
+    why="The torch plugin refuses TrainJobs of a runtime with other targets.",
+    function="validateEnvInjectionTargets",
+)
+FLUX_INSTALLER: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/flux-installer",
+    title="A flux runtime has no init container `flux-installer`.",
+    why="The flux plugin adds one of that name.",
+    function="Validate of plugins/flux/flux.go",
+)
+MPI_IMPLEMENTATION: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/mpi-implementation",
+    title="The MPI implementation of a runtime is OpenMPI.",
+    why="The mpi plugin knows no other and fails on it.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/mpi/mpi.go",
+    fails="controller",
+)
+TORCH_ADDRESS: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/torch-address",
+    title="The trainer of a torch runtime is the job `node` in the default subdomain.",
+    why="Nodes look for the first one at the address <TrainJob>-node-0-0.<TrainJob>, whatever the runtime says.",
+    refused_by="nobody; the nodes wait for each other",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
+    fails="waiting",
+)
+TOKEN_VOLUME: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/token-volume",
+    title="No volume or mount has the name by which pods report their status.",
+    why="Trainer overwrites it.",
+    source="https://github.com/kubeflow/trainer/issues/3956",
+)
+LAUNCHER_COUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/launcher-count",
+    title="mlPolicy.numNodes of an MPI runtime is 1.",
+    why="The labelled job gets as many pods, which is the launcher.",
+)
+PLUGIN_VARIABLE: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/plugin-variable",
+    title="A torch runtime leaves the variables of torchrun to the plugin.",
+    why="The torch plugin writes PET_NNODES, PET_NODE_RANK and the like for each TrainJob, over what the runtime says.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
+    function="EnforceMLPolicy",
+    severity="low",
+)
+
 _TOKEN_VOLUME: Final = "kubeflow-trainer-token"  # noqa: S105 - a volume's name
 _TOKEN_MOUNT: Final = "/var/run/secrets/kubeflow/trainer"  # noqa: S105 - a path
 
@@ -57,7 +104,7 @@ def _env_injection(injection: EnvInjection, job_set: JobSetSpec) -> Iterator[Pro
         for name in target.container_names:
             if name not in containers[job]:
                 message = f"must name a container of a replicated job, but job `{job}` has no container `{name}`"
-                yield problem("env-injection", target.at, message, f"name a container of job `{job}`")
+                yield ENV_INJECTION.problem(target.at, message, f"name a container of job `{job}`")
 
 
 def _torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
@@ -66,19 +113,17 @@ def _torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
     step, network = trainer_step(job_set.replicated_jobs), job_set.network
     if step is not None and step.name != "node":
         message = f"must have `node` as the name of the trainer job, not `{step.name}`, {why}"
-        yield problem("torch-address", job_set.path("replicatedJobs"), message, "rename that job to `node`")
+        yield TORCH_ADDRESS.problem(job_set.path("replicatedJobs"), message, "rename that job to `node`")
     if network.subdomain:
         path, message = network.path("subdomain"), f"must not be set {why}"
-        yield problem("torch-address", path, message, "remove the subdomain", network.subdomain)
+        yield TORCH_ADDRESS.problem(path, message, "remove the subdomain", network.subdomain)
 
 
 def _flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
     """flux.go: the init container that the plugin adds."""
     if init_container_of(job_named(job_set.replicated_jobs, "node"), "flux-installer") is not None:
         message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
-        yield problem(
-            "flux-installer", job_set.path("replicatedJobs"), message, "give that init container another name"
-        )
+        yield FLUX_INSTALLER.problem(job_set.path("replicatedJobs"), message, "give that init container another name")
 
 
 def _mpi_implementation(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
@@ -88,7 +133,7 @@ def _mpi_implementation(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Probl
     if implementation != "OpenMPI" and is_used and not is_placeholder(implementation):
         message = "must be OpenMPI because Trainer knows no other implementation"
         fix = "set the field to OpenMPI, or remove the field"
-        yield problem("mpi-implementation", policy.mpi.path("mpiImplementation"), message, fix, implementation)
+        yield MPI_IMPLEMENTATION.problem(policy.mpi.path("mpiImplementation"), message, fix, implementation)
 
 
 def _launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
@@ -97,7 +142,7 @@ def _launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
     if step is not None and step.name != "node" and nodes is not None and nodes > 1:
         message = f"makes {nodes} launchers because it counts the pods of job `{step.name}`, the trainer step"
         fix = "set mlPolicy.numNodes to 1, and set the number of workers as parallelism of job `node`"
-        yield problem("launcher-count", policy.path("numNodes"), message, fix, nodes)
+        yield LAUNCHER_COUNT.problem(policy.path("numNodes"), message, fix, nodes)
 
 
 def validate_token_volume(job_set: JobSetSpec) -> Iterator[Problem]:
@@ -113,4 +158,15 @@ def validate_token_volume(job_set: JobSetSpec) -> Iterator[Problem]:
 
 def _token_volume(path: FieldPath, name: str) -> Problem:
     message = "is overwritten by Trainer, which reports the status of the job through it"
-    return problem("token-volume", path, message, "use another name or path", name)
+    return TOKEN_VOLUME.problem(path, message, "use another name or path", name)
+
+
+def advise_plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
+    """torch.go EnforceMLPolicy: the plugin replaces the variables PET_* of the node of TrainJobs with spec.trainer."""
+    jobs = jobs_of(runtime) if runtime.ml_policy.plugin == "torch" else ()
+    nodes = (node for job in jobs if is_trainer(job) for node in job.pod.containers if node.name == "node")
+    for variable in (variable for node in nodes for variable in node.env):
+        if variable.name in RESERVED["torch"]:
+            message = "is replaced by the torch plugin, which sets it for each TrainJob with spec.trainer"
+            fix = instead_of(variable.name, "TrainJobs")
+            yield PLUGIN_VARIABLE.problem(variable.path("name"), message, fix, variable.name)

@@ -10,16 +10,51 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.fact import Result
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.releases import GANG_RESOURCES, QUEUES
 from webhook.facts.train_job_pods.train_job import MergedTrainJob
 from webhook.problem import MissingObject, Problem
 from webhook.releases import shown
 from webhook.typed.collections import Items
 
-problem: Final = Group("train-job").problem
+GANG_SIZE: Final = TRAIN_JOB.rule(
+    "train-job/gang-size",
+    title="A TrainJob whose pods are scheduled together has at least one of them.",
+    why="A PodGroup has at least one member, so that Trainer can make neither the group nor the JobSet.",
+    refused_by="the API server, when Trainer makes the PodGroup",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/coscheduling/coscheduling.go",
+    fails="controller",
+)
+VOLCANO_QUEUE: Final = TRAIN_JOB.rule(
+    "train-job/volcano-queue",
+    title="The annotation for the queue of Volcano is not empty.",
+    why="The volcano plugin refuses an empty name.",
+    function="Validate of plugins/volcano/volcano.go",
+)
+PRIORITY_CLASS: Final = TRAIN_JOB.rule(
+    "train-job/priority-class",
+    title="The pods of a TrainJob name a PriorityClass that exists.",
+    why="The volcano plugin refuses the TrainJob, and the API server the pods of others.",
+    source="https://github.com/kubeflow/trainer/issues/2437",
+    fails="controller",
+)
+TRAIN_JOB_GANG_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/gang-resources",
+    title="The PodGroup of a TrainJob counts its resources.",
+    why="Until 2.1 Trainer counts those of the runtime, so the gang may start without room for all its pods.",
+    source="https://github.com/kubeflow/trainer/issues/2980",
+    fails="waiting",
+)
+GANG_DEPENDENCY: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/gang-dependency",
+    title="Pods that are scheduled together do not wait for each other.",
+    why="The group waits for the pods of every replicated job, of which some are made only after others are done.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/coscheduling/coscheduling.go",
+    fails="pending",
+)
+
 _QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
@@ -29,8 +64,8 @@ def validate_volcano_queue(job: MergedTrainJob) -> Iterator[Problem]:
         message = (
             f"must not set the annotation {_QUEUE} to an empty string because Trainer refuses it for {job.runtime}"
         )
-        yield problem(
-            "volcano-queue", job.merged.annotated[_QUEUE], message, "name a queue of Volcano, or remove the annotation"
+        yield VOLCANO_QUEUE.problem(
+            job.merged.annotated[_QUEUE], message, "name a queue of Volcano, or remove the annotation"
         )
 
 
@@ -45,18 +80,18 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
             f"resources of {job.runtime}, so some pods may start before there is room for the others"
         )
         fix = "use a runtime that requests these resources"
-        yield problem("gang-resources", "spec.trainer.resourcesPerNode", message, fix)
+        yield TRAIN_JOB_GANG_RESOURCES.problem("spec.trainer.resourcesPerNode", message, fix)
     pods = [replicated.parallelism for replicated in job.jobs]
     if sum(pods) < 1 and job.jobs:
         message = f"makes no pod for the PodGroup of {by}, which needs at least one pod, so the job is never started"
-        yield problem("gang-size", "spec.trainer.numNodes", message, "set at least 1", sum(pods))
+        yield GANG_SIZE.problem("spec.trainer.numNodes", message, "set at least 1", sum(pods))
     first = sum(replicated.parallelism for replicated in job.jobs if not replicated.depends_on)
     if first != sum(pods):
         message = (
             f"names {job.runtime}, whose {sum(pods)} pods wait for each other ({by}), but {sum(pods) - first} of them "
             "are created only after another replicated job has started or completed (dependsOn), so no pod ever starts"
         )
-        yield problem("gang-dependency", "spec.runtimeRef", message, f"use a runtime without {by} or without dependsOn")
+        yield GANG_DEPENDENCY.problem("spec.runtimeRef", message, f"use a runtime without {by} or without dependsOn")
 
 
 def validate_priority_class(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
@@ -73,9 +108,9 @@ def validate_priority_class(job: MergedTrainJob, subject: Subject) -> Iterator[P
             near = priority["nearest"]
             where = "in the runtime, " if priority["path"] == "spec.runtimeRef" else ""
             fix = f"{where}write `{near}`, or create the class" if near else f"create the class, or {where}name another"
-            yield problem("priority-class", priority["path"], message, fix)
+            yield PRIORITY_CLASS.problem(priority["path"], message, fix)
         else:
-            yield problem("priority-class", priority["path"], missing=_lacking(result, priority["name"]))
+            yield PRIORITY_CLASS.problem(priority["path"], missing=_lacking(result, priority["name"]))
 
 
 def _lacking(priorities: Result, name: str) -> tuple[MissingObject, ...]:

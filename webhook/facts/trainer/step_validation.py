@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.nodes import (
     STEP_LABEL,
     container_of,
@@ -23,7 +23,41 @@ from webhook.facts.train_job_pods.train_job import MergedTrainJob
 from webhook.problem import Problem
 from webhook.typed.job_sets import ReplicatedJob
 
-problem: Final = Group("train-job").problem
+INITIALIZER_STEP: Final = TRAIN_JOB.rule(
+    "train-job/initializer-step",
+    title="An initializer has its step in the runtime.",
+    why="Trainer refuses a TrainJob whose runtime has no replicated job, container or mount for the initializer.",
+    source="https://github.com/kubeflow/trainer/pull/3714",
+    function="checkInitializer",
+)
+TRAINER_STEP: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/trainer-step",
+    title="spec.trainer reaches a container of the runtime.",
+    why=(
+        "Trainer lays it over the container `node` of the replicated job that is labelled as the trainer. Without "
+        "one, it has no effect."
+    ),
+    refused_by="nobody; the fields are ignored",
+    source="https://github.com/kubeflow/trainer/pull/2722",
+)
+RUNTIME_EXISTS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/runtime-exists",
+    title="The runtime of a TrainJob exists.",
+    why="Trainer refuses a TrainJob until its runtime is there.",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    fails="create",
+)
+RUNTIME_ARGS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/runtime-args",
+    title="A TrainJob that sets a command sets its args too.",
+    why="Trainer replaces command and args each by itself, so the command runs with the args of the runtime.",
+)
+IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ignored-nodes",
+    title="numNodes needs a runtime with a trainer step.",
+    why="Trainer writes the number into the replicated job that is labelled as the trainer.",
+)
+
 _FIELDS: Final = ("image", "command", "args", "env", "resourcesPerNode")
 _SHARED: Final = ("env", "resourcesPerNode")
 """Fields that an MPI job named `node` gets where the launcher is a node."""
@@ -42,9 +76,9 @@ def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[P
         fix = (
             f"write `{near}`, or create the runtime first" if near else "correct the name, or create the runtime first"
         )
-        yield problem("runtime-exists", "spec.runtimeRef.name", message, fix)
+        yield RUNTIME_EXISTS.problem("spec.runtimeRef.name", message, fix)
     else:
-        yield problem("runtime-exists", "spec.runtimeRef.name", missing=job.missing)
+        yield RUNTIME_EXISTS.problem("spec.runtimeRef.name", missing=job.missing)
 
 
 def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
@@ -57,7 +91,7 @@ def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
             fix = "use a runtime with that step, or remove the initializer"
             if lacking.startswith("a volumeMount"):
                 fix = "add the volumeMount to the runtime, or remove the initializer"
-            yield problem("initializer-step", source.at, message, fix)
+            yield INITIALIZER_STEP.problem(source.at, message, fix)
 
 
 def _lacks_initializer(job: MergedTrainJob, name: str) -> str:
@@ -83,7 +117,7 @@ def validate_trainer(job: MergedTrainJob) -> Iterator[Problem]:
         args = " ".join(node.args)
         shown = args if len(args) <= _SHOWN else f"{args[:_SHOWN]} …"
         message = f"runs with the args of {job.runtime}, `{shown}`"
-        yield problem("runtime-args", "spec.trainer.command", message, "set spec.trainer.args too")
+        yield RUNTIME_ARGS.problem("spec.trainer.command", message, "set spec.trainer.args too")
 
 
 def _trainer_step(names: Sequence[str], reason: str) -> Problem:
@@ -92,7 +126,7 @@ def _trainer_step(names: Sequence[str], reason: str) -> Problem:
     else:
         *most, last = [f"`{name}`" for name in names]
         path, message, fix = "spec.trainer", f"{', '.join(most)} and {last} have no effect", "remove these fields"
-    return problem("trainer-step", path, f"{message} because {reason}", f"use a runtime with a trainer step, or {fix}")
+    return TRAINER_STEP.problem(path, f"{message} because {reason}", f"use a runtime with a trainer step, or {fix}")
 
 
 def _unreached(job: MergedTrainJob) -> list[str]:
@@ -119,7 +153,7 @@ def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """The number goes to the labelled job, of an MPI runtime to the job named `node`."""
     if _is_number_unread(job) and not _unreached(job):
         message = f"is ignored because {_lacks_node(job, None)}"
-        yield problem("ignored-nodes", "spec.trainer.numNodes", message, "use a runtime with a trainer step")
+        yield IGNORED_NODES.problem("spec.trainer.numNodes", message, "use a runtime with a trainer step")
 
 
 def _is_number_unread(job: MergedTrainJob) -> bool:

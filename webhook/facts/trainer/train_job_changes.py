@@ -13,7 +13,6 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.cluster.interest import reading
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.installation import release_of
@@ -22,6 +21,7 @@ from webhook.facts.train_job_pods.releases import FIXED_GRACE, PATCHES
 from webhook.facts.train_job_pods.spec_changes import is_changed, specs
 from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.facts.train_job_pods.types import TrainJob, TrainJobSpec
+from webhook.facts.trainer.groups import TRAIN_JOB_CHANGES
 from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
@@ -30,7 +30,41 @@ from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSet, ReplicatedJob
 from webhook.typed.view import Reading
 
-problem: Final = Group("train-job-changes").problem
+IMMUTABLE_FIELD: Final = TRAIN_JOB_CHANGES.rule(
+    "train-job-changes/immutable-field",
+    title="Runtime, trainer, initializer, deadline and manager of a TrainJob do not change.",
+    why="The API server refuses a change of these fields, since 2.2 of all of them.",
+    source="https://github.com/kubeflow/trainer/pull/3157",
+)
+IMMUTABLE_PATCH: Final = TRAIN_JOB_CHANGES.rule(
+    "train-job-changes/immutable-patch",
+    title="Most of what a patch sets for pods does not change.",
+    why="The API server refuses it, because JobSet would refuse to change its pods.",
+)
+RUNNING: Final = TRAIN_JOB_CHANGES.rule(
+    "train-job-changes/running",
+    title="Patches change only while the job is suspended.",
+    why="Trainer refuses a change of patches of a job that runs.",
+    function="checkRuntimePatchesImmutability",
+)
+ACTIVE_PODS: Final = TRAIN_JOB_CHANGES.rule(
+    "train-job-changes/active-pods",
+    title="Patches change only after the pods of the job are gone.",
+    why="Trainer refuses a change while pods of the JobSet are active, as after suspending the job a moment ago.",
+    function="checkRuntimePatchesImmutability",
+)
+JOB_SET_IMMUTABLE: Final = TRAIN_JOB_CHANGES.rule(
+    "train-job-changes/job-set-immutable",
+    title="Of the pods of a suspended job only placement and metadata change.",
+    why="Trainer takes the change, and JobSet refuses it again and again.",
+    refused_by="JobSet's webhook, when Trainer updates the JobSet",
+    source="https://github.com/kubernetes-sigs/jobset/issues/624",
+    level="warn",
+    severity="low",
+    fails="controller",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/2691",),
+)
+
 LOOKUPS: Final = (
     reading(JobSet.gvk, *(f"status.replicatedJobsStatus.{name}" for name in ("name", "active"))),
     NAMESPACES,
@@ -59,7 +93,7 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
         changed.append("runtimeRef")
     for name in changed:
         fix = "restore the old value, or create a new TrainJob"
-        yield problem("immutable-field", f"spec.{name}", "cannot change after the TrainJob was created", fix)
+        yield IMMUTABLE_FIELD.problem(f"spec.{name}", "cannot change after the TrainJob was created", fix)
 
 
 def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
@@ -76,7 +110,7 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
             if old is not None and is_fixed and is_changed(name, overlay.pod, old.pod):
                 message = "cannot change because a patch is fixed once the TrainJob has it"
                 fix = "restore the old value, or create a new TrainJob"
-                yield problem("immutable-patch", overlay.pod.path(name), message, fix)
+                yield IMMUTABLE_PATCH.problem(overlay.pod.path(name), message, fix)
 
 
 def _overlays(spec: Mapping[str, JSON], subject: Subject) -> Iterator[tuple[tuple[str, str], Overlay]]:
@@ -97,7 +131,7 @@ def validate_running(subject: Subject) -> Iterator[Problem]:
     path = f"spec.{name}"
     if now.get("suspend") is not True and not (release >= PATCHES and before.get("suspend") is True):
         message = f"cannot change while the job runs because Trainer {shown(release)} refuses such a change"
-        yield problem("running", path, message, "suspend the job with spec.suspend first, then change the patches")
+        yield RUNNING.problem(path, message, "suspend the job with spec.suspend first, then change the patches")
         return
     yield from _validate_active_pods(subject, path)
 
@@ -109,12 +143,12 @@ def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
         return
     job_set = view.find(JobSet, name)
     if not job_set and not view.is_whole():
-        yield problem("active-pods", path, missing=view.all_missing())
+        yield ACTIVE_PODS.problem(path, missing=view.all_missing())
     counts = job_set.status.replicated_jobs_status
     jobs = ", ".join(f"`{count.name}`" for count in counts if count.active > 0)
     if jobs:
         message = f"cannot change while pods of replicated job {jobs} are active"
-        yield problem("active-pods", path, message, "wait until these pods are gone, then change the patches")
+        yield ACTIVE_PODS.problem(path, message, "wait until these pods are gone, then change the patches")
 
 
 def validate_job_set_immutable(subject: Subject) -> Iterator[Problem]:
@@ -135,7 +169,7 @@ def validate_job_set_immutable(subject: Subject) -> Iterator[Problem]:
         message = f"changes {fields} of pods, which cannot change after the JobSet was created, so JobSet refuses the "
         message = f"{message}update"
         fix = "create a new TrainJob, or change only nodeSelector, tolerations, schedulingGates, labels and annotations"
-        yield problem("job-set-immutable", f"spec.{changed[0]}", message, fix)
+        yield JOB_SET_IMMUTABLE.problem(f"spec.{changed[0]}", message, fix)
 
 
 def _differing(old: Items[JSON], new: list[JSON]) -> str:

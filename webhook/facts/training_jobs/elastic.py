@@ -9,8 +9,82 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.training_jobs.job import Job, problem
+from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.job import Job
 from webhook.problem import Problem
+
+ELASTIC_WORKERS: Final = TRAINING_JOB.rule(
+    "training-job/elastic-workers",
+    title="An elastic job has workers.",
+    why="The webhook of PyTorchJobs refuses the job. The controller of PaddleJobs stops with an error.",
+    function="validateElasticPolicy",
+    issues=("https://github.com/kubeflow/trainer/issues/2278",),
+)
+PROCESSES_TWICE: Final = TRAINING_JOB.rule(
+    "training-job/processes-twice",
+    title="The number of processes stands in one place.",
+    why="spec.elasticPolicy.nProcPerNode is the older place, and the webhook refuses both together.",
+    function="ValidateCreate",
+)
+ELASTIC_LIMITS: Final = TRAINING_JOB.rule(
+    "training-job/elastic-limits",
+    title="The lower limit of an elastic job is not above the upper one.",
+    why="torchrun is told a range of nodes that holds no number, and ends.",
+    refused_by="torchrun, when the pods start",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/elastic.go",
+    function="SetPodEnv",
+    fails="start",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/1509",
+        "https://github.com/kubeflow/trainer/issues/2041",
+    ),
+)
+AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
+    "training-job/autoscaler-limits",
+    title="The limits of an elastic job with metrics are those of an autoscaler.",
+    why="The operator makes a HorizontalPodAutoscaler, which the API server refuses.",
+    refused_by="the API server",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/hpa.go",
+    function="ReconcileHPA",
+    fails="controller",
+)
+RENDEZVOUS_SETTINGS: Final = TRAINING_JOB.rule(
+    "training-job/rendezvous-settings",
+    title="A list of rendezvous settings is not empty.",
+    why="The operator cuts the last comma off an empty text and crashes, for all jobs of the cluster.",
+    refused_by="nobody, the operator crashes",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/elastic.go",
+    function="generateEnvRDZVConf",
+    fails="controller",
+)
+ELASTIC_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/elastic-replicas",
+    title="The workers of an elastic job are within its limits.",
+    why="An autoscaler changes their number, or torchrun waits for more.",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/elastic.go",
+    function="SetPodEnv",
+    fails="waiting",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/1509",
+        "https://github.com/kubeflow/trainer/issues/2041",
+    ),
+)
+ELASTIC_NODES: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/elastic-nodes",
+    title="The limits of an elastic job are at least 1.",
+    why="torchrun cannot meet on no node.",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    function="parse_min_max_nnodes",
+    fails="start",
+)
+DEPRECATED_FIELD: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/deprecated-field",
+    title="The number of processes stands in spec.nprocPerNode.",
+    why="The field of elasticPolicy is deprecated and may go in a later release.",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks/pytorch/pytorchjob_webhook.go",
+    function="ValidateCreate",
+    severity="low",
+)
 
 _POLICY: Final = ("spec", "elasticPolicy")
 _LIMITS: Final = ("minReplicas", "maxReplicas")
@@ -22,7 +96,7 @@ def validate_elastic_policy(job: Job) -> Iterator[Problem]:
         return
     if job.given("elasticPolicy") is not None and not job.is_open and "Worker" not in job.roles and _needs_workers(job):
         message = "must be set because elasticPolicy scales the workers"
-        yield problem("elastic-workers", (*job.roles_at, "Worker"), message, "add Worker, or remove elasticPolicy")
+        yield ELASTIC_WORKERS.problem((*job.roles_at, "Worker"), message, "add Worker, or remove elasticPolicy")
     if job.kind == "PyTorchJob":
         yield from _validate_processes(job)
         yield from _validate_limits(job)
@@ -32,7 +106,7 @@ def validate_elastic_policy(job: Job) -> Iterator[Problem]:
                 "must not be empty because the operator crashes on an empty list",
                 "remove rdzvConf, or add an entry",
             )
-            yield problem("rendezvous-settings", (*_POLICY, "rdzvConf"), message, fix)
+            yield RENDEZVOUS_SETTINGS.problem((*_POLICY, "rdzvConf"), message, fix)
 
 
 def _needs_workers(job: Job) -> bool:
@@ -47,9 +121,9 @@ def _validate_processes(job: Job) -> Iterator[Problem]:
     path = (*_POLICY, "nProcPerNode")
     if job.given("elasticPolicy", "nProcPerNode") is not None and job.given("nprocPerNode") is not None:
         message = "must not be set together with spec.nprocPerNode, which replaces it"
-        yield problem("processes-twice", path, message, "remove elasticPolicy.nProcPerNode")
+        yield PROCESSES_TWICE.problem(path, message, "remove elasticPolicy.nProcPerNode")
     if job.given("elasticPolicy", "nProcPerNode") is not None or job.is_unfilled("elasticPolicy", "nProcPerNode"):
-        yield problem("deprecated-field", path, "is deprecated", "use spec.nprocPerNode")
+        yield DEPRECATED_FIELD.problem(path, "is deprecated", "use spec.nprocPerNode")
 
 
 def _validate_limits(job: Job) -> Iterator[Problem]:
@@ -57,8 +131,8 @@ def _validate_limits(job: Job) -> Iterator[Problem]:
     least, most = (job.number("elasticPolicy", name) for name in _LIMITS)
     if least is not None and most is not None and least > most:
         message = f"must not be more than maxReplicas, which is `{most}`, because no number of workers is then allowed"
-        yield problem(
-            "elastic-limits", (*_POLICY, "minReplicas"), message, "lower minReplicas, or raise maxReplicas", least
+        yield ELASTIC_LIMITS.problem(
+            (*_POLICY, "minReplicas"), message, "lower minReplicas, or raise maxReplicas", least
         )
     if job.given("elasticPolicy", "metrics") is not None:  # hpa.go; autoscaling/v2 wants at least 1 and not less than 0
         if most is not None and most < 1:
@@ -66,13 +140,13 @@ def _validate_limits(job: Job) -> Iterator[Problem]:
                 "must be at least 1 because elasticPolicy.metrics is set and the HorizontalPodAutoscaler needs 1 or "
                 "more"
             )
-            yield problem("autoscaler-limits", (*_POLICY, "maxReplicas"), message, "set 1 or more", most)
+            yield AUTOSCALER_LIMITS.problem((*_POLICY, "maxReplicas"), message, "set 1 or more", most)
         elif least is not None and least < 0:
             message = (
                 "must not be negative because elasticPolicy.metrics is set and the HorizontalPodAutoscaler refuses "
                 "less than 0"
             )
-            yield problem("autoscaler-limits", (*_POLICY, "minReplicas"), message, "set 1 or more", least)
+            yield AUTOSCALER_LIMITS.problem((*_POLICY, "minReplicas"), message, "set 1 or more", least)
 
 
 def _validate_workers(job: Job) -> Iterator[Problem]:
@@ -88,8 +162,8 @@ def _validate_workers(job: Job) -> Iterator[Problem]:
             wanted = f"{low}" if low == high else f"between {low} and {high}"
             message = f"must be {wanted} because elasticPolicy allows no other number of workers"
             fix = f"set {low}" if low == high else "set a number in that range"
-            yield problem("elastic-replicas", (*worker.path, "replicas"), message, fix, worker.replicas)
+            yield ELASTIC_REPLICAS.problem((*worker.path, "replicas"), message, fix, worker.replicas)
     small = next((name for name, value in given.items() if value < 1), None)
     if small is not None:
         message = "must be at least 1 because torchrun needs at least one node"
-        yield problem("elastic-nodes", (*_POLICY, small), message, "set 1 or more", given[small])
+        yield ELASTIC_NODES.problem((*_POLICY, small), message, "set 1 or more", given[small])

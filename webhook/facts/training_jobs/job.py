@@ -13,7 +13,6 @@ from typing import Final
 
 from webhook.attributes import JSON, Operation
 from webhook.deadline import Deadline
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs.role import Role, read_role
 from webhook.facts.training_jobs.types import (
@@ -30,7 +29,6 @@ from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Entries, Items
 
-problem: Final = Group("training-job").problem
 BETA: Final = "v2beta1"
 
 

@@ -11,10 +11,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook.facts.training_jobs.job import Job, problem
+from webhook.facts.training_jobs.groups import TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.job import Job
 from webhook.facts.training_jobs.role import Role
 from webhook.paths import render
 from webhook.problem import Problem
+
+NULL_AMOUNT: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/null-amount",
+    title="A GPU is requested with a number.",
+    why="An amount that is null is dropped, so the pod starts without a GPU.",
+    source=(
+        "https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting-and-nullable"
+    ),
+)
+POD_RESTART_POLICY: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/pod-restart-policy",
+    title="The restart policy stands in the role.",
+    why="The operator overwrites that of the pod template.",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/pod.go",
+    function="createNewPod",
+    severity="low",
+)
+OPERATOR_VARIABLE: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/operator-variable",
+    title="A container does not set the variables of the operator.",
+    why="The operator appends its own after those of the container, and the last of a name counts.",
+    function="setPodEnv",
+    severity="low",
+)
 
 _RENDEZVOUS: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
 _OF_TORCH: Final = ("PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK")
@@ -36,14 +61,14 @@ def validate_overwritten(job: Job) -> Iterator[Problem]:
             path = (*role.template, "spec", "restartPolicy")
             fix = f"set {render((*role.path, 'restartPolicy'))} instead"
             message = f"is ignored because the operator writes `{written}`"
-            yield problem("pod-restart-policy", path, message, fix, role.pod_restart_policy)
+            yield POD_RESTART_POLICY.problem(path, message, fix, role.pod_restart_policy)
         for name, fix in owned.items():
             if name in role.env:
                 message = f"sets variable {name}, but this value is ignored because the operator sets the variable too"
-                yield problem("operator-variable", role.template, message, fix)
+                yield OPERATOR_VARIABLE.problem(role.template, message, fix)
         if role.null_gpus and role.gpus == 0:
             message = f"requests no GPU because `{role.null_gpus[0]}` has no amount and so is ignored"
-            yield problem("null-amount", role.template, message, "set a number of GPUs")
+            yield NULL_AMOUNT.problem(role.template, message, "set a number of GPUs")
 
 
 def _owned(job: Job) -> Mapping[str, str]:

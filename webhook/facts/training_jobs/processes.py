@@ -12,11 +12,117 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.storage.shared_memory import MORE_SHARED_MEMORY
-from webhook.facts.training_jobs.job import Job, problem
+from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.job import Job
 from webhook.facts.training_jobs.role import Role
 from webhook.paths import render
 from webhook.problem import Problem
 from webhook.wording import counted
+
+WORLD_SIZE_AS_NODES: Final = TRAINING_JOB.rule(
+    "training-job/world-size-as-nodes",
+    title="WORLD_SIZE is not passed as the number of nodes once it counts processes.",
+    why="With a number in nprocPerNode, WORLD_SIZE is pods times processes. torchrun waits for as many nodes for ever.",
+    refused_by="nobody, torchrun waits",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
+    function="setPodEnv",
+    fails="waiting",
+    issues=("https://github.com/kubeflow/trainer/issues/1790",),
+)
+WORLD_SIZE_UNSET: Final = TRAINING_JOB.rule(
+    "training-job/world-size-unset",
+    title="WORLD_SIZE is used in jobs with a master.",
+    why="The operator sets WORLD_SIZE only in jobs with a master. torchrun gets the text itself and ends.",
+    refused_by="torchrun, when the pods start",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
+    function="setPodEnv",
+    fails="start",
+    issues=("https://github.com/kubeflow/trainer/issues/1790",),
+)
+PROCESSES_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/processes-and-gpus",
+    title="The launcher starts a process for each GPU.",
+    why="GPUs without a process stay idle, and processes without a GPU fail or share one.",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    function="determine_local_world_size",
+    issues=("https://github.com/kubeflow/pytorch-operator/issues/331",),
+)
+NPROC_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/nproc-and-gpus",
+    title="nprocPerNode is the number of GPUs of a pod.",
+    why="GPUs without a process stay idle, and processes without a GPU fail or share one.",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    function="determine_local_world_size",
+    issues=("https://github.com/kubeflow/pytorch-operator/issues/331",),
+)
+PROCESSES_OF_THE_HOST: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/processes-of-the-host",
+    title="A job without GPUs says how many processes torchrun starts.",
+    why="torchrun counts the CPUs of the host and not those of the limit, so that far too many processes start.",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    function="determine_local_world_size",
+    fails="start",
+    issues=("https://github.com/kubeflow/trainer/issues/2407",),
+)
+GPU_FOR_TORCHRUN: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/gpu-for-torchrun",
+    title="torchrun that counts GPUs has one.",
+    why="torchrun ends where it is told `gpu` and there is none.",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    function="determine_local_world_size",
+    fails="start",
+)
+NPROC_VALUE: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/nproc-value",
+    title="nprocPerNode is a number or a kind of device.",
+    why="torchrun ends on any other text.",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    function="determine_local_world_size",
+    fails="start",
+)
+ONE_PROCESS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/one-process",
+    title="Several GPUs have several processes.",
+    why="A Python program uses one GPU unless it starts others itself.",
+    source="https://github.com/kubeflow/trainer/issues/1992",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/1872",
+        "https://github.com/kubeflow/trainer/issues/1713",
+    ),
+)
+PROCESSES_AWAITED: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/processes-awaited",
+    title="As many processes start as WORLD_SIZE counts.",
+    why="Python without a launcher is one process. It waits for the others, and the job never begins to train.",
+    function="setPodEnv",
+    fails="waiting",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/1790",
+        "https://github.com/kubeflow/trainer/issues/1836",
+    ),
+)
+UNEQUAL_GPUS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/unequal-gpus",
+    title="All roles have as many GPUs when one nprocPerNode holds for all.",
+    why="The number fits one role at most.",
+    function="setPodEnv",
+    issues=("https://github.com/kubeflow/pytorch-operator/issues/331",),
+)
+MORE_NODES_THAN_PODS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/more-nodes-than-pods",
+    title="torchrun waits for no more nodes than there are pods.",
+    why="The missing nodes never come, so the job never begins to train.",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    function="parse_min_max_nnodes",
+    fails="waiting",
+)
+SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/shared-memory",
+    title="Several GPUs have enough shared memory.",
+    why="NCCL and data loaders need more than the 64 MiB that a container gets, and fail.",
+    source="https://github.com/NVIDIA/nccl/issues/525",
+    fails="start",
+)
 
 _LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed")
 _WORLD_SIZE: Final = ("$(WORLD_SIZE)", "$WORLD_SIZE", "${WORLD_SIZE}")
@@ -58,7 +164,7 @@ def _world_size(job: Job) -> Iterator[Problem]:
             "torchrun, which then waits for nodes that never come"
         )
         fix = "use --nnodes=$(PET_NNODES), or remove nprocPerNode"
-        yield problem("world-size-as-nodes", _AT, message, fix, said)
+        yield WORLD_SIZE_AS_NODES.problem(_AT, message, fix, said)
     for role in passed if not has_master and not job.is_open else ():
         if role.launch.nodes == _WORLD_SIZE[0] and role.env.isdisjoint(("WORLD_SIZE", "*")):
             message = (
@@ -66,7 +172,7 @@ def _world_size(job: Job) -> Iterator[Problem]:
                 "torchrun fails"
             )
             fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
-            yield problem("world-size-unset", role.template, message, fix)
+            yield WORLD_SIZE_UNSET.problem(role.template, message, fix)
 
 
 def _of_command(job: Job) -> Iterator[Problem]:
@@ -78,15 +184,15 @@ def _of_command(job: Job) -> Iterator[Problem]:
             both = f"{counted(started, 'process', 'processes')} in each pod, which has {counted(role.gpus, 'GPU')}"
             message = f"{by} starts {both}, so {_outcome(started, role.gpus)}"
             fix = f"set --nproc_per_node={role.gpus}" if by == "torchrun" else f"start {role.gpus} in each pod"
-            yield problem("processes-and-gpus", role.template, message, fix)
+            yield PROCESSES_AND_GPUS.problem(role.template, message, fix)
         if by == "python" and role.gpus > 1 and not has_number:
             message = f"runs a single Python process for {role.gpus} GPUs unless the script itself starts more"
-            yield problem("one-process", role.template, message, "start the script with torchrun")
+            yield ONE_PROCESS.problem(role.template, message, "start the script with torchrun")
         if _has_no_gpu(role) and _asks(role, job) == "gpu":
             field = _field(job) if _is_silent(role) else "--nproc_per_node"
             message = f"requests no GPU, but {field} is `gpu`, so torchrun looks for GPUs and fails"
             fix = f"request GPUs, or set {field} to a number of processes"
-            yield problem("gpu-for-torchrun", role.template, message, fix)
+            yield GPU_FOR_TORCHRUN.problem(role.template, message, fix)
 
 
 def _field(job: Job) -> str:
@@ -119,7 +225,7 @@ def _of_setting(job: Job) -> Iterator[Problem]:
     said, number, roles = _processes(job), _counted(job), tuple(job.roles.values())
     if not _VALUE.fullmatch(said):
         message = "must be a number of processes or a kind of device because torchrun fails on anything else"
-        yield problem("nproc-value", _AT, message, "set auto, cpu, gpu or a whole number of at least 1", said)
+        yield NPROC_VALUE.problem(_AT, message, "set auto, cpu, gpu or a whole number of at least 1", said)
     hosts = [role for role in roles if _has_no_gpu(role) and role.cpus and _asks(role, job) == "auto"]
     if hosts:
         yield _processes_of_the_host(job, [each for each in hosts if _is_silent(each)], hosts)
@@ -137,9 +243,9 @@ def _processes_of_the_host(job: Job, silent: list[Role], hosts: list[Role]) -> P
         message = (
             f"has no effect on {_named(roles)}, where torchrun with --nproc_per_node=auto starts {many} because {why}"
         )
-        return problem("processes-of-the-host", _AT, message, f"set --nproc_per_node={fix}")
+        return PROCESSES_OF_THE_HOST.problem(_AT, message, f"set --nproc_per_node={fix}")
     does = "is not set, so torchrun starts" if given is None else "makes torchrun start"
-    return problem("processes-of-the-host", _AT, f"{does} {many} because {why}", f"set {fix}", given)
+    return PROCESSES_OF_THE_HOST.problem(_AT, f"{does} {many} because {why}", f"set {fix}", given)
 
 
 def _of_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[Problem]:
@@ -149,18 +255,18 @@ def _of_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[Probl
         message = f"starts {counted(number, 'process', 'processes')} in each pod, but {gpus}"
         same = f"set {unequal[0].gpus}, or " if len({role.gpus for role in roles}) == 1 else ""
         fix = f"{same}remove {_field(job)}"
-        yield problem("nproc-and-gpus", _AT, f"{message}, so {_outcome(number, unequal[0].gpus)}", fix)
+        yield NPROC_AND_GPUS.problem(_AT, f"{message}, so {_outcome(number, unequal[0].gpus)}", fix)
     elif len({role.gpus for role in roles}) > 1 and not any(role.has_open_gpus for role in roles):
         gpus = " and ".join(f"`{role.name}` has {counted(role.gpus, 'GPU')}" for role in roles)
         message = f"{gpus}, but nprocPerNode is the same for all roles"
-        yield problem("unequal-gpus", job.roles_at, message, "request the same number of GPUs in every role")
+        yield UNEQUAL_GPUS.problem(job.roles_at, message, "request the same number of GPUs in every role")
     alone = [role for role in roles if role.launch.by == "python"]
     if number > 1 and "Master" in job.roles and alone:
         message = (
             f"makes WORLD_SIZE count {number} processes for each pod, but each pod of {_named(alone)} starts only one, "
             "which waits for the others without end"
         )
-        yield problem("processes-awaited", _AT, message, f"start the script with torchrun, or remove {_field(job)}")
+        yield PROCESSES_AWAITED.problem(_AT, message, f"start the script with torchrun, or remove {_field(job)}")
 
 
 def _named(roles: list[Role]) -> str:
@@ -177,7 +283,7 @@ def _nodes(job: Job) -> Iterator[Problem]:
         if match and int(match[1]) > pods:
             message = f"torchrun waits for {role.launch.nodes} nodes, but the job has {counted(pods, 'pod')}"
             fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
-            yield problem("more-nodes-than-pods", role.template, message, fix)
+            yield MORE_NODES_THAN_PODS.problem(role.template, message, fix)
 
 
 def _shared_memory(job: Job) -> Iterator[Problem]:
@@ -185,4 +291,4 @@ def _shared_memory(job: Job) -> Iterator[Problem]:
     for role in job.roles.values():
         if role.gpus > 1 and not role.shares_memory:
             message = f"has {role.gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
-            yield problem("shared-memory", role.template, message, MORE_SHARED_MEMORY)
+            yield SHARED_MEMORY.problem(role.template, message, MORE_SHARED_MEMORY)

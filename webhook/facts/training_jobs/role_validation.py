@@ -10,10 +10,113 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.training_jobs.job import KINDS, Job, problem
+from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.job import KINDS, Job
 from webhook.facts.training_jobs.role import Role
 from webhook.problem import Problem
 from webhook.wording import either
+
+ROLES_REQUIRED: Final = TRAINING_JOB.rule(
+    "training-job/roles-required",
+    title="A job has a role.",
+    why="A job without roles makes no pods and never ends.",
+    function="validateReplicaSpecs",
+    fails="controller",
+)
+ROLE_NAME: Final = TRAINING_JOB.rule(
+    "training-job/role-name",
+    title="A role is one that the operator knows.",
+    why="Roles are told apart by their names, letter by letter. The operator refuses others.",
+    function="validateReplicaSpecs",
+)
+CONTAINERS_REQUIRED: Final = TRAINING_JOB.rule(
+    "training-job/containers-required",
+    title="A role has containers.",
+    why="The operator refuses a role without containers.",
+    function="validateReplicaSpecs",
+)
+IMAGE_REQUIRED: Final = TRAINING_JOB.rule(
+    "training-job/image-required",
+    title="Every container has an image.",
+    why="The operator or the API server refuses the pods, after the job was stored.",
+    function="validateReplicaSpecs",
+    fails="controller",
+)
+CONTAINER_NAME_REQUIRED: Final = TRAINING_JOB.rule(
+    "training-job/container-name-required",
+    title="Every container has a name.",
+    why="The API server refuses the pods, after the job was stored.",
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="validateContainerCommon",
+    fails="controller",
+)
+MAIN_CONTAINER: Final = TRAINING_JOB.rule(
+    "training-job/main-container",
+    title="The container that trains has the name that the operator looks for.",
+    why="The operator sets the variables of distributed training only in the container of this name.",
+    function="validateReplicaSpecs",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/1563",
+        "https://github.com/kubeflow/trainer/issues/813",
+        "https://github.com/NascentCore/3k/issues/401",
+    ),
+)
+RESTART_POLICY: Final = TRAINING_JOB.rule(
+    "training-job/restart-policy",
+    title="The restart policy of a role is one that its pods can have.",
+    why=(
+        "The Training Operator copies the text into the pods, which the API server then refuses. The MPI Operator "
+        "refuses the job."
+    ),
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/pod.go",
+    function="setRestartPolicy",
+    fails="controller",
+    issues=("https://github.com/kubeflow/trainer/issues/2200",),
+)
+ONE_MASTER: Final = TRAINING_JOB.rule(
+    "training-job/one-master",
+    title="A PyTorchJob or XGBoostJob says that it has one master.",
+    why="The webhook wants the number itself. It looks before the default is filled in.",
+    function="validateReplicaSpecs",
+)
+MASTER_REQUIRED: Final = TRAINING_JOB.rule(
+    "training-job/master-required",
+    title="An XGBoostJob has a master.",
+    why="The master coordinates the workers. The webhook refuses a job without one.",
+    function="validateReplicaSpecs",
+)
+ONE_CHIEF: Final = TRAINING_JOB.rule(
+    "training-job/one-chief",
+    title="A TFJob has one chief or one master.",
+    why="Both names mean the same role, and the webhook refuses a job with two.",
+    function="validateReplicaSpecs",
+)
+WORKER_REPLICAS: Final = TRAINING_JOB.rule(
+    "training-job/worker-replicas",
+    title="A role of a PyTorchJob has at least one replica.",
+    why="The webhook refuses a role without replicas.",
+    function="validateReplicaSpecs",
+)
+PARAMETER_SERVER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/parameter-server-gpus",
+    title="Parameter servers have no GPUs.",
+    why="They hold and add up weights, and compute on no device.",
+    source="https://github.com/kubeflow/fairing/issues/504",
+)
+CHIEF_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/chief-replicas",
+    title="A TFJob has one chief.",
+    why="TensorFlow takes one chief. The others of this role do what it does a second time.",
+    source="https://www.tensorflow.org/api_docs/python/tf/distribute/cluster_resolver/TFConfigClusterResolver",
+)
+IGNORED_ROLE: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/ignored-role",
+    title="A role is one that the operator runs and watches.",
+    why="The MPI Operator starts no pods of others. For a TFJob they do not count when it succeeds or fails.",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/tensorflow/tfjob_controller.go",
+    function="UpdateJobStatus",
+)
 
 _MOST_NAMES: Final = 3
 """Containers that a message names."""
@@ -25,8 +128,7 @@ def validate_replica_specs(job: Job) -> Iterator[Problem]:
     """As validateReplicaSpecs of each kind: there are roles, of known names, with the containers that are needed."""
     if not job.roles and not job.is_open:
         names = " and ".join(f"`{name}`" for name in KINDS[job.kind].roles or ("Worker",))
-        yield problem(
-            "roles-required",
+        yield ROLES_REQUIRED.problem(
             job.roles_at,
             "must have a role because the job has nothing to run otherwise",
             f"add {names}",
@@ -50,7 +152,7 @@ def _is_unknown(role: Role, job: Job) -> bool:
 def _unknown(role: Role, job: Job) -> Problem:
     names = either(f"`{name}`" for name in KINDS[job.kind].roles)
     message = f"must be {names} because {job.a_kind} has no other roles"
-    return problem("role-name", role.path, message, "rename the role", role.name)
+    return ROLE_NAME.problem(role.path, message, "rename the role", role.name)
 
 
 def _validate_containers(role: Role, job: Job) -> Iterator[Problem]:
@@ -59,12 +161,12 @@ def _validate_containers(role: Role, job: Job) -> Iterator[Problem]:
         return
     if not role.containers:
         wanted = f"a container named `{main}`, which the operator prepares" if main else "a container"
-        yield problem("containers-required", role.containers_at, f"must have {wanted}", "add such a container")
+        yield CONTAINERS_REQUIRED.problem(role.containers_at, f"must have {wanted}", "add such a container")
     elif not role.has_main:
         shown = [f"`{container.name}`" for container in role.containers[:_MOST_NAMES]]
         there = " or ".join((*shown, *(["another"] if len(role.containers) > _MOST_NAMES else [])))
         message = f"must have a container named `{main}` because the operator sets up only that container for training"
-        yield problem("main-container", role.containers_at, message, f"rename {there}, whichever trains, to {main}")
+        yield MAIN_CONTAINER.problem(role.containers_at, message, f"rename {there}, whichever trains, to {main}")
 
 
 def _validate_names_and_images(role: Role) -> Iterator[Problem]:
@@ -73,10 +175,10 @@ def _validate_names_and_images(role: Role) -> Iterator[Problem]:
         if not container.image:
             message = "must be set because a container cannot start without an image"
             fix = f"set the image of `{name}`" if name else "set an image"
-            yield problem("image-required", container.path("image"), message, fix)
+            yield IMAGE_REQUIRED.problem(container.path("image"), message, fix)
         if not name:
             message = "must be set because Kubernetes refuses a container without a name"
-            yield problem("container-name-required", container.path("name"), message, "set a name")
+            yield CONTAINER_NAME_REQUIRED.problem(container.path("name"), message, "set a name")
 
 
 def _validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
@@ -85,7 +187,7 @@ def _validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
     if role.restart_policy and role.restart_policy not in choices:
         who = "the MPI Operator refuses others" if job.is_beta else "Kubernetes refuses pods with another"
         message = f"must be {either(choices)} because {who}"
-        yield problem("restart-policy", (*role.path, "restartPolicy"), message, "set one of them", role.restart_policy)
+        yield RESTART_POLICY.problem((*role.path, "restartPolicy"), message, "set one of them", role.restart_policy)
 
 
 def validate_replicas(job: Job) -> Iterator[Problem]:
@@ -93,19 +195,19 @@ def validate_replicas(job: Job) -> Iterator[Problem]:
     master = job.roles.get("Master")
     if job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and master.replicas not in (None, 1):
         message = f"must be 1 because {job.a_kind} has one master"
-        yield problem("one-master", (*master.path, "replicas"), message, "set 1", master.replicas)
+        yield ONE_MASTER.problem((*master.path, "replicas"), message, "set 1", master.replicas)
     elif job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and not master.is_given:
         message = "must be set because the webhook of the operator reads the field before the default is filled in"
-        yield problem("one-master", (*master.path, "replicas"), message, "set 1")
+        yield ONE_MASTER.problem((*master.path, "replicas"), message, "set 1")
     if job.kind == "XGBoostJob" and master is None and job.roles:
         message = "must be set because the master coordinates the workers"
-        yield problem("master-required", (*job.roles_at, "Master"), message, "add Master with 1 replica")
+        yield MASTER_REQUIRED.problem((*job.roles_at, "Master"), message, "add Master with 1 replica")
     if job.kind == "PyTorchJob":
         for role in job.roles.values():
             if role.name != "Master" and role.replicas is not None and role.replicas < 1:
                 message = "must be at least 1 because the operator refuses a role without replicas"
                 fix = "set 1 or more, or remove the role"
-                yield problem("worker-replicas", (*role.path, "replicas"), message, fix, role.replicas)
+                yield WORKER_REPLICAS.problem((*role.path, "replicas"), message, fix, role.replicas)
 
 
 def validate_tensorflow_roles(job: Job) -> Iterator[Problem]:
@@ -115,15 +217,15 @@ def validate_tensorflow_roles(job: Job) -> Iterator[Problem]:
     leaders = [role for role in job.roles.values() if role.name in ("Chief", "Master")]
     if len(leaders) > 1:
         message = f"must not be set together with {leaders[1].name} because a TFJob has one chief"
-        yield problem("one-chief", leaders[0].path, message, "remove one of the two")
+        yield ONE_CHIEF.problem(leaders[0].path, message, "remove one of the two")
     for role in leaders:
         if role.replicas is not None and role.replicas > 1:
             message = "must be 1 because TensorFlow allows only one chief"
-            yield problem("chief-replicas", (*role.path, "replicas"), message, "set 1, and add workers", role.replicas)
+            yield CHIEF_REPLICAS.problem((*role.path, "replicas"), message, "set 1, and add workers", role.replicas)
     servers = job.roles.get("PS")
     if servers is not None and servers.gpus:
         message = "requests GPUs, but parameter servers do not use them"
-        yield problem("parameter-server-gpus", servers.template, message, "request GPUs only for the workers")
+        yield PARAMETER_SERVER_GPUS.problem(servers.template, message, "request GPUs only for the workers")
 
 
 def validate_ignored_roles(job: Job) -> Iterator[Problem]:
@@ -136,7 +238,7 @@ def validate_ignored_roles(job: Job) -> Iterator[Problem]:
             fix = "use `Chief`, `Worker`, `PS` or `Evaluator`"
         else:
             continue
-        yield problem("ignored-role", role.path, message, fix, role.name)
+        yield IGNORED_ROLE.problem(role.path, message, fix, role.name)
 
 
 _WATCHED: Final = frozenset(("ps", "worker", "chief", "master", "evaluator"))

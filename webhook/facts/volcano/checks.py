@@ -5,45 +5,60 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from webhook.facts.check import Check, Group, kinds_of
+from webhook.facts.check import Check, kinds_of
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
-from webhook.facts.volcano import named_queue
+from webhook.facts.volcano import pod_queue
 from webhook.facts.volcano.cron_job import cron_job
-from webhook.facts.volcano.dependencies import advise_start
+from webhook.facts.volcano.gang_resources import min_resources
+from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.hyper_node import hyper_node
 from webhook.facts.volcano.job import is_created, read_job, sent_spec
-from webhook.facts.volcano.job_advice import (
-    advise_host_names,
-    advise_minima,
-    advise_pods,
-    advise_priority,
-    advise_schedulers,
-)
+from webhook.facts.volcano.job_dependencies import advise_start
 from webhook.facts.volcano.job_flow import job_flow
-from webhook.facts.volcano.job_queue import advise_capability, advise_queue
-from webhook.facts.volcano.job_topology import advise_job_topology
+from webhook.facts.volcano.job_names import advise_host_names
+from webhook.facts.volcano.job_policies import advise_policies
+from webhook.facts.volcano.job_queue import advise_queue
+from webhook.facts.volcano.job_scheduling import advise_priority, advise_schedulers
+from webhook.facts.volcano.job_tasks import advise_minima, advise_pods
 from webhook.facts.volcano.job_update import validate_update
-from webhook.facts.volcano.lifecycle_policies import advise_policies
+from webhook.facts.volcano.job_volumes import advise_volumes
+from webhook.facts.volcano.network_topology import advise_job_topology
 from webhook.facts.volcano.plugin_commands import advise_commands
 from webhook.facts.volcano.plugin_tasks import advise_tasks
 from webhook.facts.volcano.plugins import advise_plugins
 from webhook.facts.volcano.pod import pod
 from webhook.facts.volcano.pod_group import pod_group
+from webhook.facts.volcano.queue_amounts import (
+    advise_unknown_resource,
+    validate_deserved_capability,
+    validate_guarantee_deserved,
+    validate_quantity,
+)
 from webhook.facts.volcano.queue_deletion import queue_deletion
-from webhook.facts.volcano.queue_validation import queue
-from webhook.facts.volcano.restarts import advise_restarts
+from webhook.facts.volcano.queue_hierarchy import validate_hierarchical_attributes
+from webhook.facts.volcano.queue_of_workload import OF_JOBS, advise_capability
+from webhook.facts.volcano.queue_parent import validate_parent
+from webhook.facts.volcano.queue_status import advise_status
+from webhook.facts.volcano.queues import read_queues
+from webhook.facts.volcano.restart_policy import advise_restarts
 from webhook.facts.volcano.scheduler_conf import scheduler_conf
-from webhook.facts.volcano.types import Job
+from webhook.facts.volcano.types import Job, Queue
 from webhook.facts.volcano.validation import validate_create
-from webhook.facts.volcano.volumes import advise_volumes
 from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano_objects.defaults import defaulted
 from webhook.paths import render
 from webhook.problem import Problem
 
-problem: Final = Group("volcano-job").problem
+TEMPLATE_REFUSED: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/template-refused",
+    title="Volcano takes the Jobs that a CronJob or a JobTemplate makes.",
+    why="Nobody looks at the Job of a template before it is made. Then Volcano's webhook refuses every one of them.",
+    refused_by="Volcano's webhook, when the Job is made",
+    fails="controller",
+)
 
 
 def job(subject: Subject) -> Iterator[Problem]:
@@ -71,8 +86,8 @@ def job_template(subject: Subject) -> Iterator[Problem]:
 def _template_refused(refused: Problem) -> Problem:
     message = f"{refused.message} (Volcano accepts the template, but refuses every Job made from it)"
     if refused.missing:
-        return problem("template-refused", refused.path, missing=refused.missing)
-    return problem("template-refused", refused.path, message, refused.fix, shown=refused.found)
+        return TEMPLATE_REFUSED.problem(refused.path, missing=refused.missing)
+    return TEMPLATE_REFUSED.problem(refused.path, message, refused.fix, shown=refused.found)
 
 
 def _advice(job: Job, subject: Subject) -> Iterator[Problem]:
@@ -88,9 +103,30 @@ def _advice(job: Job, subject: Subject) -> Iterator[Problem]:
     yield from advise_volumes(job)
     yield from advise_priority(job, subject)
     yield from advise_queue(job, subject)
-    yield from advise_capability(job, subject)
+    yield from _capability(job, subject)
     yield from advise_commands(job, subject)
     yield from advise_job_topology(job, subject)
+
+
+def _capability(job: Job, subject: Subject) -> Iterator[Problem]:
+    """A queue that can never give what the pods of the gang ask for together."""
+    spec = job.spec
+    if spec.is_filled and spec.queue in subject.once(read_queues).all:
+        queues, path = subject.once(read_queues), spec.path("queue")
+        yield from advise_capability(min_resources(job), spec.queue, path, queues, OF_JOBS)
+
+
+def queue(subject: Subject) -> Iterator[Problem]:
+    """A queue that is created or changed."""
+    queue = Queue.of(subject.once(defaulted), (), subject.reading)
+    yield from validate_quantity(queue)
+    yield from validate_guarantee_deserved(queue)
+    yield from validate_deserved_capability(queue)
+    yield from validate_hierarchical_attributes(queue, subject)
+    yield from validate_parent(queue, subject)
+    yield from advise_unknown_resource(queue)
+    if is_created(subject):
+        yield from advise_status(queue)
 
 
 def _but_unfilled(problems: Iterable[Problem], subject: Subject) -> Iterable[Problem]:
@@ -152,31 +188,31 @@ CHECKS: Final = (
     ),
     Check(
         group="volcano-pod",
-        run=_filled(named_queue.queue_of_ray_cluster),
-        kinds=named_queue.RAY,
+        run=_filled(pod_queue.queue_of_ray_cluster),
+        kinds=pod_queue.RAY,
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=_filled(named_queue.queue_of_leader_worker_set),
-        kinds=frozenset((named_queue.LEADER_WORKER_SET,)),
+        run=_filled(pod_queue.queue_of_leader_worker_set),
+        kinds=frozenset((pod_queue.LEADER_WORKER_SET,)),
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=_filled(named_queue.queue_of_spark_application),
-        kinds=kinds_of(named_queue.SparkApplication),
+        run=_filled(pod_queue.queue_of_spark_application),
+        kinds=kinds_of(pod_queue.SparkApplication),
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=_filled(named_queue.queue_of_training_job),
-        kinds=named_queue.TRAINING_JOBS,
+        run=_filled(pod_queue.queue_of_training_job),
+        kinds=pod_queue.TRAINING_JOBS,
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=named_queue.queue_of_train_job,
+        run=pod_queue.queue_of_train_job,
         kinds=frozenset((TRAIN_JOB,)),
         lookups=(*_QUEUES, *RUNTIMES),
     ),

@@ -8,48 +8,21 @@ pkg/scheduler/plugins/{proportion,capacity}. What nodes and guarantees of other 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from webhook import quantity
 from webhook.facts.pods import amounts
 from webhook.facts.pods.pod_level_resources import together
 from webhook.facts.pods.resource_validation import places_of
-from webhook.facts.volcano.explanation import Explanation
-from webhook.facts.volcano.queues import Queues
-from webhook.facts.volcano.types import Job, Queue, Task
-from webhook.paths import FieldPath
+from webhook.facts.volcano.types import Job, Task
 from webhook.placeholders import is_placeholder
-from webhook.quantity import Quantity
 from webhook.typed.collections import Entries
 from webhook.typed.fields import Amount
 
 Amounts: TypeAlias = Mapping[str, int]
 """Amounts of resources in thousandths."""
 _PLAIN: Final = frozenset(("cpu", "memory", "ephemeral-storage", "storage", "pods"))
-
-
-def above_capability(needed: Amounts, name: str, path: FieldPath, queues: Queues) -> Explanation | None:
-    """The first amount that a queue, or one above it, does not let in."""
-    for queue in (queues.all[name], *queues.ancestors(name)):
-        for resource, amount, most in _above(needed, queue):
-            why = f"spec.capability of the queue is {most}"
-            if queue.name != name:
-                where = "which counts if the capacity plugin has a hierarchy"
-                why = f"spec.capability of queue `{queue.name}` above this queue is {most}, {where}"
-            needs = Quantity(amount, -3, most.format)
-            message = f"can never give the {needs} {resource} that the pods need together because {why}"
-            fix = "ask for less, or ask the administrator to raise the capability"
-            return Explanation(path, message, fix, name)
-    return None
-
-
-def _above(needed: Amounts, queue: Queue) -> Iterator[tuple[str, int, Quantity]]:
-    """The amounts that are above the capability of a queue, where no cpu and no memory count as no limit."""
-    for resource, amount in needed.items():
-        most = queue.spec.capability.get(resource)
-        if most is not None and amount > most.milli_value() and (most or resource not in ("cpu", "memory")):
-            yield resource, amount, most
 
 
 def in_thousandths(written: Entries[Amount]) -> Amounts:

@@ -10,13 +10,34 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.cel.library.regex import LONG_PATTERN, matcher
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
+from webhook.facts.volcano.groups import VOLCANO_HYPER_NODE
 from webhook.facts.volcano.types import HyperNode, HyperNodeMember
 from webhook.placeholders import names_variable
 from webhook.problem import Problem
 
-problem: Final = Group("volcano-hyper-node").problem
+ONE_SELECTOR: Final = VOLCANO_HYPER_NODE.rule(
+    "volcano-hyper-node/one-selector",
+    title="A member of a HyperNode has one selector.",
+    why="Members are named, or found by a regular expression or by labels.",
+    refused_by="the API server",
+    source="volcano-sh/volcano@ed72c7c815a9 installer/helm/chart/volcano/crd/bases/topology.volcano.sh_hypernodes.yaml",
+)
+PATTERN: Final = VOLCANO_HYPER_NODE.rule(
+    "volcano-hyper-node/pattern",
+    title="The pattern of a member is a regular expression.",
+    why="No node would be found by it.",
+    function="validateHyperNodeRegexPattern",
+)
+MEMBER_ITSELF: Final = VOLCANO_HYPER_NODE.rule(
+    "volcano-hyper-node/member-itself",
+    title="A HyperNode does not hold itself.",
+    why="The tree of the topology would have a cycle.",
+    refused_by="nobody; the topology is not a tree",
+    level="warn",
+    fails="silent",
+)
+
 _SELECTORS: Final = ("exactMatch", "regexMatch", "labelMatch")
 
 
@@ -36,23 +57,21 @@ def _one_selector(member: HyperNodeMember) -> Iterator[Problem]:
         verb = "are" if len(given) > 1 else "is"
         message = f"{verb} given, but a member has exactly one of {', '.join(_SELECTORS)}"
         shown = " and ".join(given) or "no selector"
-        yield problem(
-            "one-selector", selector.at, message, "keep one of them" if given else "add a selector", shown=shown
-        )
+        yield ONE_SELECTOR.problem(selector.at, message, "keep one of them" if given else "add a selector", shown=shown)
 
 
 def _pattern(member: HyperNodeMember) -> Iterator[Problem]:
     match = member.selector.regex_match
     if error := _error(match.pattern):
         message = f"is not a valid regular expression ({error})"
-        yield problem("pattern", match.path("pattern"), message, "correct the pattern", match.pattern)
+        yield PATTERN.problem(match.path("pattern"), message, "correct the pattern", match.pattern)
 
 
 def _member_itself(member: HyperNodeMember, node: HyperNode) -> Iterator[Problem]:
     exact = member.selector.exact_match
     if member.type == "HyperNode" and exact.name == node.name and node.name:
         message = "is this HyperNode itself, which cannot be its own member"
-        yield problem("member-itself", exact.path("name"), message, "name another HyperNode", exact.name)
+        yield MEMBER_ITSELF.problem(exact.path("name"), message, "name another HyperNode", exact.name)
 
 
 def _error(pattern: str) -> str:

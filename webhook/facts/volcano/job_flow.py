@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.facts.volcano.cycles import waiting_in_circles
+from webhook.facts.volcano.groups import VOLCANO_JOB_FLOW
 from webhook.facts.volcano.job import job_of_template
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano.types import Flow, JobFlow, JobTemplate
@@ -23,7 +23,71 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted
 
-problem: Final = Group("volcano-job-flow").problem
+FLOW_EXISTS: Final = VOLCANO_JOB_FLOW.rule(
+    "volcano-job-flow/flow-exists",
+    title="A flow depends on flows that exist.",
+    why="It would wait for ever. Volcano's Helm chart leaves this webhook off.",
+    function="LoadVertexs",
+)
+FLOW_CYCLE: Final = VOLCANO_JOB_FLOW.rule(
+    "volcano-job-flow/flow-cycle",
+    title="Flows do not wait for each other.",
+    why="None of them would ever start. Volcano's Helm chart leaves this webhook off.",
+    function="IsDAG",
+)
+FLOW_TWICE: Final = VOLCANO_JOB_FLOW.rule(
+    "volcano-job-flow/flow-twice",
+    title="Flows have different names.",
+    why="The Job of a flow is named after it, so one Job is made for both.",
+    refused_by="nobody; one of the flows is left out",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
+    level="warn",
+    fails="silent",
+)
+TEMPLATE_EXISTS: Final = VOLCANO_JOB_FLOW.rule(
+    "volcano-job-flow/template-exists",
+    title="The JobTemplate of a flow exists.",
+    why="A flow is named after the JobTemplate in its namespace that its Job is made of.",
+    refused_by="nobody; the flow waits until the JobTemplate is created",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
+    function="loadJobTemplateAndSetJob",
+    level="warn",
+    fails="pending",
+)
+JOB_REFUSED: Final = VOLCANO_JOB_FLOW.rule(
+    "volcano-job-flow/job-refused",
+    title="Volcano takes the Job of each flow.",
+    why=(
+        "Nobody looks at a JobTemplate before a Job is made of it. Then Volcano's webhook refuses it, and the flow "
+        "waits for ever."
+    ),
+    refused_by="Volcano's webhook, when the Job is made",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
+    level="warn",
+    fails="controller",
+)
+LABEL_LENGTH: Final = VOLCANO_JOB_FLOW.rule(
+    "volcano-job-flow/label-length",
+    title="The name of a JobFlow leaves room for the label of its Jobs.",
+    why="The Jobs carry namespace and name of the JobFlow as one label, of at most 63 characters.",
+    refused_by="the API server, when the Job is made",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
+    level="warn",
+    fails="controller",
+)
+IGNORED_FIELD: Final = VOLCANO_JOB_FLOW.rule(
+    "volcano-job-flow/ignored-field",
+    title="A JobFlow says what Volcano reads.",
+    why=(
+        "The controller makes the Job of a flow only from its JobTemplate and waits until the Jobs it depends on have "
+        "completed. Patches and probes have no effect."
+    ),
+    refused_by="nobody; the field has no effect",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
+    level="warn",
+    fails="silent",
+)
+
 _LONGEST_LABEL: Final = 63
 
 
@@ -59,7 +123,7 @@ def _validate_job_flow_dag(job_flow: JobFlow) -> Iterator[Problem]:
 def _flow_exists(target: str, path: FieldPath) -> Iterator[Problem]:
     if not is_placeholder(target):
         message, fix = "is not the name of a flow of this JobFlow", "write the name of another flow of this JobFlow"
-        yield problem("flow-exists", path, message, fix, target)
+        yield FLOW_EXISTS.problem(path, message, fix, target)
 
 
 def _flow_cycle(flows: dict[str, Flow], job_flow: JobFlow) -> Iterator[Problem]:
@@ -70,7 +134,7 @@ def _flow_cycle(flows: dict[str, Flow], job_flow: JobFlow) -> Iterator[Problem]:
             f"makes flow `{waiting[0]}` wait for itself",
             "remove a dependency so that one flow can start first",
         )
-        yield problem("flow-cycle", path, message, fix)
+        yield FLOW_CYCLE.problem(path, message, fix)
 
 
 def _label_length(job_flow: JobFlow, subject: Subject) -> Iterator[Problem]:
@@ -80,13 +144,13 @@ def _label_length(job_flow: JobFlow, subject: Subject) -> Iterator[Problem]:
             f"is too long because its Jobs get a label with the value `{label}`, of at most {_LONGEST_LABEL} characters"
         )
         fix = f"remove {counted(len(label) - _LONGEST_LABEL, 'character')}"
-        yield problem("label-length", "metadata.name", message, fix, job_flow.name)
+        yield LABEL_LENGTH.problem("metadata.name", message, fix, job_flow.name)
 
 
 def _flow_twice(flow: Flow) -> Problem:
     message = "is also the name of a flow before this one, but Volcano makes only one Job of that name"
     fix = "copy the JobTemplate under another name, and write that name here"
-    return problem("flow-twice", flow.path("name"), message, fix, flow.name)
+    return FLOW_TWICE.problem(flow.path("name"), message, fix, flow.name)
 
 
 def _validate_template(flow: Flow, subject: Subject) -> Iterator[Problem]:
@@ -101,11 +165,9 @@ def _validate_template(flow: Flow, subject: Subject) -> Iterator[Problem]:
 
 def _template_exists(flow: Flow, view: View, *, is_known: bool) -> Problem:
     if not is_known:
-        return problem("template-exists", flow.path("name"), missing=view.missing()[""])
+        return TEMPLATE_EXISTS.problem(flow.path("name"), missing=view.missing()[""])
     message = "names a JobTemplate that does not exist in the namespace, so the flow waits until somebody creates it"
-    return problem(
-        "template-exists", flow.path("name"), message, "create the JobTemplate, or correct the name", flow.name
-    )
+    return TEMPLATE_EXISTS.problem(flow.path("name"), message, "create the JobTemplate, or correct the name", flow.name)
 
 
 def _job_refused(flow: Flow, template: JobTemplate, subject: Subject) -> Iterator[Problem]:
@@ -116,7 +178,7 @@ def _job_refused(flow: Flow, template: JobTemplate, subject: Subject) -> Iterato
         message = (
             f"makes a Job that Volcano refuses because in JobTemplate `{flow.name}`, {refused.path} {refused.said}"
         )
-        yield problem("job-refused", flow.path("name"), message, refused.fix, flow.name)
+        yield JOB_REFUSED.problem(flow.path("name"), message, refused.fix, flow.name)
 
 
 def _ignored_fields(flow: Flow) -> Iterator[Problem]:
@@ -128,4 +190,4 @@ def _ignored_fields(flow: Flow) -> Iterator[Problem]:
 
 def _ignored_field(path: FieldPath, what: str) -> Problem:
     message = f"has no effect because Volcano does not read the field ({what})"
-    return problem("ignored-field", path, message, "remove the field")
+    return IGNORED_FIELD.problem(path, message, "remove the field")

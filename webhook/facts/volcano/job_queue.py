@@ -8,48 +8,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.gang_resources import above_capability, min_resources
-from webhook.facts.volcano.queue_reference import absent_queue, closed_queue
+from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.queues import OPEN, operate, read_queues
-from webhook.facts.volcano.types import ROOT, Job
+from webhook.facts.volcano.types import Job
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.wording import counted
 
-problem: Final = Group("volcano-job").problem
+QUEUE_LABEL: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/queue-label",
+    title="The name of a queue fits into a label.",
+    why=(
+        "The pods of a Job carry the name of its queue as a label, of at most 63 characters, while queues may have "
+        "longer names."
+    ),
+    fails="controller",
+)
+QUEUE_ANCESTOR: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/queue-ancestor",
+    title="The queues above that of a Job are open.",
+    why="Volcano looks only at the state of the Job's own queue, so closing a queue does not stop those below it.",
+    refused_by="nobody; the job runs",
+)
+
 _LONGEST_LABEL: Final = 63
-
-
-def validate_queue(job: Job, subject: Subject) -> Iterator[Problem]:
-    """The queue of a Job is an open leaf."""
-    if job.spec.queue and not is_placeholder(job.spec.queue):
-        yield from _queue_exists(job, subject)
-        yield from _queue_open(job, subject)
-        yield from _queue_leaf(job, subject)
-
-
-def _queue_exists(job: Job, subject: Subject) -> Iterator[Problem]:
-    if reason := absent_queue(job.spec.queue, job.spec.path("queue"), subject):
-        yield problem("queue-exists", reason.path, reason.message, reason.fix, reason.found, missing=reason.missing)
-
-
-def _queue_open(job: Job, subject: Subject) -> Iterator[Problem]:
-    if reason := closed_queue(job.spec.queue, job.spec.path("queue"), subject.once(read_queues)):
-        yield problem("queue-open", reason.path, reason.message, reason.fix, reason.found)
-
-
-def _queue_leaf(job: Job, subject: Subject) -> Iterator[Problem]:
-    name, path = job.spec.queue, job.spec.path("queue")
-    children = subject.once(read_queues).children.get(name)
-    if name == ROOT:
-        message = "is the root queue, but a job must be in a queue without children"
-        yield problem("queue-leaf", path, message, "name a queue below the root", name)
-    elif children:
-        below = counted(len(children), "child", "children")
-        message = f"is a queue with {below}, but a job must be in a queue without children"
-        yield problem("queue-leaf", path, message, f"name a queue below `{name}`, such as `{min(children)}`", name)
 
 
 def advise_queue(job: Job, subject: Subject) -> Iterator[Problem]:
@@ -66,7 +48,7 @@ def _queue_label(job: Job) -> Iterator[Problem]:
             "characters"
         )
         fix = "name a queue with a shorter name"
-        yield problem("queue-label", job.spec.path("queue"), message, fix, job.spec.queue)
+        yield QUEUE_LABEL.problem(job.spec.path("queue"), message, fix, job.spec.queue)
 
 
 def _queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
@@ -78,13 +60,4 @@ def _queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
             f"looks only at the state of `{name}`"
         )
         fix = f"close queue `{name}` too ({operate('close', name)}) if its jobs must not run"
-        yield problem("queue-ancestor", job.spec.path("queue"), message, fix, name)
-
-
-def advise_capability(job: Job, subject: Subject) -> Iterator[Problem]:
-    """A queue that can never give what the pods of the gang ask for together."""
-    queues = subject.once(read_queues)
-    if job.spec.is_filled and job.spec.queue in queues.all:
-        reason = above_capability(min_resources(job), job.spec.queue, job.spec.path("queue"), queues)
-        if reason:
-            yield problem("capability", reason.path, reason.message, reason.fix, reason.found)
+        yield QUEUE_ANCESTOR.problem(job.spec.path("queue"), message, fix, name)

@@ -8,20 +8,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.field_changes import field_changes
-from webhook.facts.volcano.job_topology import validate_network_topology
-from webhook.facts.volcano.job_validation import (
+from webhook.facts.volcano.groups import VOLCANO_JOB
+from webhook.facts.volcano.job_tasks import (
     validate_min_available,
     validate_partition_policy,
     validate_task_min_available,
 )
+from webhook.facts.volcano.network_topology import OF_JOBS, validate_network_topology
 from webhook.facts.volcano.types import Job, JobSpec
 from webhook.problem import Problem
 from webhook.wording import counted
 
-problem: Final = Group("volcano-job").problem
+TASKS_KEPT: Final = VOLCANO_JOB.rule(
+    "volcano-job/tasks-kept",
+    title="A Job keeps the number of its tasks.",
+    why="Its pods and its PodGroup are made from them.",
+    function="validateJobUpdate",
+)
+IMMUTABLE: Final = VOLCANO_JOB.rule(
+    "volcano-job/immutable",
+    title="A Job that exists is only scaled.",
+    why="Volcano takes changes of minAvailable, of priorityClassName, and of replicas and minAvailable of tasks.",
+    function="validateJobUpdate",
+)
+
 _SCALED: Final = ("minAvailable", "priorityClassName")
 _TASK_SCALED: Final = ("replicas", "minAvailable")
 _DEFAULTS: Final[Mapping[str, Any]] = {"queue": "default", "maxRetry": 3}
@@ -36,7 +48,7 @@ def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
         if task.partition_policy:
             yield from validate_partition_policy(task, job)
     yield from validate_min_available(job)
-    yield from validate_network_topology(job.spec.network_topology)
+    yield from validate_network_topology(job.spec.network_topology, OF_JOBS)
     old = subject.typed_old(Job)
     if len(old.spec.tasks) != len(job.spec.tasks):
         yield _tasks_kept(old, job)
@@ -47,7 +59,7 @@ def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
 def _tasks_kept(old: Job, job: Job) -> Problem:
     count = counted(len(job.spec.tasks), "task")
     message = f"cannot change from {len(old.spec.tasks)} to {count} because a Job keeps their number"
-    return problem("tasks-kept", job.spec.path("tasks"), message, "restore the tasks, or create a new Job")
+    return TASKS_KEPT.problem(job.spec.path("tasks"), message, "restore the tasks, or create a new Job")
 
 
 def _immutable(old: Job, job: Job) -> Iterator[Problem]:
@@ -58,7 +70,7 @@ def _immutable(old: Job, job: Job) -> Iterator[Problem]:
             "cannot change because a Job keeps everything but minAvailable, priorityClassName, and replicas and "
             "minAvailable of its tasks"
         )
-        yield problem("immutable", path, message, "restore the old value, or create a new Job")
+        yield IMMUTABLE.problem(path, message, "restore the old value, or create a new Job")
 
 
 def _unscaled(spec: JobSpec, defaults: Mapping[str, Any]) -> dict[str, Any]:

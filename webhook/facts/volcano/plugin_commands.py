@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from webhook.facts.check import Group
 from webhook.facts.command_lines.command import MPI
 from webhook.facts.command_lines.node_limits import limits_of
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.facts.volcano.commands import Command, commands
+from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.plugins import roles
 from webhook.facts.volcano.pod_group_size import partial
 from webhook.facts.volcano.types import Job, Task
@@ -27,7 +27,62 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted
 
-problem: Final = Group("volcano-job").problem
+RANKS_AND_SLOTS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/ranks-and-slots",
+    title="mpirun has a host for every rank where a file of the plugin svc lists its hosts.",
+    why="The file has each pod of a task once. Open MPI gives a host of --host one slot, and starts no more ranks.",
+    refused_by="mpirun, when the launcher starts",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/svc/svc.go",
+    fails="start",
+)
+PLUGIN_VARIABLE: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-variable",
+    title="The variables that a command reads are set by a plugin of the Job.",
+    why=(
+        "VC_TASK_INDEX comes from the plugin env, lists of hosts from svc, MPI_HOST from mpi, MASTER_ADDR, WORLD_SIZE "
+        "and RANK from pytorch. Without it they are empty."
+    ),
+    refused_by="nobody; the variable is empty",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins",
+    function="OnPodCreate",
+    severity="high",
+    fails="start",
+)
+HOST_FILE: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/host-file",
+    title="The files of hosts that a command reads are written by the plugin svc.",
+    why="For each task svc writes /etc/volcano/<task>.host, with `_` for each `-` of the name of the task.",
+    refused_by="nobody; the command fails",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/svc/svc.go",
+    function="GenerateHosts",
+    severity="high",
+    fails="start",
+)
+SSH_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/ssh-keys",
+    title="A Job whose pods log in to each other has keys for it.",
+    why=(
+        "mpirun and horovodrun start processes in other pods by ssh. The plugin ssh, which mpi brings along, gives "
+        "all pods of a Job one key."
+    ),
+    refused_by="mpirun, when the master starts",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
+    function="OnPodCreate",
+    fails="start",
+)
+PARTIAL_GANG: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/partial-gang",
+    title="The gang of a Job is as large as the training that its pods start.",
+    why=(
+        "With a smaller minAvailable the first pods start and wait on their devices for others that may never get a "
+        "place."
+    ),
+    refused_by="nobody; pods wait for each other",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go",
+    function="OnSessionOpen",
+    fails="waiting",
+)
+
 _OF_TASK: Final = re.compile(r"VC_(.+)_(HOSTS|NUM)")
 _OWNERS: Final[Mapping[str, str]] = {
     "VC_TASK_INDEX": "env",
@@ -123,7 +178,7 @@ def _plugin_variable(command: Command, setup: _Setup) -> Iterator[Problem]:
             unset.setdefault(reason, []).append(name)
     for (why, fix), names in unset.items():
         message = f"reads {', '.join(names)}, which {'is' if len(names) == 1 else 'are'} not set because {why}"
-        yield problem("plugin-variable", command.path, message, fix)
+        yield PLUGIN_VARIABLE.problem(command.path, message, fix)
 
 
 def _of_plugin(name: str, command: Command, setup: _Setup) -> Reason | None:
@@ -166,12 +221,12 @@ def _host_file(command: Command, setup: _Setup) -> Iterator[Problem]:
         message, file = f"reads /etc/volcano/{name}.host, which does not exist because", name.replace("-", "_")
         if "svc" not in setup.job.spec.plugins:
             why, fix = "only the plugin svc writes it", "add `svc: []` to the plugins"
-            yield problem("host-file", command.path, f"{message} {why}", fix)
+            yield HOST_FILE.problem(command.path, f"{message} {why}", fix)
         elif name not in setup.files:
             near = file if file in setup.files else setup.view.nearest(file, setup.files)
             why = "the plugin svc writes `_` for `-`" if file in setup.files else "no task has this name"
             fix = f"read /etc/volcano/{near}.host" if near else "name a task of the job"
-            yield problem("host-file", command.path, f"{message} {why}", fix)
+            yield HOST_FILE.problem(command.path, f"{message} {why}", fix)
 
 
 def _ssh_keys(command: Command, setup: _Setup) -> Iterator[Problem]:
@@ -182,7 +237,7 @@ def _ssh_keys(command: Command, setup: _Setup) -> Iterator[Problem]:
     if counts_on_job and not _NO_SSH.search(command.script) and not _brings_keys(command):
         why = "but the job has no plugin ssh to give them keys"
         message = f"{command.launch.by} logs in to the other pods by ssh, {why}"
-        yield problem("ssh-keys", command.path, message, "add `ssh: []` to the plugins")
+        yield SSH_KEYS.problem(command.path, message, "add `ssh: []` to the plugins")
 
 
 def _ranks_and_slots(command: Command, setup: _Setup) -> Iterator[Problem]:
@@ -196,7 +251,7 @@ def _ranks_and_slots(command: Command, setup: _Setup) -> Iterator[Problem]:
         have = f"{counted(task.replicas, 'slot')}, one for each pod of task `{task.name}`"
         message = f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has only {have}, so mpirun fails"
         fix = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
-        yield problem("ranks-and-slots", command.path, message, fix)
+        yield RANKS_AND_SLOTS.problem(command.path, message, fix)
 
 
 def _listed_files(script: str) -> Iterator[str]:
@@ -219,4 +274,4 @@ def _partial_gang(command: Command, setup: _Setup) -> Iterator[Problem]:
     if job.spec.is_filled and limits is not None and job.spec.min_available < limits[0] <= setup.pods:
         message = partial(job.spec.min_available, command.launch.by, limits[0])
         fix = f"set {limits[0]}, or remove minAvailable"
-        yield problem("partial-gang", job.spec.path("minAvailable"), message, fix, job.spec.min_available)
+        yield PARTIAL_GANG.problem(job.spec.path("minAvailable"), message, fix, job.spec.min_available)

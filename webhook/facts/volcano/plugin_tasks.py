@@ -10,14 +10,43 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.plugins import roles
 from webhook.facts.volcano.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.pods import Container
 
-problem: Final = Group("volcano-job").problem
+PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-one-pod",
+    title="The master, head or chief that a plugin looks for is one pod.",
+    why="Plugins set up one pod of these roles. A second one gets the rank of the first, or starts the work again.",
+    refused_by="nobody; the pods get in each other's way",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
+    function="OnPodCreate",
+)
+RAY_CONTAINER: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/ray-container",
+    title="The plugin ray finds the containers that it starts Ray in.",
+    why=(
+        "They are called head and worker, unless its arguments name others. It leaves the commands of other "
+        "containers as they are."
+    ),
+    refused_by="nobody; Ray does not start",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/ray/ray.go",
+    function="OnPodCreate",
+    fails="start",
+)
+RAY_COMMAND: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/ray-command",
+    title="The containers of the plugin ray have no command of their own.",
+    why="The plugin puts `ray start` in its place, so the program that it names is never run.",
+    refused_by="nobody; the command is never run",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/ray/ray.go",
+    function="OnPodCreate",
+    severity="high",
+)
+
 _ALONE: Final[Mapping[str, tuple[str, str]]] = {
     "mpi": ("master", "every pod would start the whole program on all workers"),
     "pytorch": ("master", "every pod would get rank 0"),
@@ -45,7 +74,7 @@ def _plugin_one_pod(job: Job) -> Iterator[Problem]:
         task = job.spec.tasks_by_name.get(roles(job, plugin)[role]) if plugin in job.spec.plugins else None
         if task is not None and task.replicas > 1:
             message = f"must be 1 because the task is the {role} of the plugin {plugin}, and {outcome}"
-            yield problem("plugin-one-pod", task.path("replicas"), message, "set 1", task.replicas)
+            yield PLUGIN_ONE_POD.problem(task.path("replicas"), message, "set 1", task.replicas)
 
 
 def _advise_ray(task: Task, name: str, role: str) -> Iterator[Problem]:
@@ -62,7 +91,7 @@ def _ray_container(task: Task, name: str, role: str) -> Iterator[Problem]:
         if _RAY_IMAGE.search(container.image) and not _starts_ray(container):
             message = f"does not start Ray because the plugin ray sets only the command of a container `{name}`"
             fix = f"rename the container to {name}, or add --{role}Container={container.name} to the plugin"
-            yield problem("ray-container", container.path("name"), message, fix, container.name)
+            yield RAY_CONTAINER.problem(container.path("name"), message, fix, container.name)
             return
 
 
@@ -70,7 +99,7 @@ def _ray_command(container: Container) -> Iterator[Problem]:
     if container.command and not _starts_ray(container):
         message = "is never run because the plugin ray replaces it with `ray start`"
         fix = "start the program with a Ray job, or in another container"
-        yield problem("ray-command", container.path("command"), message, fix)
+        yield RAY_COMMAND.problem(container.path("command"), message, fix)
 
 
 def _starts_ray(container: Container) -> bool:

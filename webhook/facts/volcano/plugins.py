@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.types import Job, Task
 from webhook.facts.volcano_objects.go_flags import Flags
 from webhook.facts.volcano_objects.plugins import PLUGINS
@@ -18,7 +18,62 @@ from webhook.problem import Problem
 from webhook.similar_names import nearest
 from webhook.wording import did_you_mean
 
-problem: Final = Group("volcano-job").problem
+PLUGIN: Final = VOLCANO_JOB.rule(
+    "volcano-job/plugin",
+    title="The plugins of a Job exist.",
+    why="Names are in lower case, and there are no others.",
+    function="validateJobCreate",
+)
+MPI_MASTER: Final = VOLCANO_JOB.rule(
+    "volcano-job/mpi-master",
+    title="The task of the master that the plugin mpi looks for exists.",
+    why="The plugin sets up the launcher in it. Options behind one that cannot be read are ignored.",
+    function="validateJobCreate",
+)
+PLUGIN_ARGUMENT: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-argument",
+    title="Plugins can read their arguments.",
+    why=(
+        "A plugin that meets an argument it does not know ignores it and all that follow, and says so only in the log "
+        "of the controller."
+    ),
+    refused_by="nobody; the plugin uses its defaults",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins",
+)
+PLUGIN_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-keys",
+    title="The plugin ssh is given both keys of a pair, or none.",
+    why="The public key lets the pods log in to each other. Without a private key, the plugin makes a pair of its own.",
+    refused_by="nobody; logins fail, or other keys are used",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
+    function="withUserProvidedRsaKey",
+    fails="start",
+)
+PLUGIN_PORT: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-port",
+    title="The port of the plugin ssh is one.",
+    why="The plugin takes 22 in place of a number that is not a port, and says so only in the log of the controller.",
+    refused_by="nobody; the plugin takes port 22",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
+    function="validateSSHPort",
+    fails="start",
+)
+PLUGIN_TASK: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-task",
+    title="The task that a plugin cannot do without exists.",
+    why="The plugin pytorch sets no MASTER_ADDR without a master, and the plugin ray creates no pods without a head.",
+    refused_by="nobody; the job never runs",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
+    severity="high",
+    fails="waiting",
+)
+PLUGIN_ROLE: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-role",
+    title="Plugins know the tasks of a Job.",
+    why="A plugin finds tasks by their names, which its arguments change. It does not set up the others.",
+    refused_by="nobody; the plugin leaves tasks out",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
+)
 
 
 _LARGEST_PORT: Final = 65535
@@ -48,7 +103,7 @@ def _plugin(name: str, job: Job) -> Iterator[Problem]:
     if name not in PLUGINS and not is_placeholder(name):
         near = nearest(name.lower(), PLUGINS) or (name.lower() if name.lower() in PLUGINS else "")
         fix = did_you_mean(near, f"use one of {', '.join(sorted(PLUGINS))}")
-        yield problem("plugin", job.spec.path("plugins", name), "must be a plugin of Volcano", fix, name)
+        yield PLUGIN.problem(job.spec.path("plugins", name), "must be a plugin of Volcano", fix, name)
 
 
 def _mpi_master(job: Job) -> Iterator[Problem]:
@@ -58,7 +113,7 @@ def _mpi_master(job: Job) -> Iterator[Problem]:
     default = PLUGINS["mpi"].tasks["master"]
     looked_for = f"task `{wanted}`, " + ("the default of --master" if wanted == default else "as --master says")
     message = f"looks for the master in {looked_for}, but the job has no such task"
-    yield problem("mpi-master", job.spec.path("plugins", "mpi"), message, _choice("master", wanted))
+    yield MPI_MASTER.problem(job.spec.path("plugins", "mpi"), message, _choice("master", wanted))
 
 
 def _choice(role: str, wanted: str) -> str:
@@ -82,7 +137,7 @@ def _plugin_argument(name: str, arguments: Sequence[str], flags: Flags, job: Job
     if flags.error and flags.error.split("`")[1] not in _HELP:
         message = f"cannot be read because {flags.error}, so the plugin ignores this and all later arguments"
         path = job.spec.path("plugins", name, flags.at)
-        yield problem("plugin-argument", path, message, flags.fix, arguments[flags.at])
+        yield PLUGIN_ARGUMENT.problem(path, message, flags.fix, arguments[flags.at])
 
 
 def _plugin_keys(flags: Flags, job: Job) -> Iterator[Problem]:
@@ -91,10 +146,10 @@ def _plugin_keys(flags: Flags, job: Job) -> Iterator[Problem]:
     path = job.spec.path("plugins", "ssh")
     if private and not public:
         message = "has --ssh-private-key without --ssh-public-key, so the pods cannot log in to each other"
-        yield problem("plugin-keys", path, message, "add the public key, or remove the private key to get a new pair")
+        yield PLUGIN_KEYS.problem(path, message, "add the public key, or remove the private key to get a new pair")
     elif public and not private:
         message = "has --ssh-public-key without --ssh-private-key, so the plugin ignores the key and makes a new pair"
-        yield problem("plugin-keys", path, message, "add the private key, or remove the public key")
+        yield PLUGIN_KEYS.problem(path, message, "add the private key, or remove the public key")
 
 
 def _plugin_port(flags: Flags, job: Job) -> Iterator[Problem]:
@@ -103,7 +158,7 @@ def _plugin_port(flags: Flags, job: Job) -> Iterator[Problem]:
     if port.isdecimal() and not 0 < int(port[:_MOST_DIGITS]) <= _LARGEST_PORT:
         message = f"has --ssh-port={port}, but the plugin ignores this port and uses 22"
         path = job.spec.path("plugins", "ssh")
-        yield problem("plugin-port", path, message, f"set a port from 1 to {_LARGEST_PORT}")
+        yield PLUGIN_PORT.problem(path, message, f"set a port from 1 to {_LARGEST_PORT}")
 
 
 def _advise_roles(name: str, wanted: Mapping[str, str], job: Job) -> Iterator[Problem]:
@@ -118,12 +173,12 @@ def _plugin_task(name: str, wanted: Mapping[str, str], job: Job) -> Problem | No
     if not role or wanted[role] in job.spec.tasks_by_name:
         return None
     message = f"needs a task `{wanted[role]}`, which does not exist, so {outcome}"
-    return problem("plugin-task", job.spec.path("plugins", name), message, _choice(role, wanted[role]))
+    return PLUGIN_TASK.problem(job.spec.path("plugins", name), message, _choice(role, wanted[role]))
 
 
 def _plugin_role(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
     reason = _absent_role(name, wanted, job) or _left_out(name, wanted, job)
-    return problem("plugin-role", job.spec.path("plugins", name), *reason) if reason else None
+    return PLUGIN_ROLE.problem(job.spec.path("plugins", name), *reason) if reason else None
 
 
 def _absent_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
-from webhook.facts.volcano.named_queue import validate_named_queue
+from webhook.facts.volcano.groups import VOLCANO_POD
+from webhook.facts.volcano.queue_of_workload import OF_PODS, validate_queue
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano.types import PodGroup
 from webhook.facts.volcano_objects import kinds
@@ -23,7 +23,42 @@ from webhook.problem import Problem
 from webhook.typed.collections import Entries
 from webhook.typed.pods import Pod
 
-problem: Final = Group("volcano-pod").problem
+BUDGET: Final = VOLCANO_POD.rule(
+    "volcano-pod/budget",
+    title="A Pod has one disruption budget of Volcano.",
+    why=(
+        "The annotations volcano.sh/jdb-min-available and jdb-max-unavailable exclude each other, and are numbers or "
+        "percentages."
+    ),
+    refused_by="Volcano's webhook for pods, where it is on",
+    function="validateAnnotation",
+    level="deny",
+    fails="create",
+)
+OTHER_SCHEDULER: Final = VOLCANO_POD.rule(
+    "volcano-pod/other-scheduler",
+    title="The pods of a PodGroup are placed by Volcano.",
+    why="Another scheduler places a pod at once, and the gang waits for the others without it.",
+    refused_by="nobody; the gang is incomplete",
+)
+GROUP_ANNOTATION: Final = VOLCANO_POD.rule(
+    "volcano-pod/group-annotation",
+    title="A Pod names its PodGroup by the annotation scheduling.k8s.io/group-name.",
+    why=(
+        "Volcano also declares scheduling.volcano.sh/group-name, but its scheduler does not read it when it looks for "
+        "the gang of a pod."
+    ),
+    refused_by="nobody; the pod is not part of the gang",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
+    function="getJobID",
+)
+GROUP_EXISTS: Final = VOLCANO_POD.rule(
+    "volcano-pod/group-exists",
+    title="The PodGroup that a Pod names exists.",
+    why="For a Pod that names a PodGroup, Volcano makes none, and waits for the one that is named.",
+    refused_by="nobody; the pod stays pending",
+)
+
 _ANNOTATIONS: Final[FieldPath] = ("metadata", "annotations")
 _BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _OTHER_GROUP: Final = "scheduling.volcano.sh/group-name"
@@ -43,7 +78,7 @@ def pod(subject: Subject) -> Iterator[Problem]:
         yield from _budget(annotations)
         if kinds.GROUP_NAME not in annotations and _gets_a_group(subject):
             path = (*_ANNOTATIONS, kinds.QUEUE_NAME)
-            yield from validate_named_queue(annotations.get(kinds.QUEUE_NAME, ""), path, subject)
+            yield from validate_queue(annotations.get(kinds.QUEUE_NAME, ""), path, subject, OF_PODS)
     name = annotations.get(kinds.GROUP_NAME, "")
     if name and not is_placeholder(name):
         yield from _advise_group(name, pod, subject)
@@ -68,10 +103,10 @@ def _budget(annotations: Entries[str]) -> Iterator[Problem]:
         value = annotations[name]
         if not is_placeholder(value) and not _is_budget(value):
             message = "must be a number of at least 1, or a percentage from 1% to 99%"
-            yield problem("budget", (*_ANNOTATIONS, name), message, "write a value such as 1 or 20%", value)
+            yield BUDGET.problem((*_ANNOTATIONS, name), message, "write a value such as 1 or 20%", value)
     if len(given) > 1:
         message, path = f"must not be set together with {given[0]}", (*_ANNOTATIONS, given[1])
-        yield problem("budget", path, message, "remove one of the two", annotations[given[1]])
+        yield BUDGET.problem(path, message, "remove one of the two", annotations[given[1]])
 
 
 def _is_budget(value: str) -> bool:
@@ -94,19 +129,19 @@ def _advise_group(name: str, pod: Pod, subject: Subject) -> Iterator[Problem]:
 
 def _other_scheduler(group: str, scheduler: str) -> Problem:
     message = f"places the pod on its own, but Volcano places the other pods of PodGroup `{group}`"
-    return problem("other-scheduler", ("spec", "schedulerName"), message, "set schedulerName to volcano", scheduler)
+    return OTHER_SCHEDULER.problem(("spec", "schedulerName"), message, "set schedulerName to volcano", scheduler)
 
 
 def _group_exists(name: str, view: View, *, is_known: bool) -> Problem:
     path = (*_ANNOTATIONS, kinds.GROUP_NAME)
     if not is_known:
-        return problem("group-exists", path, missing=view.missing()[""])
+        return GROUP_EXISTS.problem(path, missing=view.missing()[""])
     message = "is a PodGroup that does not exist in the namespace, so the pod waits until somebody creates one"
-    return problem("group-exists", path, message, "create the PodGroup, or remove the annotation", name)
+    return GROUP_EXISTS.problem(path, message, "create the PodGroup, or remove the annotation", name)
 
 
 def _group_annotation(annotations: Entries[str]) -> Iterator[Problem]:
     if other := annotations.get(_OTHER_GROUP):
         message = "is ignored by Volcano's scheduler, so the pod is not part of this PodGroup"
         fix = f"use the annotation {kinds.GROUP_NAME} instead"
-        yield problem("group-annotation", (*_ANNOTATIONS, _OTHER_GROUP), message, fix, other)
+        yield GROUP_ANNOTATION.problem((*_ANNOTATIONS, _OTHER_GROUP), message, fix, other)

@@ -9,20 +9,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.gang_resources import above_capability, in_thousandths, is_unknown_resource
+from webhook.facts.volcano.gang_resources import in_thousandths, is_unknown_resource
+from webhook.facts.volcano.groups import VOLCANO_POD_GROUP_ADVICE
 from webhook.facts.volcano.job import is_created
+from webhook.facts.volcano.network_topology import OF_POD_GROUPS as TOPOLOGIES
+from webhook.facts.volcano.network_topology import advise_part, advise_topology, validate_network_topology
 from webhook.facts.volcano.pod_group_size import advise_members
-from webhook.facts.volcano.pod_group_topology import advise_sub_group, advise_topology, validate_network_topology
-from webhook.facts.volcano.queue_reference import absent_queue, closed_queue, inner_queue
+from webhook.facts.volcano.queue_of_workload import OF_POD_GROUPS, advise_capability, validate_queue
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano.types import PodGroup, SubGroupPolicy
 from webhook.facts.volcano_objects.defaults import defaulted
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
-problem: Final = Group("volcano-pod-group").problem
+UNKNOWN_RESOURCE: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/unknown-resource",
+    title="A gang needs resources that nodes have.",
+    why="No node has a resource without a domain that Kubernetes does not know, such as gpu.",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go",
+    severity="high",
+)
+SUB_GROUPS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/sub-groups",
+    title="A gang can have as many subgroups as it needs.",
+    why="Subgroups are told apart by the values of labels. Without matchLabelKeys all pods that are selected make one.",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/sub_job_info.go",
+    function="getSubJobMatchValues",
+)
+TASK_MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/task-members",
+    title="A gang needs all that its tasks need.",
+    why="The scheduler looks at minTaskMember only where minMember is not less than its sum.",
+    refused_by="nobody; minTaskMember has no effect",
+    function="CheckTaskValid",
+    fails="silent",
+)
 
 
 def pod_group(subject: Subject) -> Iterator[Problem]:
@@ -35,48 +57,24 @@ def pod_group(subject: Subject) -> Iterator[Problem]:
     yield from _task_members(group)
     yield from advise_members(group, subject)
     gang = group.spec.network_topology
-    yield from advise_topology(gang, subject)
+    yield from advise_topology(gang, subject, TOPOLOGIES)
     for policy in group.spec.sub_group_policy:
-        yield from advise_sub_group(policy.network_topology, gang, subject)
+        yield from advise_part(policy.network_topology, gang, subject, TOPOLOGIES)
         yield from _sub_groups(policy)
 
 
 def _validate_topologies(group: PodGroup) -> Iterator[Problem]:
-    yield from validate_network_topology(group.spec.network_topology)
+    yield from validate_network_topology(group.spec.network_topology, TOPOLOGIES)
     for policy in group.spec.sub_group_policy:
-        yield from validate_network_topology(policy.network_topology)
+        yield from validate_network_topology(policy.network_topology, TOPOLOGIES)
 
 
 def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
-    if group.spec.queue and not is_placeholder(group.spec.queue):
-        yield from _queue_exists(group, subject)
-        yield from _queue_open(group, subject)
-        yield from _queue_leaf(group, subject)
-        yield from _capability(group, subject)
-
-
-def _queue_exists(group: PodGroup, subject: Subject) -> Iterator[Problem]:
-    if reason := absent_queue(group.spec.queue, group.spec.path("queue"), subject):
-        yield problem("queue-exists", reason.path, reason.message, reason.fix, reason.found, missing=reason.missing)
-
-
-def _queue_open(group: PodGroup, subject: Subject) -> Iterator[Problem]:
-    if reason := closed_queue(group.spec.queue, group.spec.path("queue"), subject.once(read_queues)):
-        yield problem("queue-open", reason.path, reason.message, reason.fix, reason.found)
-
-
-def _queue_leaf(group: PodGroup, subject: Subject) -> Iterator[Problem]:
-    if reason := inner_queue(group.spec.queue, group.spec.path("queue"), subject.once(read_queues)):
-        yield problem("queue-leaf", reason.path, reason.message, reason.fix, reason.found)
-
-
-def _capability(group: PodGroup, subject: Subject) -> Iterator[Problem]:
-    """A queue that can never give what the gang asks for; of one with queues below it, another rule speaks."""
+    """The queue exists, is open and without queues below it, and can give what the gang asks for."""
     name, path, queues = group.spec.queue, group.spec.path("queue"), subject.once(read_queues)
-    if name in queues.all and not inner_queue(name, path, queues):
-        reason = above_capability(in_thousandths(group.spec.min_resources), name, path, queues)
-        if reason:
-            yield problem("capability", reason.path, reason.message, reason.fix, reason.found)
+    yield from validate_queue(name, path, subject, OF_POD_GROUPS)
+    if queues.is_leaf(name):  # of another one, queue-leaf speaks
+        yield from advise_capability(in_thousandths(group.spec.min_resources), name, path, queues, OF_POD_GROUPS)
 
 
 def _unknown_resource(group: PodGroup) -> Iterator[Problem]:
@@ -84,7 +82,7 @@ def _unknown_resource(group: PodGroup) -> Iterator[Problem]:
         if is_unknown_resource(resource) and not is_placeholder(resource):
             message = "is a resource that no node has because the name has no domain, so no pod is ever placed"
             path = group.spec.path("minResources", resource)
-            yield problem("unknown-resource", path, message, "write a full name such as nvidia.com/gpu", resource)
+            yield UNKNOWN_RESOURCE.problem(path, message, "write a full name such as nvidia.com/gpu", resource)
 
 
 def _task_members(group: PodGroup) -> Iterator[Problem]:
@@ -93,11 +91,11 @@ def _task_members(group: PodGroup) -> Iterator[Problem]:
     if total > least > 0:
         message = f"is less than {total}, the sum of minTaskMember, so Volcano ignores minTaskMember"
         fix = f"set {total}, or lower the numbers of minTaskMember"
-        yield problem("task-members", group.spec.path("minMember"), message, fix, least)
+        yield TASK_MEMBERS.problem(group.spec.path("minMember"), message, fix, least)
 
 
 def _sub_groups(policy: SubGroupPolicy) -> Iterator[Problem]:
     if policy.min_sub_groups > 1 and not policy.match_label_keys:
         message = "is more than the one subgroup that the pods form without matchLabelKeys, so no pod is ever placed"
         fix = "set 1, or set matchLabelKeys"
-        yield problem("sub-groups", policy.path("minSubGroups"), message, fix, policy.min_sub_groups)
+        yield SUB_GROUPS.problem(policy.path("minSubGroups"), message, fix, policy.min_sub_groups)

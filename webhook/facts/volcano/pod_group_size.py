@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
+from webhook.facts.volcano.groups import VOLCANO_POD_GROUP_ADVICE
 from webhook.facts.volcano.pod_group_members import Member, members
 from webhook.facts.volcano.types import PodGroup
 from webhook.facts.volcano_objects import kinds
@@ -19,7 +19,40 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
 from webhook.wording import counted
 
-problem: Final = Group("volcano-pod-group").problem
+TASK_PODS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/task-pods",
+    title="A gang has the pods that its tasks need.",
+    why=(
+        "Volcano counts the pods of a task by the annotation or the label volcano.sh/task-spec, and places none of "
+        "the gang while a task has fewer than minTaskMember. Counted in an audit or a replay, where the pods are "
+        "among the objects."
+    ),
+    function="CheckTaskValid",
+)
+MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/members",
+    title="A PodGroup asks for no more pods than name it.",
+    why=(
+        "Pods name their PodGroup by the annotation scheduling.k8s.io/group-name. The scheduler waits until as many "
+        "exist as minMember says, and says so only in a condition of the PodGroup. Pods are counted where all objects "
+        "are files; a live view does not hold them."
+    ),
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go",
+    function="OnSessionOpen",
+    severity="high",
+)
+PARTIAL_GANG: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/partial-gang",
+    title="A PodGroup asks for all the pods that train together.",
+    why=(
+        "With a smaller minMember the first pods start and wait on their devices for others that may never get a place."
+    ),
+    refused_by="nobody; pods wait for each other",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go",
+    function="OnSessionOpen",
+    fails="waiting",
+)
+
 _MIN_MEMBER: Final = ("spec", "minMember")
 
 
@@ -40,11 +73,11 @@ def _members(least: int, members: Sequence[Member], missing: tuple[MissingObject
     pods = sum(member.pods or 0 for member in placed)
     if missing:
         if least > 1:
-            yield problem("members", _MIN_MEMBER, missing=missing)
+            yield MEMBERS.problem(_MIN_MEMBER, missing=missing)
     elif least > pods and all(member.pods is not None for member in placed):
         elsewhere = sum(member.pods or 0 for member in members if member.scheduler == kinds.DEFAULT_SCHEDULER)
         message, fix = _too_few(least, pods, elsewhere)
-        yield problem("members", _MIN_MEMBER, message, fix, least)
+        yield MEMBERS.problem(_MIN_MEMBER, message, fix, least)
 
 
 def _too_few(least: int, pods: int, elsewhere: int) -> tuple[str, str]:
@@ -62,7 +95,7 @@ def _partial_gang(least: int, members: Sequence[Member]) -> Iterator[Problem]:
     waiting = max(members, key=lambda member: member.nodes)
     if least < waiting.nodes <= sum(member.pods or 0 for member in members):
         fix = f"set {waiting.nodes}"
-        yield problem("partial-gang", _MIN_MEMBER, partial(least, waiting.maker, waiting.nodes), fix, least)
+        yield PARTIAL_GANG.problem(_MIN_MEMBER, partial(least, waiting.maker, waiting.nodes), fix, least)
 
 
 def _task_pods(group: PodGroup, members: Sequence[Member]) -> Iterator[Problem]:
@@ -80,7 +113,7 @@ def _task_pods(group: PodGroup, members: Sequence[Member]) -> Iterator[Problem]:
             have = f"{most} of the PodGroup {'have' if pods[task] > 1 else 'has'} the annotation {kinds.TASK}: {task}"
             message = f"can never be reached because {have}, so no pod is placed"
             fix = "set the annotation on the other pods of the task, or lower the number"
-            yield problem("task-pods", group.spec.path("minTaskMember", task), message, fix, count)
+            yield TASK_PODS.problem(group.spec.path("minTaskMember", task), message, fix, count)
 
 
 def partial(least: int, waiting: str, nodes: int) -> str:

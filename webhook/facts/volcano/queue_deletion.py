@@ -9,14 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
+from webhook.facts.volcano.groups import VOLCANO_QUEUE
 from webhook.facts.volcano.queues import ALWAYS_THERE, operate, read_queues
 from webhook.facts.volcano.types import Queue
 from webhook.problem import Problem
 from webhook.wording import counted
 
-problem: Final = Group("volcano-queue").problem
+DELETION: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/deletion",
+    title="The root, the default queue and queues with children are not deleted.",
+    why="Jobs and queues refer to them.",
+    function="validateQueueDeleting",
+)
+DELETION_OF_USED: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/deletion-of-used",
+    title="A queue that is deleted has no pods.",
+    why="Unless a flag of its webhook is on, Volcano lets it go, and pods that run in it lose their queue.",
+    refused_by="nobody; pods lose their queue",
+    function="validateQueueDeleting",
+    level="warn",
+    fails="disruption",
+)
+
 
 _SHOWN: Final = 3
 """Queues that a message names."""
@@ -38,10 +53,10 @@ def queue_deletion(subject: Subject) -> Iterator[Problem]:
 
 
 def _deletion(name: str, why: str, fix: str) -> Problem:
-    return problem("deletion", "metadata.name", f"must not be deleted {why}", fix, name)
+    return DELETION.problem("metadata.name", f"must not be deleted {why}", fix, name)
 
 
 def _deletion_of_used(name: str, pods: int) -> Problem:
     message = f"should not be deleted while {counted(pods, 'pod')} run in it because these pods lose their queue"
     fix = f"close the queue ({operate('close', name)}), wait until the pods end, then delete the queue"
-    return problem("deletion-of-used", "metadata.name", message, fix, name)
+    return DELETION_OF_USED.problem("metadata.name", message, fix, name)

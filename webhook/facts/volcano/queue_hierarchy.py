@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
+from webhook.facts.volcano.groups import VOLCANO_QUEUE
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano.types import Queue
 from webhook.facts.volcano_objects.kinds import HIERARCHY, HIERARCHY_WEIGHTS
@@ -20,7 +20,27 @@ from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.wording import counted
 
-problem: Final = Group("volcano-queue").problem
+VOLCANO_QUEUE_HIERARCHY_WEIGHTS: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/hierarchy-weights",
+    title="The path of a queue has a weight above 0 for each step.",
+    why="Shares are computed of the weights.",
+    function="validateHierarchicalAttributes",
+)
+HIERARCHY_PATH: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/hierarchy-path",
+    title="The path of a queue does not lead to a step of another one's.",
+    why="A step that has queues below it is not a queue itself.",
+    function="validateHierarchicalAttributes",
+)
+HIERARCHY_WEIGHT_FINITE: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/hierarchy-weight-finite",
+    title="The weights of a path are finite numbers.",
+    why="Volcano takes NaN and Inf, and cannot compute shares of them.",
+    refused_by="nobody; shares are undefined",
+    level="warn",
+    fails="silent",
+)
+
 
 _ANNOTATIONS: Final = ("metadata", "annotations")
 _WEIGHTS: Final = (*_ANNOTATIONS, HIERARCHY_WEIGHTS)
@@ -34,7 +54,7 @@ def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator
     steps, numbers = path.count("/") + 1, queue.charged(weights.split("/"))
     if steps != len(numbers):
         message = f"must have {counted(steps, 'weight')}, one for each step of {HIERARCHY}"
-        yield _hierarchy_weights(message, "write a weight for each step", weights)
+        yield VOLCANO_QUEUE_HIERARCHY_WEIGHTS.problem(_WEIGHTS, message, "write a weight for each step", weights)
         return
     wrong = next((index for index, text in enumerate(numbers) if not _is_weight(text)), None)
     yield from _hierarchy_weight_finite(numbers[:wrong], weights)
@@ -42,22 +62,18 @@ def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator
         yield from _hierarchy_path(queue, path, subject)
     else:
         message = f"must be numbers above 0, but one is `{numbers[wrong]}`"
-        yield _hierarchy_weights(message, "write a number above 0", weights)
+        yield VOLCANO_QUEUE_HIERARCHY_WEIGHTS.problem(_WEIGHTS, message, "write a number above 0", weights)
 
 
 def _annotation(queue: Queue, name: str) -> str:
     return queue.metadata.annotations.get(name, "")
 
 
-def _hierarchy_weights(message: str, fix: str, weights: str) -> Problem:
-    return problem("hierarchy-weights", _WEIGHTS, message, fix, weights)
-
-
 def _hierarchy_weight_finite(numbers: Items[str], weights: str) -> Iterator[Problem]:
     for text in numbers:
         if not math.isfinite(_weight(text)):
             message = f"has the weight `{text}`, which Volcano accepts, although no share can be computed with it"
-            yield problem("hierarchy-weight-finite", _WEIGHTS, message, "write a finite number, such as 1", weights)
+            yield HIERARCHY_WEIGHT_FINITE.problem(_WEIGHTS, message, "write a finite number, such as 1", weights)
 
 
 def _is_weight(text: str) -> bool:
@@ -86,4 +102,4 @@ def _hierarchy_path(queue: Queue, path: str, subject: Subject) -> Iterator[Probl
     fix = f"end the path with the name of this queue, such as {path}/{queue.name}"
     if path.endswith(f"/{queue.name}"):
         fix = "write a path that no other path begins with"
-    yield problem("hierarchy-path", (*_ANNOTATIONS, HIERARCHY), message, fix, path)
+    yield HIERARCHY_PATH.problem((*_ANNOTATIONS, HIERARCHY), message, fix, path)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
+from webhook.facts.volcano.groups import VOLCANO_QUEUE
 from webhook.facts.volcano.job import is_created
 from webhook.facts.volcano.queue_amounts import validate_hierarchical_queue_resources
 from webhook.facts.volcano.queues import Queues, read_queues
@@ -20,7 +20,58 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted, did_you_mean
 
-problem: Final = Group("volcano-queue").problem
+PARENT_ITSELF: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/parent-itself",
+    title="A queue is not its own parent.",
+    why="Its place in the tree would be unknown.",
+    function="validateHierarchicalQueue",
+)
+PARENT_CYCLE: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/parent-cycle",
+    title="A queue is not below itself.",
+    why=(
+        "Volcano takes such a change. From then on its webhook loops for ever when one of these queues changes, they "
+        "cannot be deleted, and no queue can be created below them."
+    ),
+    refused_by="nobody; Volcano's webhook fails afterwards",
+    level="warn",
+    severity="high",
+    fails="waiting",
+)
+DEPTH: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/depth",
+    title="Queues are at most 5 levels deep.",
+    why="Volcano refuses more, unless its flag max-queue-depth says otherwise.",
+    function="validateQueueDepth",
+)
+PARENT_EXISTS: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/parent-exists",
+    title="The parent of a queue exists.",
+    why="A queue is stored only below one that is there.",
+    function="validateHierarchicalQueue",
+)
+PARENT_USED: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/parent-used",
+    title="The parent of a first child has no pods.",
+    why="A queue with children holds no Jobs.",
+    function="validateHierarchicalQueue",
+)
+VOLCANO_QUEUE_ROOT: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/root",
+    title="The amounts of the root queue are not changed.",
+    why="The root queue has what the cluster has. A flag of Volcano's webhook switches the protection off.",
+    function="AdmitQueues",
+)
+PARENT_DEFAULT: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/parent-default",
+    title="The default queue has no children.",
+    why="Volcano puts Jobs that name no queue into the default queue, and refuses Jobs in a queue that has children.",
+    refused_by="Volcano's webhook, all jobs that name no queue",
+    level="warn",
+    severity="high",
+    fails="controller",
+)
+
 _DEEPEST: Final = 5
 """`--max-queue-depth` by default."""
 _PARENT: Final = ("spec", "parent")
@@ -55,14 +106,14 @@ def _differing_amounts(queue: Queue, old: Queue) -> list[str]:
 def _root(differing: list[str]) -> Problem:
     names = " and ".join(differing)
     message = f"must not change {names} of the root queue because the root queue stands for the whole cluster"
-    return problem("root", "spec", message, f"undo the change of {names}")
+    return VOLCANO_QUEUE_ROOT.problem("spec", message, f"undo the change of {names}")
 
 
 def _validate_hierarchical_queue(queue: Queue, queues: Queues, subject: Subject) -> Iterator[Problem]:
     """As validateHierarchicalQueue and validateQueueDepth."""
     name = queue.parent
     if name == queue.name:
-        yield problem("parent-itself", _PARENT, "is the queue itself", "name another queue as parent", name)
+        yield PARENT_ITSELF.problem(_PARENT, "is the queue itself", "name another queue as parent", name)
         return
     above = [name, *(ancestor.parent for ancestor in queues.upwards(name) if ancestor.parent)]
     if queue.name in above:
@@ -70,10 +121,10 @@ def _validate_hierarchical_queue(queue: Queue, queues: Queues, subject: Subject)
             "makes the queue its own ancestor, which Volcano accepts, but then its webhook does not answer when one of "
             "these queues changes"
         )
-        yield problem("parent-cycle", _PARENT, message, "name a queue that is not below this one", name)
+        yield PARENT_CYCLE.problem(_PARENT, message, "name a queue that is not below this one", name)
     elif len(above) + 1 > _DEEPEST:
         message = f"puts the queue on level {len(above) + 1}, but queues can have at most {_DEEPEST} levels"
-        yield problem("depth", _PARENT, message, "choose a parent nearer to the root", name)
+        yield DEPTH.problem(_PARENT, message, "choose a parent nearer to the root", name)
     elif name not in queues.all:
         yield _parent_exists(name, queues, subject)
     else:
@@ -82,9 +133,9 @@ def _validate_hierarchical_queue(queue: Queue, queues: Queues, subject: Subject)
 
 def _parent_exists(name: str, queues: Queues, subject: Subject) -> Problem:
     if not queues.is_whole:
-        return problem("parent-exists", _PARENT, missing=queues.missing(name))
+        return PARENT_EXISTS.problem(_PARENT, missing=queues.missing(name))
     fix = did_you_mean(subject.view().nearest(name, queues.all), "create the queue first")
-    return problem("parent-exists", _PARENT, "is a queue that does not exist", fix, name)
+    return PARENT_EXISTS.problem(_PARENT, "is a queue that does not exist", fix, name)
 
 
 def _parent_of_queues(parent: Queue, queues: Queues) -> Iterator[Problem]:
@@ -92,9 +143,9 @@ def _parent_of_queues(parent: Queue, queues: Queues) -> Iterator[Problem]:
     if not queues.children.get(parent.name) and parent.pods:
         message = f"runs {counted(parent.pods, 'pod')} now, but a queue with children must not run pods"
         fix = "wait until these pods end, or name another parent"
-        yield problem("parent-used", _PARENT, message, fix, parent.name)
+        yield PARENT_USED.problem(_PARENT, message, fix, parent.name)
     elif parent.name == "default":
         message = (
             "must not be a parent because jobs that name no queue use it, and Volcano would then refuse these jobs"
         )
-        yield problem("parent-default", _PARENT, message, "name another queue", parent.name)
+        yield PARENT_DEFAULT.problem(_PARENT, message, "name another queue", parent.name)

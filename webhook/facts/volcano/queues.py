@@ -43,6 +43,10 @@ class Queues:
     children: Mapping[str, Items[str]]
     deadline: Deadline
 
+    def is_leaf(self, name: str) -> bool:
+        """Whether a queue has no queues below it, as far as they are there."""
+        return name != ROOT and not self.children.get(name)
+
     def missing(self, name: str) -> tuple[MissingObject, ...]:
         """A queue that nobody can say anything about."""
         return (MissingObject(kind="Queue", name=name),)

@@ -15,8 +15,8 @@ from typing import Final
 
 from webhook import yamlfile
 from webhook.errors import InputError
-from webhook.facts.check import Group
 from webhook.facts.subject import Subject
+from webhook.facts.volcano.groups import VOLCANO_SCHEDULER
 from webhook.facts.volcano.types import ConfigMap
 from webhook.paths import FieldPath, render
 from webhook.placeholders import is_placeholder
@@ -26,7 +26,76 @@ from webhook.typed.fields import Parts, Raw, Text, Truth
 from webhook.typed.view import Typed
 from webhook.wording import did_you_mean, either
 
-problem: Final = Group("volcano-scheduler").problem
+UNREADABLE: Final = VOLCANO_SCHEDULER.rule(
+    "volcano-scheduler/unreadable",
+    title="The configuration of the scheduler can be read.",
+    why="It is YAML with actions as one string with commas, and switches that are true or false.",
+    function="UnmarshalSchedulerConf",
+)
+ACTION: Final = VOLCANO_SCHEDULER.rule(
+    "volcano-scheduler/action",
+    title="The actions of the scheduler exist.",
+    why="With one that it does not know, the scheduler keeps the configuration before.",
+    function="UnmarshalSchedulerConf",
+)
+PLUGINS_CONFLICT: Final = VOLCANO_SCHEDULER.rule(
+    "volcano-scheduler/plugins-conflict",
+    title="The plugins proportion and drf with a hierarchy stand in different tiers.",
+    why="Both divide the cluster among the queues.",
+    function="UnmarshalSchedulerConf",
+)
+PLUGIN: Final = VOLCANO_SCHEDULER.rule(
+    "volcano-scheduler/plugin",
+    title="The plugins of the scheduler exist.",
+    why="The scheduler skips a plugin that it does not know, and says so only in its log.",
+    refused_by="nobody; the plugin is left out",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/framework.go",
+)
+KEY: Final = VOLCANO_SCHEDULER.rule(
+    "volcano-scheduler/key",
+    title="The keys of the configuration are those that the scheduler reads.",
+    why="It drops others without a word. Most switches begin with enable, some with enabled.",
+    refused_by="nobody; the key has no effect",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/conf/scheduler_conf.go",
+)
+ACTION_PLUGIN: Final = VOLCANO_SCHEDULER.rule(
+    "volcano-scheduler/action-plugin",
+    title="An action has the plugins without which it does nothing.",
+    why="Plugins say which pods may go. Without them preempt, reclaim and shuffle find none.",
+    refused_by="nobody; the action does nothing",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
+)
+ACTION_MISSING: Final = VOLCANO_SCHEDULER.rule(
+    "volcano-scheduler/action-missing",
+    title="The scheduler allocates.",
+    why="Without the action allocate no gang is ever placed.",
+    refused_by="nobody; nothing is scheduled",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions",
+    fails="pending",
+)
+ACTION_ORDER: Final = VOLCANO_SCHEDULER.rule(
+    "volcano-scheduler/action-order",
+    title="Actions stand in the order in which they build on each other.",
+    why="What enqueue lets in, allocate places; backfill and preempt work on what allocate left.",
+    refused_by="nobody; pods wait a cycle longer",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/scheduler.go",
+    function="runOnce",
+)
+PLUGINS_TOGETHER: Final = VOLCANO_SCHEDULER.rule(
+    "volcano-scheduler/plugins-together",
+    title="The scheduler divides the cluster among the queues in one way.",
+    why="The plugins proportion and capacity both decide what a queue may have.",
+    refused_by="nobody; both decide",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
+)
+PLUGIN_MISSING: Final = VOLCANO_SCHEDULER.rule(
+    "volcano-scheduler/plugin-missing",
+    title="The scheduler has the plugins gang and predicates.",
+    why="Without gang, minAvailable is not looked at; without predicates, pods are put on nodes that refuse them.",
+    refused_by="nobody; pods are placed otherwise",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
+)
+
 ACTIONS: Final = ("enqueue", "allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim", "shuffle")
 PLUGINS: Final = (
     "binpack",
@@ -166,7 +235,7 @@ def _validate_text(text: str, at: FieldPath, config_map: ConfigMap) -> Iterator[
 
 
 def _unreadable(message: str, fix: str, at: FieldPath) -> Problem:
-    return problem("unreadable", at, message, fix)
+    return UNREADABLE.problem(at, message, fix)
 
 
 def _validate(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[Problem]:
@@ -192,7 +261,7 @@ def _key(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
             near = _other_prefix(key, keys) or nearest(key, keys)
             where = f"{render(part.at)}.{key}" if part.at else key
             message = f"has the key `{where}`, which the scheduler ignores without a message"
-            yield problem("key", at, message, did_you_mean(near, "remove the key"))
+            yield KEY.problem(at, message, did_you_mean(near, "remove the key"))
 
 
 def _other_prefix(key: str, keys: Sequence[str]) -> str:
@@ -212,7 +281,7 @@ def _plugin(name: str, near: str, at: FieldPath) -> Iterator[Problem]:
             f"has the plugin `{name}`, which Volcano does not have, so the scheduler skips it unless --plugins-dir has "
             f"{name}.so"
         )
-        yield problem("plugin", at, message, f"did you mean `{near}`?")
+        yield PLUGIN.problem(at, message, f"did you mean `{near}`?")
 
 
 def _validate_truths(option: PluginOption, at: FieldPath) -> Iterator[Problem]:
@@ -231,22 +300,22 @@ def _plugins_conflict(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[P
                 "has proportion in the same tier as drf with enableHierarchy: true, so the scheduler refuses the "
                 "configuration"
             )
-            yield problem("plugins-conflict", at, message, "remove proportion, or remove enableHierarchy from drf")
+            yield PLUGINS_CONFLICT.problem(at, message, "remove proportion, or remove enableHierarchy from drf")
 
 
 def _plugins_together(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
     if {"proportion", "capacity"} <= plugins:
         message = "has both proportion and capacity, which divide the cluster among the queues in different ways"
-        yield problem("plugins-together", at, message, "keep one of them")
+        yield PLUGINS_TOGETHER.problem(at, message, "keep one of them")
 
 
 def _plugin_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
     if "gang" not in plugins:
         message = "does not have the plugin gang, so minAvailable of jobs has no effect"
-        yield problem("plugin-missing", at, message, "add the plugin gang to tiers")
+        yield PLUGIN_MISSING.problem(at, message, "add the plugin gang to tiers")
     if "predicates" not in plugins:
         message = "does not have the plugin predicates, so node selectors, taints and ports have no effect"
-        yield problem("plugin-missing", at, message, "add the plugin predicates to tiers")
+        yield PLUGIN_MISSING.problem(at, message, "add the plugin predicates to tiers")
 
 
 def _validate_actions(conf: SchedulerConfiguration, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
@@ -266,23 +335,23 @@ def _action(name: str, at: FieldPath) -> Iterator[Problem]:
     if name not in ACTIONS:
         fix = did_you_mean(nearest(name, ACTIONS), f"use one of {', '.join(ACTIONS)}")
         message = f"has the action `{name}`, which does not exist, so the scheduler keeps its previous configuration"
-        yield problem("action", at, message, fix)
+        yield ACTION.problem(at, message, fix)
 
 
 def _action_plugin(name: str, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
     if name in _VICTIMS and plugins.isdisjoint(_VICTIMS[name]):
         message = f"has the action {name}, but none of the plugins that choose which pods {name} evicts"
-        yield problem("action-plugin", at, message, f"add the plugin {either(_VICTIMS[name])}, or remove the action")
+        yield ACTION_PLUGIN.problem(at, message, f"add the plugin {either(_VICTIMS[name])}, or remove the action")
 
 
 def _action_missing(actions: Sequence[str], at: FieldPath) -> Iterator[Problem]:
     if "allocate" not in actions:
         message = "does not have the action allocate, so nothing is scheduled"
-        yield problem("action-missing", at, message, "add allocate to actions")
+        yield ACTION_MISSING.problem(at, message, "add allocate to actions")
 
 
 def _action_order(actions: Sequence[str], at: FieldPath) -> Iterator[Problem]:
     for first, second in _FIRST:
         if first in actions and second in actions and actions.index(first) > actions.index(second):
             message = f"lists the action {second} ahead of {first}, {_OUT_OF_ORDER[second]}"
-            yield problem("action-order", at, message, f"put {first} ahead of {second}")
+            yield ACTION_ORDER.problem(at, message, f"put {first} ahead of {second}")

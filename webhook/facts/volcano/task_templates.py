@@ -14,8 +14,8 @@ from typing import Final
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.check import Group
 from webhook.facts.pods import amounts
+from webhook.facts.volcano.groups import VOLCANO_JOB
 from webhook.facts.volcano.types import Job, Task
 from webhook.name_faults import label_fault
 from webhook.names import dns1123_label
@@ -25,7 +25,23 @@ from webhook.problem import Problem
 from webhook.typed.pods import Container, Lifecycle, PodSpec
 from webhook.typed.view import Typed
 
-problem: Final = Group("volcano-job").problem
+POD_TEMPLATE: Final = VOLCANO_JOB.rule(
+    "volcano-job/pod-template",
+    title="The pods of a task are valid.",
+    why=(
+        "Volcano's webhook validates every pod template as Kubernetes validates PodTemplates, with newer features "
+        "off: names of variables with special characters, operators Gt and Lt of tolerations, rules about restarts of "
+        "containers and a sleep of 0 seconds are refused though Kubernetes takes them."
+    ),
+    function="validateTaskTemplate",
+)
+WHOLE_CPUS: Final = VOLCANO_JOB.rule(
+    "volcano-job/whole-cpus",
+    title="Every container of a task with a topologyPolicy requests whole CPUs.",
+    why="Only whole CPUs are placed on NUMA nodes. The limit counts only where a container has no requests at all.",
+    function="validateTaskTopoPolicy",
+)
+
 _ENV_NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _ENV_NAMES: Final = re.compile(rf"{_ENV_NAME.pattern}(?:\n{_ENV_NAME.pattern})*")
 """Several, a line each."""
@@ -48,7 +64,7 @@ def validate_task_templates(job: Job) -> Iterator[Problem]:
 def _pod_template(task: Task) -> Iterator[Problem]:
     """As validateTaskTemplate."""
     for path, message, fix, value in _validate_pod(task.pod):
-        yield problem("pod-template", path, message, fix, value)
+        yield POD_TEMPLATE.problem(path, message, fix, value)
 
 
 def _validate_pod(pod: PodSpec) -> Iterator[Broken]:
@@ -159,4 +175,4 @@ def _whole_cpus(task: Task) -> Iterator[Problem]:
             "whole CPUs"
         )
         shown = "" if written == "0" else f"`{written}`"
-        yield problem("whole-cpus", resources.path(side, "cpu"), message, "request 1 or more", shown=shown)
+        yield WHOLE_CPUS.problem(resources.path(side, "cpu"), message, "request 1 or more", shown=shown)

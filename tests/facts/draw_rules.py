@@ -1,0 +1,35 @@
+"""Rules drawn at random with their homes, for a reader who guesses the home from the id: `python -m tests.facts.draw_rules`.
+
+The seed is printed, so that two readers can be asked about the same rules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Iterator
+
+from webhook.facts.registry import SHIPPED, rules_of_package
+from webhook.suites.rule_homes import Homes
+
+
+def drawn(seed: int, count: int) -> Iterator[tuple[str, str]]:
+    """Ids of rules of checks and their homes, the same for the same seed."""
+    rules = sorted(
+        (rule for package in SHIPPED.packages for rule in rules_of_package(package)),
+        key=lambda rule: rule.id,
+    )
+    homes = Homes()
+    for rule in random.Random(seed).sample(rules, count):
+        (home,) = homes.of_checks(rule)
+        yield rule.id, str(home)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=26)
+    parser.add_argument("--count", type=int, default=50)
+    given = parser.parse_args()
+    print(f"seed {given.seed}")
+    for rule, home in drawn(given.seed, given.count):
+        print(f"{rule}\t{home}")

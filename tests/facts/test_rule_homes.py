@@ -1,0 +1,137 @@
+"""An id is written once, in the record of its rule, and one function or table beside it uses the record."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+from tests.literals import shipped_policies
+from tests.rows import all_rows
+from webhook.facts.registry import SHIPPED, rules_of_package
+from webhook.problems.rule import Rule
+from webhook.suites.rule_homes import Home, Homes, homes_in
+
+FACTS = Path(__file__).parents[2] / "webhook" / "facts"
+RULES = {rule.id: rule for package in SHIPPED.packages for rule in rules_of_package(package)}
+HOMES = Homes()
+SOURCE = """
+A: Final = GROUP.rule("group/a", title="A")
+B = GROUP.rule("group/b", title="B")
+C: Final = GROUP.rule("group/c", title="C")
+TABLE: Final = {"b": B}
+
+
+class Job:
+    def check(self):
+        yield A.problem("x")
+        yield A.problem("y")
+
+    def is_a(self, code):
+        return code == A.id
+
+
+def second():
+    return C, TABLE
+
+
+def third():
+    def inner():
+        yield C
+"""
+
+
+def test_the_home_of_a_rule_is_the_function_or_the_table_that_uses_its_record() -> None:
+    assert homes_in(SOURCE, "x.py") == {
+        "group/a": (Home(file="x.py", line=9, part="Job.check"),),
+        "group/b": (Home(file="x.py", line=5, part="TABLE"),),
+        "group/c": (Home(file="x.py", line=17, part="second"), Home(file="x.py", line=22, part="third.inner")),
+    }
+
+
+@all_rows("rule", RULES)
+def test_one_function_finds_a_rule(rule: str) -> None:
+    homes = HOMES.of_checks(RULES[rule])
+    assert len(homes) == 1, f"{rule} is found by {', '.join(map(str, homes)) or 'no function'}"
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The modules of facts by their full names."""
+    return {
+        ".".join(("webhook.facts", *path.relative_to(FACTS).with_suffix("").parts)): ast.parse(path.read_text())
+        for path in FACTS.rglob("*.py")
+    }
+
+
+def test_an_id_is_written_once() -> None:
+    texts = (node.value for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    written = Counter(text for text in texts if isinstance(text, str) and text in RULES)
+    assert written == dict.fromkeys(RULES, 1)
+
+
+def test_every_record_is_a_rule_of_the_registry() -> None:
+    """A module that the row of its package forgets has rules that nobody knows."""
+    written = {rule for path in FACTS.rglob("*.py") for rule in homes_in(path.read_text(), path.name)}
+    assert written == set(RULES)
+
+
+def test_a_record_is_used_in_its_module() -> None:
+    """Another module may compare with the id of a rule, and no more."""
+    records = {(each.module, name) for each in modules() for name in each.records}
+    imported = [
+        (module, name.name)
+        for module, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+        if (node.module, name.name) in records and name.name not in compared(tree)
+    ]
+    assert imported == []
+
+
+def compared(tree: ast.Module) -> set[str]:
+    """The names that a module uses in comparisons alone."""
+    inside = Counter(
+        name.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        for name in ast.walk(node)
+        if isinstance(name, ast.Name)
+    )
+    return {name for name, times in inside.items() if times == uses(tree)[name]}
+
+
+def uses(tree: ast.Module) -> Counter[str]:
+    return Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
+class Records:
+    """The records of a module."""
+
+    def __init__(self, module: str, tree: ast.Module) -> None:
+        self.module = module
+        self.records = [
+            ast.unparse(node.target)
+            for node in tree.body
+            if isinstance(node, ast.AnnAssign)
+            and isinstance(node.value, ast.Call)
+            and ast.unparse(node.value.func).endswith(".rule")
+        ]
+
+
+def modules() -> list[Records]:
+    return [Records(module, tree) for module, tree in trees().items()]
+
+
+def test_the_rules_of_a_policy_in_cel_are_found_by_its_validations() -> None:
+    stated: list[tuple[Rule, tuple[Home, ...]]] = [
+        (rule, HOMES.of_policy(rule, policy)) for policy in shipped_policies().policies for rule in policy.named
+    ]
+    assert stated
+    for rule, homes in stated:
+        assert homes, rule.id
+        for home in homes:
+            assert home.file.endswith(".yaml")
+            assert home.line > 1

@@ -1,0 +1,50 @@
+"""The groups of rules of this package, and what the rules of a group have in common."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.problems.rule import Group
+
+DEVICE_CLAIMS: Final = Group(
+    "device-claims",
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+)
+"""What Kubernetes refuses of the device claims of pods."""
+DEVICE_CLAIMS_ADVICE: Final = Group(
+    "device-claims",
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/",
+    level="warn",
+    fails="silent",
+)
+"""Claims that Kubernetes accepts, and that give a container no device, or one that stays idle."""
+RESOURCE_CLAIMS: Final = Group(
+    "resource-claims",
+    refused_by="the API server, where it serves the version",
+    source="k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go",
+    fails="create",
+)
+"""ResourceClaims, ResourceClaimTemplates, and the claims of PodGroups and Workloads."""
+DEVICE_CLASSES: Final = Group(
+    "device-classes",
+    refused_by="the API server, where it serves the version",
+    source="k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go",
+    fails="create",
+)
+"""DeviceClasses and DeviceTaintRules."""
+RESOURCE_SLICES: Final = Group(
+    "resource-slices",
+    source="k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go",
+    level="warn",
+    fails="pending",
+)
+"""What the selectors of claims and classes take of the devices that the cluster has now."""
+NVIDIA_DEVICE_CONFIG: Final = Group(
+    "nvidia-device-config",
+    refused_by="NVIDIA's DRA driver, when it prepares the claim on the node",
+    source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) api/nvidia.com/resource/v1beta1",
+    fails="start",
+)
+"""Parameters that claims and classes hand to NVIDIA's DRA driver. Kubernetes passes them on unread."""

@@ -1,0 +1,267 @@
+"""GPU requests that Kubernetes takes and that are probably not meant.
+
+Which GPUs a container sees that requests none: NVIDIA/k8s-device-plugin README. The device plugins of AMD and Intel
+give such a container nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.command_lines.command import MPI, launched_by
+from webhook.facts.gpu import devices
+from webhook.facts.gpu.devices import COUNTED
+from webhook.facts.gpu.groups import GPU_REQUESTS
+from webhook.facts.gpu.requested_devices import DeviceContainer, RequestedDevice, device_containers, requests_devices
+from webhook.facts.gpu.types import RuntimeClass
+from webhook.facts.pods.amounts import name_of
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
+from webhook.problem import Problem
+from webhook.typed.pods import Pod, PodSpec, SelectorRequirement
+
+EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
+    "gpu-requests/every-gpu-visible",
+    title="A container that uses GPUs requests them.",
+    why="The container runtime gives it every GPU of the node, those of other pods included.",
+    fails="silent",
+    issues=("https://github.com/IBM/FfDL/issues/92",),
+)
+SLICES_WITH_DEVICES: Final = GPU_REQUESTS.rule(
+    "gpu-requests/slices-with-devices",
+    title="A container requests whole GPUs or MIG slices, not both.",
+    why="CUDA uses one MIG slice and no other device, so that the whole GPU stays idle.",
+    source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
+    fails="silent",
+)
+INIT_CONTAINER_KEEPS: Final = GPU_REQUESTS.rule(
+    "gpu-requests/init-container-keeps",
+    title="An init container requests no more GPUs than the containers after it.",
+    why="A pod keeps the GPUs of its init containers as long as it lives, so that these stay idle.",
+    source="https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers",
+    fails="silent",
+)
+UNKNOWN_DEVICE: Final = GPU_REQUESTS.rule(
+    "gpu-requests/unknown-device",
+    title="A resource that is named nearly as a device has its name.",
+    why="No device plugin offers a misspelt resource, so that the pods stay Pending.",
+)
+SEVERAL_SHARES: Final = GPU_REQUESTS.rule(
+    "gpu-requests/several-shares",
+    title="A container requests one share of a GPU.",
+    why="Shares of time have no size, so that several give no more of a GPU than one.",
+    fails="silent",
+)
+MONITORING_RESOURCE: Final = GPU_REQUESTS.rule(
+    "gpu-requests/monitoring-resource",
+    title="Resources for monitoring are requested only for monitoring.",
+    why="They give a container every GPU of its node, those of other pods included.",
+    source="intel/intel-device-plugins-for-kubernetes cmd/gpu_plugin/README.md",
+    fails="silent",
+)
+VENDORS: Final = GPU_REQUESTS.rule(
+    "gpu-requests/vendors",
+    title="A container requests GPUs of one vendor.",
+    why="Hardly a node has GPUs of several vendors, so that the pod stays Pending.",
+    source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
+)
+WINDOWS: Final = GPU_REQUESTS.rule(
+    "gpu-requests/windows",
+    title="A pod on Windows requests no device of Linux.",
+    why="The device plugins of GPU vendors run only on Linux, so no Windows node has their resources.",
+    source="https://kubernetes.io/docs/concepts/windows/intro/",
+)
+_OS: Final = "kubernetes.io/os"
+_BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
+"""Fields that may bind a pod to Windows."""
+
+_OTHER_VENDORS: Final = re.compile("rocm|amdgpu|intel")
+_SEES_NOTHING: Final = ("none", "void")
+_OTHERS_DECIDE: Final = frozenset(
+    (
+        "MPIJob",  # its operator keeps its launcher from GPUs
+        "TrainingRuntime",  # gets its resources from the TrainJob
+        "ClusterTrainingRuntime",
+        "RoleBasedGroup",  # a role may add resources to its template
+        "DaemonSet",  # looks after the devices of each node
+    )
+)
+"""Kinds whose templates do not say alone what their pods request."""
+_NEED_NONE: Final = frozenset(
+    (
+        *(("TFJob", role) for role in ("ps", "evaluator", "chief", "master")),
+        *((kind, "head") for kind in ("RayCluster", "RayJob", "RayService", "RayCronJob", "RayClusterFleet")),
+        *((kind, "submitter") for kind in ("RayJob", "RayCronJob")),
+    )
+)
+"""Roles, in lower case, that have the image of the workers and no GPU on purpose."""
+
+
+def gpu_requests(subject: Subject) -> Iterator[Problem]:
+    """Everything that is probably not meant of the GPUs that a pod requests."""
+    has_devices = subject.once(requests_devices)
+    for container in subject.once(device_containers):
+        if not has_devices and _sees_gpus(container, subject) and subject.once(_asks_for_nothing):
+            if not _starts_elsewhere(container, subject):
+                yield _every_gpu_visible(container, subject)
+        elif not container.requested:
+            continue
+        elif _has_slices_and_devices(container):
+            yield _slices_with_devices(container)
+        elif _keeps_devices(container, subject):
+            yield _init_container_keeps(container)
+        for requested in container.requested:
+            yield from _doubtful_device(requested, container)
+
+
+def _asks_for_nothing(subject: Subject) -> bool:
+    """Whether a pod without devices gets none by a claim, an annotation or another kind's controller either.
+
+    Some schedulers share GPUs by an annotation: gpu-fraction and gpu-memory of NVIDIA/KAI-Scheduler.
+    """
+    if subject.template_of is not None:
+        kind = subject.template_of.kind
+        if kind in _OTHERS_DECIDE or (kind, subject.pod_set.lower()) in _NEED_NONE:
+            return False
+    pod = subject.typed(Pod)
+    if pod.spec.resource_claims or any("gpu" in key for key in pod.metadata.annotations):
+        return False
+    return not any(_OTHER_VENDORS.search(container.image) for container in pod.spec.containers)
+
+
+def _sees_gpus(requesting: DeviceContainer, subject: Subject) -> bool:
+    visible = requesting.visible_devices
+    if requesting.container.is_init or visible in _SEES_NOTHING:
+        return False
+    return bool(visible) or requesting.is_gpu_image or subject.once(_gpu_runtime) != ""
+
+
+def _starts_elsewhere(requesting: DeviceContainer, subject: Subject) -> bool:
+    """Whether it only starts processes on other hosts, as the master of an MPI job does."""
+    started = launched_by(requesting.container, subject)
+    return started.by in MPI and started.hosts
+
+
+def _gpu_runtime(subject: Subject) -> str:
+    """The runtime class of a pod where it is known to give access to GPUs, else ""."""
+    runtime_class = subject.typed(Pod).spec.runtime_class_name
+    return runtime_class if runtime_class in devices.catalogue().runtime_classes else ""
+
+
+def _every_gpu_visible(requesting: DeviceContainer, subject: Subject) -> Problem:
+    """What asks for GPUs is told, the surest first: a name says of an image or a class what it is probably for."""
+    visible, runtime_class = requesting.visible_devices, subject.once(_gpu_runtime)
+    sees, fix = "requests no GPU and probably sees every GPU of its node", "request a GPU"
+    if visible:
+        what = "all of its GPUs" if visible == "all" else "GPUs that other pods may use"
+        message = f"requests no GPU, but NVIDIA_VISIBLE_DEVICES `{visible}` asks its node for {what}"
+        fix = f"{fix}, or set the variable to none"
+    elif runtime_class:
+        message, fix = f"{sees} because of runtime class `{runtime_class}`", f"{fix}, or use another runtime class"
+    else:
+        message = f"{sees} because image `{requesting.container.image}` is made for GPUs"
+        fix = f"{fix}, or set NVIDIA_VISIBLE_DEVICES to none"
+    return EVERY_GPU_VISIBLE.problem(requesting.container.at, message, fix)
+
+
+def _has_slices_and_devices(requesting: DeviceContainer) -> bool:
+    devices = [requested.device for requested in requesting.requested if requested.number]
+    has_slices = any(device.kind == "slice" and device.gpu for device in devices)
+    return has_slices and any(device.kind == "device" and device.vendor == "nvidia" for device in devices)
+
+
+def _slices_with_devices(requesting: DeviceContainer) -> Problem:
+    message = "requests whole GPUs and MIG slices, but CUDA programs then see only a slice, so the whole GPUs stay idle"
+    return SLICES_WITH_DEVICES.problem(requesting.container.at, message, "request only GPUs or only slices")
+
+
+def _keeps_devices(requesting: DeviceContainer, subject: Subject) -> bool:
+    """Whether an init container has more devices than the containers that run as long as the pod."""
+    if not requesting.container.is_init or requesting.container.is_sidecar:
+        return False
+    return requesting.devices > subject.once(_lasting_devices)
+
+
+def _lasting_devices(subject: Subject) -> int:
+    """Devices of the containers that run as long as the pod."""
+    listed = subject.once(device_containers)
+    return sum(each.devices for each in listed if not each.container.is_init or each.container.is_sidecar)
+
+
+def _init_container_keeps(requesting: DeviceContainer) -> Problem:
+    message = "requests more GPUs than the containers that run after it, and the pod keeps all of them until it ends"
+    fix = "request as many GPUs for the containers, or do the work of the init container in another pod"
+    return INIT_CONTAINER_KEEPS.problem(requesting.container.at, message, fix)
+
+
+def _doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) -> Iterator[Problem]:
+    name, kind = asked.name, asked.device.kind
+    if not kind:
+        if not name_of(name).is_qualified:
+            return  # the API server refuses the name, which is told by pod-resources
+        message = f"`{name}` is not a resource of a known device plugin, so the pod would stay Pending"
+        yield UNKNOWN_DEVICE.problem(requesting.path_of(asked), message, f"write `{asked.nearest}` if that is meant")
+    elif kind == "shared" and asked.number > 1 and name.startswith("nvidia.com/"):
+        message = (
+            "must be 1 because several shares give no more of the GPU than one share, and the device plugin may "
+            "refuse them"
+        )
+        yield SEVERAL_SHARES.problem(requesting.path_of(asked), message, "set 1", asked.number)
+    elif kind == "monitor":
+        message = "gives the container every GPU of the node because this is the resource for monitoring"
+        fix = f"to compute on a GPU, request {name.removesuffix('_monitoring')}"
+        yield MONITORING_RESOURCE.problem(requesting.path_of(asked), message, fix)
+
+
+def validate_vendors(subject: Subject) -> Iterator[Problem]:
+    """Containers that request GPUs of several vendors."""
+    for container in subject.once(device_containers):
+        if len(container.requested) < 2:
+            continue
+        by_vendor = {
+            requested.device.vendor: requested.name
+            for requested in container.requested
+            if requested.device.gpu and requested.device.kind in COUNTED and requested.number
+        }
+        if len(by_vendor) > 1:
+            names = " and ".join(f"`{name}`" for name in by_vendor.values())
+            message = f"requests {names}, but nodes rarely have GPUs of several vendors, so the pod would stay Pending"
+            yield VENDORS.problem(container.container.at, message, "keep those of one vendor")
+
+
+def validate_windows(subject: Subject) -> Iterator[Problem]:
+    """Pods that are bound to Windows and request devices."""
+    pod = subject.typed(Pod).spec
+    if _BINDING.isdisjoint(pod.json):
+        return
+    name = next(filter(None, map(_counted, subject.once(device_containers))), "")
+    if name and (where := _windows(pod, subject)):
+        message = f"binds the pod to Windows, where no device plugin offers `{name}`, so the pod stays Pending"
+        yield WINDOWS.problem(where, message, "use Linux nodes, or remove the request")
+
+
+def _counted(container: DeviceContainer) -> str:
+    counted = (each for each in container.requested if each.device.kind in COUNTED and each.number)
+    return next((requested.name for requested in counted), "")
+
+
+def _windows(pod: PodSpec, subject: Subject) -> FieldPath:
+    """Where a pod says that it runs on Windows, () where it does not."""
+    if pod.os.name == "windows":
+        return pod.os.path("name")
+    if pod.node_selector.get(_OS) == "windows":
+        return pod.path("nodeSelector", _OS)
+    terms = pod.required_node_terms()
+    if terms and all(any(map(_is_windows, term.match_expressions)) for term in terms):
+        return pod.affinity.node_affinity.required.path("nodeSelectorTerms")
+    name = pod.runtime_class_name
+    runtime_class = subject.view().find(RuntimeClass, name, namespaced=False) if name else RuntimeClass.of(None)
+    if runtime_class.scheduling.node_selector.get(_OS) == "windows":
+        return pod.path("runtimeClassName")
+    return ()
+
+
+def _is_windows(requirement: SelectorRequirement) -> bool:
+    return requirement.key == _OS and requirement.operator == "In" and requirement.values == ["windows"]

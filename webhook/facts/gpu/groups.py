@@ -1,0 +1,37 @@
+"""The groups of rules of this package, and what the rules of a group have in common."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.problems.rule import Group
+
+GPU_REQUESTS: Final = Group(
+    "gpu-requests",
+    source="NVIDIA/k8s-device-plugin README.md",
+    level="warn",
+    fails="pending",
+)
+"""What Kubernetes takes of GPU requests and is probably not meant."""
+NODE_DEVICES: Final = Group(
+    "node-devices",
+    source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go",
+    level="warn",
+    fails="pending",
+)
+"""What the nodes of a whole cluster have; an autoscaler may add others."""
+NAMESPACE_QUOTA: Final = Group(
+    "namespace-quota",
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/kubernetes v1.36 pkg/quota/v1/evaluator/core/pods.go",
+    level="warn",
+    fails="controller",
+)
+"""What the ResourceQuotas of a namespace allow in all; what is left of them changes from minute to minute."""
+GPU_QUOTA: Final = Group(
+    "gpu-quota",
+    refused_by="the API server",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    level="warn",
+    fails="create",
+)

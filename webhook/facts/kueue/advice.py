@@ -1,0 +1,164 @@
+"""What Kueue admits and what is probably not meant: the wrong nodes, and settings that it ignores.
+
+Sources: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/utils.go; kubernetes-sigs/kueue#12449.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.facts.kueue.cluster_queues import Queue
+from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, is_on
+from webhook.facts.kueue.flavor_nodes import without_nodes
+from webhook.facts.kueue.flavors import Flavor, flavors, mismatch, overlooked
+from webhook.facts.kueue.groups import KUEUE_ADVICE
+from webhook.facts.kueue.managed import managed
+from webhook.facts.kueue.never_admitted import PODS
+from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
+from webhook.facts.kueue.place import Place
+from webhook.facts.kueue.preflight import preflight
+from webhook.facts.kueue.releases import OWN_KEYS
+from webhook.facts.kueue.workload import PodSetRequests, workload
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+from webhook.typed.objects import Object
+from webhook.wording import either
+
+FLAVOR_AMBIGUOUS: Final = KUEUE_ADVICE.rule(
+    "kueue-advice/flavor-ambiguous",
+    title="Pods get the flavor whose nodes they select.",
+    why=(
+        "Kueue compares only the labels of the flavor itself. One that lacks the label which the pods select fits "
+        "them, comes first, and adds its own labels, and no node may have both."
+    ),
+    source="kubernetes-sigs/kueue#12449",
+    fails="pending",
+    issues=(
+        "https://github.com/kubernetes-sigs/kueue/issues/12446",
+        "https://github.com/kubernetes-sigs/kueue/pull/12449",
+        "https://github.com/kubernetes-sigs/kueue/issues/14409",
+        "https://github.com/kubernetes-sigs/kueue/issues/14611",
+        "https://github.com/kubernetes-sigs/kueue/issues/931",
+    ),
+)
+FLAVOR_WITHOUT_NODES: Final = KUEUE_ADVICE.rule(
+    "kueue-advice/flavor-without-nodes",
+    title="A flavor that a job may get has nodes.",
+    why=(
+        "Kueue admits the job and adds the labels of the flavor to its pods, which wait until a node has them. Where "
+        "nodes belong to a pool of GKE, AKS, EKS or Karpenter, or the queue provisions them, nothing is said."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/podset/podset.go",
+    function="FromAssignment",
+    fails="pending",
+)
+CLAIMS_UNCOUNTED: Final = KUEUE_ADVICE.rule(
+    "kueue-advice/claims-uncounted",
+    title="Device claims of a job are counted.",
+    why=(
+        "Before Kueue 0.18, a job is admitted only by its other requests, and takes devices that others have quota for."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/features/kube_features.go",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/10504",),
+)
+NO_REQUESTS: Final = KUEUE_ADVICE.rule(
+    "kueue-advice/no-requests",
+    title="A job asks for something that its queue has quota for.",
+    why=(
+        "Without requests the job counts for nothing. Kueue documents a ValidatingAdmissionPolicy by which a site may "
+        "forbid this."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/485",),
+)
+MAX_EXEC_TIME_IGNORED: Final = KUEUE_ADVICE.rule(
+    "kueue-advice/max-exec-time-ignored",
+    title="The maximum execution time is a number that Kueue can read.",
+    why="A number above 2147483647 is taken at admission and ignored afterwards.",
+    function="MaximumExecutionTimeSecondsForObject",
+)
+
+_LARGEST: Final = 2**31 - 1
+
+
+def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
+    """A limit that Kueue's webhook takes and its controller cannot read."""
+    metadata = subject.typed(Object).metadata
+    given = metadata.labels.get(MAX_EXEC_TIME, "")
+    if not subject.once(managed).why_not and given.isdecimal() and int(given[:20]) > _LARGEST:
+        path, message = metadata.path("labels", MAX_EXEC_TIME), f"is ignored because it is above {_LARGEST}"
+        yield MAX_EXEC_TIME_IGNORED.problem(path, message, f"set at most {_LARGEST}", given)
+
+
+def advise_flavors(subject: Subject) -> Iterator[Problem]:
+    """Pods that get a flavor whose nodes they do not select, or whose nodes do not exist."""
+    place = _admitted(subject)
+    if place is None or place.queue is None:
+        return
+    for pod_set in subject.once(workload).pod_sets:
+        for group in place.queue.groups:
+            if any(value and name in group.resources for name, value in pod_set.requests.items()):
+                existing = flavors(group.flavors, place.view)
+                if subject.assumptions.kueue >= OWN_KEYS:
+                    yield from _flavor_ambiguous(pod_set, existing)
+                yield from _flavor_without_nodes(pod_set, existing, place.queue, subject)
+
+
+def _admitted(subject: Subject) -> Place | None:
+    """Where a job queues that can be admitted."""
+    outcome = subject.once(preflight)
+    return outcome.place if outcome.verdict == "possible" else None
+
+
+def _flavor_without_nodes(
+    pod_set: PodSetRequests, existing: Sequence[Flavor], queue: Queue, subject: Subject
+) -> Iterator[Problem]:
+    fitting = [flavor for flavor in existing if not mismatch(flavor, pod_set.template, flavor.labels)]
+    labels = without_nodes(fitting, queue, subject.view()) if fitting else ""
+    if labels:
+        message = f"can be admitted, but no node has the labels {labels}, so the pods then wait for such a node"
+        fix = "use another queue, or ask the administrator to add such a node or to correct the labels of the flavor"
+        yield FLAVOR_WITHOUT_NODES.problem(pod_set.at(("spec",)), message, fix)
+
+
+def _flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[Flavor]) -> Iterator[Problem]:
+    """The first flavor that fits says nothing of a label that the pods select."""
+    keys = {key for flavor in existing for key in flavor.labels}
+    first = next((flavor for flavor in existing if not mismatch(flavor, pod_set.template, flavor.labels)), None)
+    key = overlooked(first, pod_set.template, keys) if first else ""
+    if first and key:
+        path = pod_set.at(("spec", "nodeSelector", key))
+        message = (
+            f"does not exclude flavor `{first.name}`, which has no label `{key}`, so the job may get this flavor, "
+            "and then the pods wait for nodes with both this label and the labels of the flavor"
+        )
+        fix = "ask the administrator to add this label to the flavor, or use a queue without this flavor"
+        yield FLAVOR_AMBIGUOUS.problem(path, message, fix)
+
+
+def advise_quota(subject: Subject) -> Iterator[Problem]:
+    """Pods that quota does not count: they ask for nothing that is covered, or Kueue does not look at their claims."""
+    place, pod_sets = _admitted(subject), [pods for pods in subject.once(workload).pod_sets if pods.least > 0]
+    if place is None or place.queue is None or not pod_sets:
+        return
+    claiming = next((pod_set for pod_set in pod_sets if pod_set.template.spec.resource_claims), None)
+    if claiming is not None and not is_on(DEVICE_CLAIMS, subject):
+        yield _claims_uncounted(claiming)
+    else:
+        yield from _no_requests(subject, place.queue, pod_sets)
+
+
+def _claims_uncounted(pod_set: PodSetRequests) -> Problem:
+    gate = f"feature gate {DEVICE_CLAIMS} is off (the default before Kueue 0.18)"
+    message = f"do not count against the quota of the queue because Kueue's {gate}"
+    fix = "request the devices as a resource that the queue covers, or ask the administrator to turn the gate on"
+    return CLAIMS_UNCOUNTED.problem(pod_set.at(("spec", "resourceClaims")), message, fix)
+
+
+def _no_requests(subject: Subject, queue: Queue, pod_sets: Sequence[PodSetRequests]) -> Iterator[Problem]:
+    covered = {name for group in queue.groups for name in group.resources}
+    asked = {name for pod_set in pod_sets for name, value in pod_set.requests.items() if value}
+    if PODS not in covered and asked.isdisjoint(covered) and POD_GROUP not in subject.typed(Object).labels:
+        message = f"requests nothing that ClusterQueue `{queue.name}` has quota for, so the job uses no quota"
+        yield NO_REQUESTS.problem(pod_sets[0].at(("spec",)), message, f"request {either(sorted(covered)[:3])}")

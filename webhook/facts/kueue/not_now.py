@@ -1,0 +1,148 @@
+"""What keeps a job waiting before anybody looks at quota: a queue that is missing, stopped or inactive.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go, pkg/scheduler and
+pkg/controller/jobframework/reconciler.go. A cycle of cohorts is told nowhere but in a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.kueue.absence import is_absent
+from webhook.facts.kueue.cluster_queues import Queue
+from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.groups import KUEUE_NOT_NOW
+from webhook.facts.kueue.inactive import causes
+from webhook.facts.kueue.managed import SERVING, Managed, is_owned, local_queues, managed, says_namespace
+from webhook.facts.kueue.objects import QUEUE_NAME
+from webhook.facts.kueue.place import Place
+from webhook.facts.kueue.types import ClusterQueue, LocalQueue
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+from webhook.wording import did_you_mean
+
+QUEUE_REQUIRED: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/queue-required",
+    title="A job names a queue where Kueue manages every job.",
+    why=(
+        "With manageJobsWithoutQueueName, Kueue suspends jobs of integrated kinds that name no queue, and no queue "
+        "ever admits them."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/utils.go",
+    function="WorkloadShouldBeSuspended",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/7929",),
+)
+LOCAL_QUEUE_MISSING: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/local-queue-missing",
+    title="The LocalQueue that a job names exists in its namespace.",
+    why="Kueue does not check it at admission; the job waits suspended.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/scheduler, kubernetes-sigs/kueue#3439",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/388",),
+)
+CLUSTER_QUEUE_MISSING: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/cluster-queue-missing",
+    title="The ClusterQueue of a LocalQueue exists.",
+    why="Jobs wait until it is created.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/scheduler",
+)
+STOPPED: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/stopped",
+    title="The queues of a job are not stopped.",
+    why="stopPolicy Hold or HoldAndDrain admits nothing until somebody resumes the queue.",
+    function="inactiveReason",
+)
+INACTIVE: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/inactive",
+    title="The ClusterQueue of a job is active.",
+    why="A single flavor, topology or admission check that is missing makes all of it inactive.",
+    function="inactiveReason",
+    issues=("https://github.com/headlamp-k8s/plugins/issues/1191",),
+)
+COHORT_CYCLE: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/cohort-cycle",
+    title="The cohorts above a ClusterQueue have no cycle.",
+    why="The ClusterQueue stays active, and its jobs wait without a reason.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy",
+)
+
+_MOST_NAMED: Final = 5
+"""Cohorts of a cycle that are named after the first."""
+_WAIT: Final = "wait, ask the owner of the queue, or use another queue"
+
+
+def queue_required(subject: Subject) -> Iterator[Problem]:
+    """A job that names no queue waits for one where Kueue manages every job."""
+    how = subject.once(managed)
+    if how.why_not != "no-queue" or how.framework in SERVING or not subject.once(configuration).manages_all:
+        return
+    if is_owned(subject) or not says_namespace(subject):
+        return
+    queues = local_queues(subject)
+    message = "the object names no queue, so it stays suspended because Kueue runs with manageJobsWithoutQueueName"
+    fix = f"set the label {QUEUE_NAME}" + (f", for example to `{min(queues)}`" if queues else "")
+    yield QUEUE_REQUIRED.problem("", message, fix)
+
+
+def validate_local_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
+    """The LocalQueue exists and is not stopped."""
+    if place.local_queue:
+        policy = place.local_queue.spec.stop_policy
+        if policy not in ("", "None"):
+            yield _stopped(place, LocalQueue.gvk.kind, how.queue, policy)
+    elif says_namespace(subject) and is_absent(subject.view(), LocalQueue.gvk, subject.namespace):
+        yield _local_queue_missing(subject, how, place)
+
+
+def _local_queue_missing(subject: Subject, how: Managed, place: Place) -> Problem:
+    near = place.view.nearest(how.queue, local_queues(subject))
+    message = f"is not a LocalQueue of namespace `{subject.namespace}`, so the job waits"
+    fix = did_you_mean(near, "create the LocalQueue, or name another LocalQueue")
+    reason = f"Kueue: LocalQueue {how.queue} doesn't exist"
+    return LOCAL_QUEUE_MISSING.problem(place.at, f"{message} ({reason})", fix, how.queue)
+
+
+def validate_cluster_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
+    """The ClusterQueue exists and is active."""
+    if place.queue is not None:
+        yield from _is_active(place, place.queue)
+    elif place.local_queue and is_absent(subject.view(), ClusterQueue.gvk):
+        yield _cluster_queue_missing(how, place)
+
+
+def _is_active(place: Place, queue: Queue) -> Iterator[Problem]:
+    if queue.is_stopped():
+        yield _stopped(place, ClusterQueue.gvk.kind, queue.name, queue.stop_policy)
+    elif cause := next(causes(queue, place.view), ""):
+        yield _inactive(place, queue, cause)
+    elif place.tree is None:
+        yield _cohort_cycle(place, queue)
+
+
+def _cluster_queue_missing(how: Managed, place: Place) -> Problem:
+    target = place.local_queue.spec.cluster_queue
+    message = f"leads to LocalQueue `{how.queue}`, whose ClusterQueue `{target}` does not exist"
+    reason = f"Kueue: ClusterQueue {target} doesn't exist"
+    fix = "create the ClusterQueue, or use another queue"
+    return CLUSTER_QUEUE_MISSING.problem(place.at, f"{message} ({reason})", fix)
+
+
+def _stopped(place: Place, kind: str, name: str, policy: str) -> Problem:
+    message = f"leads to {kind} `{name}`, which is stopped because its stopPolicy is {policy}"
+    return STOPPED.problem(place.at, f"{message} (Kueue: {kind} {name} is inactive)", _WAIT)
+
+
+def _inactive(place: Place, queue: Queue, cause: str) -> Problem:
+    message = f"leads to ClusterQueue `{queue.name}`, which is inactive because {cause}"
+    return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", _WAIT)
+
+
+def _cohort_cycle(place: Place, queue: Queue) -> Problem:
+    first, *others = place.queues.cycle_above(queue.cohort)
+    way = ", ".join([first, *others[:_MOST_NAMED], *(["..."] if len(others) > _MOST_NAMED else []), first])
+    message = (
+        f"leads to ClusterQueue `{queue.name}`, but the parents of its Cohorts form a cycle ({way}), so Kueue admits "
+        "no job"
+    )
+    fix = f"use another queue, or ask the owner of Cohort `{first}` to correct its spec.parentName"
+    return COHORT_CYCLE.problem(place.at, message, fix)

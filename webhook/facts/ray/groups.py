@@ -1,0 +1,16 @@
+"""The groups of rules of this package, and what the rules of a group have in common."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.problems.rule import Group
+
+RAY: Final = Group(
+    "ray",
+    refused_by="KubeRay's operator, in an event",
+    source="ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go",
+    level="warn",
+    fails="controller",
+)
+"""What KubeRay's operator refuses of Ray's kinds, and what of them cannot work."""

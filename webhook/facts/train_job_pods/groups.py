@@ -1,0 +1,42 @@
+"""The groups of rules of this package, and what the rules of a group have in common."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.problems.rule import Group
+
+TRAIN_JOB: Final = Group(
+    "train-job",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/webhooks, pkg/runtime/framework/plugins and manifests/base/crds",
+    fails="create",
+)
+"""What the API server, Kubeflow Trainer and its plugins refuse of TrainJobs, and what runs otherwise than it reads."""
+TRAIN_JOB_ADVICE: Final = Group(
+    "train-job",
+    refused_by="nobody",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/webhooks, pkg/runtime/framework/plugins and manifests/base/crds",
+    level="warn",
+    fails="silent",
+)
+TRAINING_RUNTIME: Final = Group(
+    "training-runtime",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    source=(
+        "kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go, pkg/runtime/framework/plugins and "
+        "manifests/base/crds"
+    ),
+    fails="create",
+)
+"""Some of these are told of each TrainJob on the runtime, too."""
+TRAINING_RUNTIME_ADVICE: Final = Group(
+    "training-runtime",
+    refused_by="nobody",
+    source=(
+        "kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go, pkg/runtime/framework/plugins and "
+        "manifests/base/crds"
+    ),
+    level="warn",
+    fails="silent",
+)

@@ -1,0 +1,14 @@
+"""The groups of rules of this package, and what the rules of a group have in common."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.problems.rule import Group
+
+TRAIN_JOB_CHANGES: Final = Group(
+    "train-job-changes",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    source="kubeflow/trainer@8c0f5059bd51 manifests/base/crds and pkg/runtime/framework/plugins/jobset/jobset.go",
+    fails="create",
+)

@@ -1,0 +1,113 @@
+"""The name of a Job, which is part of the names of its pods, of their labels and of host names.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobName; the plugin
+svc makes host names of pod names, which k8s.io/kubernetes v1.36 validates when a pod is created.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
+from webhook.facts.volcano.types import Job, Task
+from webhook.name_faults import key_fault
+from webhook.names import qualified_name
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import counted
+
+JOB_NAME: Final = VOLCANO_JOB.rule(
+    "volcano-job/job-name",
+    title="The name of a Job fits into a label.",
+    why="Its pods carry the name of the Job as a label, of at most 63 characters.",
+    function="validateJobName",
+)
+POD_NAME: Final = VOLCANO_JOB.rule(
+    "volcano-job/pod-name",
+    title="The name of a Job leaves room for the names of its pods.",
+    why="Pods are named after Job, task and index, with at most 63 characters.",
+    function="validateK8sPodNameLength",
+    issues=("https://github.com/volcano-sh/volcano/issues/4691",),
+)
+HOST_NAME: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/host-name",
+    title="With the plugin svc, names of pods are names of hosts.",
+    why=(
+        "The plugin makes the name of each pod its host name and that of the Job its subdomain. Both are DNS labels "
+        "of at most 63 characters without dots."
+    ),
+    source="https://github.com/volcano-sh/volcano/issues/4691",
+    fails="controller",
+)
+_LONGEST_HOST: Final = 63
+_LONGEST: Final = 63
+
+
+def validate_job_name(job: Job) -> Iterator[Problem]:
+    """The name of the Job, and the names of its first pods, which begin with it."""
+    if job.name and not is_placeholder(job.name):
+        yield from _job_name(job)
+        yield from _pod_name(job)
+
+
+def _job_name(job: Job) -> Iterator[Problem]:
+    if not qualified_name(job.name):
+        return
+    message = f"cannot be used in labels of the pods because {key_fault(job.name)}"
+    fix = "use only letters, digits, dashes and dots in the name"
+    if len(job.name) > _LONGEST:
+        message = f"must have at most {_LONGEST} characters because the name is used in labels"
+        fix = f"remove {counted(len(job.name) - _LONGEST, 'character')}"
+    yield JOB_NAME.problem("metadata.name", message, fix, job.name)
+
+
+def _pod_name(job: Job) -> Iterator[Problem]:
+    for task in job.spec.tasks:
+        pod = f"{job.name}-{task.name}-{task.index}"
+        if len(pod) > _LONGEST and not is_placeholder(task.name):
+            message = (
+                f"is too long because the pods of task `{task.name}` are named after the job, with at most {_LONGEST} "
+                "characters in all"
+            )
+            fix = f"remove {counted(len(pod) - _LONGEST, 'character')}"
+            yield POD_NAME.problem("metadata.name", message, fix, job.name)
+            return
+
+
+def advise_host_names(job: Job) -> Iterator[Problem]:
+    """With the plugin svc, the names of pods are host names, and the name of the Job is a subdomain."""
+    if "svc" not in job.spec.plugins or not job.name or is_placeholder(job.name):
+        return
+    for task in job.spec.tasks:
+        fields = [] if task.pod.hostname else ["hostname"]
+        fields += [] if task.pod.subdomain else ["subdomain"]
+        if "." in job.name and fields:
+            yield _host_name(job, fields=" and ".join(fields))
+            return
+        if pod := _pod_with_long_host_name(task, job):
+            yield _host_name(job, pod=pod)
+
+
+def _pod_with_long_host_name(task: Task, job: Job) -> str:
+    """The last pod of a task, if its name is too long for a host name; "" where it is not, or is refused."""
+    last = f"{job.name}-{task.name}-{max(task.replicas - 1, 0)}"
+    is_refused = len(f"{job.name}-{task.name}-{task.index}") > _LONGEST_HOST
+    if len(last) <= _LONGEST_HOST or task.pod.hostname or is_placeholder(task.name) or is_refused:
+        return ""
+    return last
+
+
+def _host_name(job: Job, fields: str = "", pod: str = "") -> Problem:
+    """The problem of a name with dots, which becomes some fields of the pods, or of a pod with too long a name."""
+    message = (
+        f"leads to pods that are refused because plugin svc uses the name as their {fields}, where dots are not allowed"
+    )
+    fix = "use dashes instead of dots"
+    if pod:
+        message = (
+            f"leads to a pod `{pod}` that is refused because plugin svc uses this name as hostname, with at most "
+            f"{_LONGEST_HOST} characters"
+        )
+        fix = f"remove {counted(len(pod) - _LONGEST_HOST, 'character')}"
+    return HOST_NAME.problem("metadata.name", message, fix, job.name)

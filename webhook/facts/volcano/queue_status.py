@@ -1,0 +1,28 @@
+"""The status of a Queue, which the API server drops when the queue is created."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.volcano.groups import VOLCANO_QUEUE
+from webhook.facts.volcano.queues import OPEN, operate
+from webhook.facts.volcano.types import Queue
+from webhook.problem import Problem
+
+STATUS: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/status",
+    title="A new queue has no status.",
+    why="The API server drops it, so a queue is open when it is created, whatever it says.",
+    refused_by="nobody; the queue is open",
+    level="warn",
+    fails="silent",
+)
+
+
+def advise_status(queue: Queue) -> Iterator[Problem]:
+    """A new queue that is said to be in another state than open."""
+    if queue.state not in ("", OPEN):
+        message = "has no effect on a new queue because the API server drops the status, so the queue opens"
+        fix = f"remove status, and close the queue once it exists ({operate('close', queue.name)})"
+        yield STATUS.problem(queue.status.path("state"), message, fix, queue.state)

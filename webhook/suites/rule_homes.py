@@ -1,0 +1,132 @@
+"""Where a rule is found: the function that finds objects which break it, or the validation of a policy in CEL.
+
+Read from the source whenever somebody wants to know, so that a line is never out of date in a running program; the
+pages in docs/rules are held to it by a test. An id is written once, in the record of its rule, and one function uses
+the record, or a table of records at the top of the module: tests/facts/test_rule_homes.py holds that.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from webhook import shipped, yamlfile
+from webhook.facts.registry import SHIPPED, Registry
+from webhook.paths import get
+from webhook.policy.compiled import Policy
+from webhook.problems.rule import Rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """A place in the source: `part` is a function, a method, a table or a validation, "" where nothing is there."""
+
+    file: str
+    line: int
+    part: str = ""
+
+    def __str__(self) -> str:
+        return f"`{self.part}` in {self.file}, line {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Homes:
+    """The homes of the rules of some packages, and of policies; a file is read when a rule of it is looked for."""
+
+    registry: Registry = SHIPPED
+    _modules: dict[str, Mapping[str, tuple[Home, ...]]] = field(default_factory=dict)
+
+    def of_checks(self, rule: Rule) -> tuple[Home, ...]:
+        """Every function or table that uses the record of a rule of checks: one, where all is well."""
+        packages = (package for package in self.registry.packages if rule.group in package.groups)
+        modules = (self._homes(name, rule) for package in packages for name in package.rule_modules)
+        return tuple(home for homes in modules for home in homes.get(rule.id, ()))
+
+    def _homes(self, module: str, rule: Rule) -> Mapping[str, tuple[Home, ...]]:
+        if module not in self._modules:
+            path = source_file(module)
+            if f'"{rule.id}"' not in (text := path.read_text(encoding="utf-8")):
+                return {}
+            self._modules[module] = homes_in(text, _shown(path, module))
+        return self._modules[module]
+
+    def of_policy(self, rule: Rule, policy: Policy) -> tuple[Home, ...]:
+        """Every validation of a policy that states a rule."""
+        documents = [each for each in yamlfile.read(policy.file) if _is(policy, each)] if policy.file else []
+        return tuple(
+            Home(
+                file=_shown_policy(Path(policy.file)),
+                line=document.position(("spec", "validations", index))[0],
+                part=f"validations[{index}]",
+            )
+            for document in documents
+            for index, named in enumerate(policy.named)
+            if named.id == rule.id
+        )
+
+
+def _shown_policy(path: Path) -> str:
+    """A file of a policy; of a shipped one as in the repository."""
+    folder = shipped.policies()
+    return f"policies/{path.relative_to(folder)}" if path.is_relative_to(folder) else shipped.shown(path)
+
+
+def _is(policy: Policy, document: yamlfile.Document) -> bool:
+    kind, name = get(document.value, ("kind",)), get(document.value, ("metadata", "name"))
+    return bool((kind, name) == ("ValidatingAdmissionPolicy", policy.name))
+
+
+def source_file(module: str) -> Path:
+    """The file of a module, which is not imported for it; its packages are."""
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(module)
+    return Path(spec.origin)
+
+
+def _shown(path: Path, module: str) -> str:
+    """A file as in the repository, wherever the package is installed."""
+    return "/".join(path.parts[-len(module.split(".")) :])
+
+
+def homes_in(source: str, file: str) -> Mapping[str, tuple[Home, ...]]:
+    """The ids of the records that a module defines, and every function, or table of its own, that uses the record."""
+    tree = ast.parse(source)
+    records = dict(_records(tree))
+    homes: dict[str, dict[Home, None]] = {rule: {} for rule in records.values()}
+    for name, part, line in _uses(tree, "", 0):
+        if name in records and part not in records:
+            homes[records[name]][Home(file=file, line=line, part=part)] = None
+    return {rule: tuple(places) for rule, places in homes.items()}
+
+
+def _records(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The names of records, and their ids: `NAME: Final = GROUP.rule("group/rule", …)`."""
+    for statement in tree.body:
+        call = getattr(statement, "value", None)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "rule":
+            first = call.args[0] if call.args else None
+            if isinstance(first, ast.Constant):
+                yield _assigned(statement), str(first.value)
+
+
+def _assigned(statement: ast.AST) -> str:
+    """The name that an assignment at the top of a module defines, or ""."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return targets[0].id if isinstance(targets[0], ast.Name) else ""
+
+
+def _uses(node: ast.AST, part: str, line: int) -> Iterator[tuple[str, str, int]]:
+    """Every name that is read, with the function or table that reads it and the line of this; comparisons aside."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.ClassDef):
+            yield from _uses(child, f"{part}.{child.name}".lstrip("."), child.lineno)
+        elif isinstance(node, ast.Module) and isinstance(child, ast.stmt) and (name := _assigned(child)):
+            yield from _uses(child, name, child.lineno)
+        elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
+            yield child.id, part, line
+        elif not isinstance(child, ast.Compare):
+            yield from _uses(child, part, line)
