@@ -24,8 +24,8 @@ NAME: Final = RAY.rule(
     "ray/name",
     title="The name of a RayCluster, RayJob or RayService leaves room for the names of its services.",
     why=(
-        "KubeRay refuses a longer name, or one that is not a DNS label, in an event after the object was stored, and no "
-        "pod is made."
+        "KubeRay refuses a longer name, or one that is not a DNS label, in an event after the object was stored, and "
+        "no pod is made."
     ),
     function="ValidateRayClusterMetadata",
 )
