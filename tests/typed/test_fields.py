@@ -137,3 +137,12 @@ def test_reading_a_long_list_or_map_ends_with_the_time(attribute):
 def test_a_map_of_values_keeps_null():
     assert sample(valueMap={"a": None, "b": 1}).value_map == {"a": None, "b": 1}
     assert sample(valueMap=["a"]).value_map == {}
+
+
+@pytest.mark.parametrize("field", ["part", "parts", "amounts", "value_map"])
+def test_an_object_that_was_decoded_has_nothing_of_another_type(field):
+    name = fields.camel_case(field)
+    assert not getattr(Sample({name: 1.5}, ("spec",), Reading()), field)
+    assert not getattr(Sample({name: None}, ("spec",), Reading(is_decoded=True)), field)
+    with pytest.raises(TypeError, match="of another type"):
+        getattr(Sample({name: 1.5}, ("spec",), Reading(is_decoded=True)), field)

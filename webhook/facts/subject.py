@@ -19,6 +19,7 @@ from webhook.facts.registry import SHIPPED, ChecksOfKind, Registry
 from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.schema import Mismatch, decode_object
+from webhook.schema.kinds import is_builtin
 from webhook.typed.objects import Object
 from webhook.typed.view import Reading
 from webhook.workloads.table import Table
@@ -94,7 +95,9 @@ class Subject:
         """The object with typed fields; false on DELETE."""
         known = self._results.get(kind)
         if known is None:
-            known = self._results[kind] = kind.of(self.object, (), self.reading)
+            is_decoded = self.attributes.is_decoded and self.template_of is None and is_builtin(self.attributes.kind)
+            reading = Reading(self.deadline, self.omitted, is_decoded)
+            known = self._results[kind] = kind.of(self.object, (), reading)
         typed: Whole = known
         return typed
 

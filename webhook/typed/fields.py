@@ -165,6 +165,7 @@ class Part(Field[Inner]):
         """The object."""
         if isinstance(value, dict):
             return self.kind(value, (*owner.at, self.name), owner.reading)
+        owner.reading.reject(value, owner.at)
         return self.kind({}, (*owner.at, self.name), owner.reading, is_set=False)
 
 
@@ -179,6 +180,7 @@ class Parts(Field[Items[Inner]]):
         """The objects, each with its place."""
         deadline = owner.reading.deadline
         if not isinstance(value, list):
+            owner.reading.reject(value, owner.at)
             return Items((), deadline)
         at = (*owner.at, self.name)
         return Items(
@@ -266,6 +268,7 @@ class Amounts(Field[Entries[Amount]]):
             return Entries({}, owner.reading.deadline)
         deadline = owner.reading.deadline
         if not isinstance(value, dict):
+            owner.reading.reject(value, owner.at)
             return Entries({}, deadline)
         deadline.spend(len(value))
         if None not in value.values():  # as nearly always: no copy
@@ -278,6 +281,8 @@ class ValueMap(Field[Entries[Any]]):
 
     def read(self, value: Any, owner: Typed) -> Entries[Any]:
         """The values by their keys."""
+        if not isinstance(value, dict):
+            owner.reading.reject(value, owner.at)
         return Entries(_mapping(value), owner.reading.deadline)
 
 
@@ -326,6 +331,7 @@ class Truths(Field[Entries[bool]]):
 def _part(kind: type[Inner], value: Any, at: tuple[str | int, ...], owner: Typed) -> Inner:
     if isinstance(value, dict):
         return kind(value, at, owner.reading)
+    owner.reading.reject(value, at)
     return kind({}, at, owner.reading, is_set=False)
 
 

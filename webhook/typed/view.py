@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from webhook.deadline import Deadline
-from webhook.paths import FieldPath
+from webhook.paths import FieldPath, render
 from webhook.typed.collections import Items
 
 Item = TypeVar("Item")
@@ -21,10 +21,22 @@ class Reading:
         deadline: is charged for what is walked.
         omitted: where the object as it is written has something that its JSON is without: a placeholder for a value
             that is not a text, or a pod template that cannot be decoded.
+        is_decoded: whether an API server has decoded the object, so that nothing in it is of another type.
     """
 
     deadline: Deadline = field(default_factory=Deadline)
     omitted: Collection[FieldPath] = frozenset()
+    is_decoded: bool = False
+
+    def reject(self, value: Any, at: FieldPath) -> None:
+        """Raise an error for a value of another type in an object that an API server has decoded; null is none.
+
+        Raises:
+            TypeError: no API server has decoded the object, whoever says so.
+
+        """
+        if self.is_decoded and value is not None:
+            raise TypeError(f"{render(at)} is of another type")
 
 
 class Typed:
