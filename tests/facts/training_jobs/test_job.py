@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.training_jobs.job import Job, problem, read_job
+from webhook.facts.training_jobs.job import Job, read_job
 from webhook.facts.training_jobs.role import Role
 from webhook.wording import either
 
@@ -145,6 +145,5 @@ def test_pods_are_counted_where_all_roles_say_how_many() -> None:
     assert read("TFJob", {"tfReplicaSpecs": "{{ roles }}"}).pods() is None
 
 
-def test_words_of_messages() -> None:
+def test_choices_are_joined_by_or() -> None:
     assert (either(["a"]), either(["a", "b"]), either(["a", "b", "c"])) == ("a", "a or b", "a, b or c")
-    assert [problem("x", ("spec",), "m", found=each).found for each in (None, "", "v", 0)] == ["", '`""`', "`v`", "`0`"]
