@@ -64,7 +64,7 @@ def _of_group(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
             yield from _of_pytorch_job(listed, subject)
         return
     plugins = _plugins(subject)
-    yield from nodes.validate_nodes(listed, _together(listed, plugins, subject), subject.deadline)
+    yield from nodes.validate_nodes(listed, _together(listed, plugins, subject))
     setting = owners(plugins, listed, is_worker_set=subject.group_kind == _LWS)
     for member in listed:
         owned = [name for owner in setting for name in owner.sets(member)]
@@ -86,7 +86,7 @@ def _of_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Problem
     counts = [member.pods for member in listed if member.path[-1:] == (0,)]
     pods = None if None in counts else sum(count or 0 for count in counts)
     together = Together(pods=pods, is_one=True, is_alone=False, is_ranked=True, index="RANK")
-    for each in nodes.validate_nodes(listed, together, subject.deadline):
+    for each in nodes.validate_nodes(listed, together):
         if each.code != MORE_NODES_THAN_PODS.id:
             yield each
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.deadline import Deadline
 from webhook.facts.command_lines.node_limits import OPTIONS, limits_of
 from webhook.facts.launch.groups import LAUNCH
 from webhook.facts.launch.member import Member
@@ -79,19 +78,19 @@ class Together:
     index: str
 
 
-def validate_nodes(members: Sequence[Member], together: Together, deadline: Deadline) -> Iterator[Problem]:
+def validate_nodes(members: Sequence[Member], together: Together) -> Iterator[Problem]:
     """Launchers that wait for more pods than there are, or that leave some out, and ranks that several pods have."""
     starting: dict[str, int] = {}
-    for member in deadline.each(members):
+    for member in members:
         starting[member.launch.by] = starting.get(member.launch.by, 0) + (member.pods or 0)
-    for member in deadline.each(members):
+    for member in members:
         limits = limits_of(member.launch)
         if limits is not None and together.pods is not None:
             group = starting[member.launch.by] if together.is_one else member.pods or 0
             yield from _count(member, limits, group, together)
         if limits is not None and limits[0] > 1 and not together.is_ranked:
             yield from _address(member)
-    yield from _ranks(members, together, deadline)
+    yield from _ranks(members, together)
 
 
 def _count(member: Member, limits: tuple[int, int], group: int, together: Together) -> Iterator[Problem]:
@@ -126,9 +125,9 @@ def _are(pods: int) -> str:
     return f"{'is' if pods == 1 else 'are'} {counted(pods, 'pod')}"
 
 
-def _ranks(members: Sequence[Member], together: Together, deadline: Deadline) -> Iterator[Problem]:
+def _ranks(members: Sequence[Member], together: Together) -> Iterator[Problem]:
     """Numbers of nodes that more than one pod has."""
-    fixed = [member for member in deadline.each(members) if _has_fixed_rank(member, together)]
+    fixed = [member for member in members if _has_fixed_rank(member, together)]
     holders: dict[tuple[str, int], int] = {}
     for member in fixed:
         key = member.launch.by, int(member.launch.node_rank)

@@ -29,7 +29,7 @@ def _launch_of(job: MergedTrainJob, started: Launch) -> Iterator[Problem]:
     if job.plugin == "torch":
         member = Member(pod_set="", path=(), launch=started, pods=job.nodes)
         together = Together(pods=job.nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK")
-        yield from nodes.validate_nodes((member,), together, job.object.reading.deadline)
+        yield from nodes.validate_nodes((member,), together)
     elif job.plugin == "mpi" and job.processes.count:
         counts = (replicated.parallelism for replicated in job.jobs if replicated.name == "node")
         hosts = sum(counts) + job.runtime.spec.ml_policy.mpi.run_launcher_as_node

@@ -12,6 +12,7 @@ from webhook.facts.opensandbox.shards import Note, Template
 from webhook.facts.opensandbox.types import BatchSandbox
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
+from webhook.typed.collections import Items
 from webhook.wording import did_you_mean, either
 
 PATCH_TYPE: Final = SANDBOX.rule(
@@ -234,8 +235,8 @@ def _of_second_decoding(note: Note) -> Problem:
 
 def validate_shard_devices(subject: Subject) -> Iterator[Problem]:
     """Parts of a device, which is given whole."""
-    for container in subject.deadline.each(subject.fact("gpu")["patches"]):
-        for each in subject.deadline.each(container["resources"]):
+    for container in Items(subject.fact("gpu")["patches"], subject.deadline):
+        for each in Items(container["resources"], subject.deadline):
             given: JSON = each["request"] if each["limit"] is None else each["limit"]
             if each["kind"] in _COUNTED and not each["whole"] and (amount := quantity.read(given)) is not None:
                 message = "must be a whole number because a device cannot be divided"

@@ -22,6 +22,7 @@ from webhook.paths import get
 from webhook.problem import Problem
 from webhook.problems.rule import Rule
 from webhook.schema import Mismatch
+from webhook.typed.collections import Items
 
 POD_TEMPLATE_SHAPE_WRONG_TYPE: Final = POD_TEMPLATE_SHAPE.rule(
     "pod-template-shape/wrong-type",
@@ -56,7 +57,7 @@ def decode_object(subject: Subject) -> Iterator[Problem]:
 
 
 def _wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
-    for each in subject.deadline.paced(subject.mismatches):
+    for each in Items(subject.mismatches, subject.deadline):
         if not _was_stored(each, subject.old_object):
             yield rule.problem(each.path, each.message, each.fix)
 

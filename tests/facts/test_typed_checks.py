@@ -1,0 +1,88 @@
+"""Checks read typed objects: they guard against no shapes, and say nothing of deadlines (docs/decisions/0002)."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+FACTS = Path(__file__).parents[2] / "webhook" / "facts"
+READS_JSON = {
+    "opensandbox/shards.py": "merges patches of shards as Go does, null and wrong types included",
+    "train_job_pods/fields.py": "leaves out of a TrainJob what a release of Trainer has not",
+    "train_job_pods/job_set_builder.py": "builds the JobSet that Trainer would",
+    "train_job_pods/overlays.py": "lays patches over the runtime",
+    "train_job_pods/plugins.py": "builds the JobSet that Trainer would",
+    "train_job_pods/pod_set.py": "builds the JobSet that Trainer would",
+    "train_job_pods/processes.py": "builds the JobSet that Trainer would",
+    "train_job_pods/runtime_merge.py": "merges a TrainJob with its runtime",
+    "train_job_pods/upsert.py": "merges a TrainJob with its runtime",
+    "volcano_objects/defaults.py": "writes the defaults of Volcano's webhook into an object",
+}
+"""Modules that make JSON of JSON, and why."""
+MOST_GUARDS = 70
+CHARGES_BY_HAND = {
+    "check.py": "charges each group of checks, however little it walks",
+    "gpu/node_devices.py": "asks a table of nodes that outlives the request",
+    "kueue/pod_group.py": "asks a table of pods that outlives the request",
+    "kueue/workload_validation.py": "compares whole objects",
+    "launch/mpi_slots.py": "parses the hosts of a command",
+    "volcano/scheduler_conf.py": "parses YAML, which nothing interrupts",
+}
+GUARDS = {"items", "text", "mapping", "whole", "names", "get"}
+SHAPES = {"dict", "list"}
+CHARGES = {"each", "paced", "spend", "spend_text", "look", "look_ahead", "pieces"}
+
+
+def modules():
+    return {str(path.relative_to(FACTS)): ast.parse(path.read_text()) for path in sorted(FACTS.rglob("*.py"))}
+
+
+def guards(tree):
+    """Calls that ask what shape a value has: the helpers, a path into JSON, `isinstance` with a list or a map."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+    return [call.lineno for call in calls if call.func.id in GUARDS or asks_for_a_shape(call)]
+
+
+def asks_for_a_shape(call):
+    names = {name.id for argument in call.args[1:2] for name in ast.walk(argument) if isinstance(name, ast.Name)}
+    return call.func.id == "isinstance" and not SHAPES.isdisjoint(names)
+
+
+def charges(tree):
+    """Where a deadline is charged by hand."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHARGES:
+            yield node.lineno
+
+
+def checks(parsed):
+    """Modules with a function that yields problems."""
+    return {name: tree for name, tree in parsed.items() if "Problem" in {getattr(n, "id", "") for n in ast.walk(tree)}}
+
+
+def test_few_guards_against_shapes_are_left():
+    found = {name: len(list(guards(tree))) for name, tree in modules().items() if name not in READS_JSON}
+    assert sum(found.values()) <= MOST_GUARDS, sorted(((n, m) for m, n in found.items() if n), reverse=True)[:30]
+
+
+def test_modules_that_read_json_are_there():
+    assert set(READS_JSON) <= set(modules())
+
+
+def test_no_other_check_charges_a_deadline():
+    found = {name: list(charges(tree)) for name, tree in checks(modules()).items() if name not in READS_JSON}
+    assert {name for name, lines in found.items() if lines} == set(CHARGES_BY_HAND)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("items(x)", 1),
+        ("isinstance(x, dict | str)", 1),
+        ("isinstance(x, str)", 0),
+        ("get(x, ('a',))", 1),
+        ("x.get(1)", 0),
+    ],
+)
+def test_a_guard_is_known(text, count):
+    assert len(list(guards(ast.parse(text)))) == count
