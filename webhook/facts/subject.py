@@ -19,13 +19,15 @@ from webhook.facts.registry import SHIPPED, ChecksOfKind, Registry
 from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.schema import Mismatch, decode_object
-from webhook.typed.objects import Object
+from webhook.typed.objects import Metadata, Object
+from webhook.typed.pods import Pod
 from webhook.typed.view import Reading
 from webhook.workloads.table import Table
 
 _T = TypeVar("_T")
 Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()
+_POD: Final = ("", "Pod")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -85,11 +87,6 @@ class Subject:
         """The cluster as seen from the object's namespace, with nothing noted as missing yet."""
         return self.cluster.unnoted()
 
-    @property
-    def reading(self) -> Reading:
-        """How typed objects read the object, and what follows from it."""
-        return Reading(self.deadline, self.omitted)
-
     def typed(self, kind: type[Whole]) -> Whole:
         """The object with typed fields; false on DELETE."""
         known = self._results.get(kind)
@@ -97,6 +94,16 @@ class Subject:
             known = self._results[kind] = kind.of(self.object, (), self.reading)
         typed: Whole = known
         return typed
+
+    @property
+    def reading(self) -> Reading:
+        """How typed objects read the object, and what follows from it."""
+        return Reading(self.deadline, self.omitted)
+
+    @property
+    def metadata(self) -> Metadata:
+        """Its metadata, as most checks of its kind read it."""
+        return self.typed(Pod if self.group_kind == _POD else Object).metadata
 
     def typed_old(self, kind: type[Whole]) -> Whole:
         """What the object was before, with typed fields; false where it was not."""

@@ -107,10 +107,11 @@ class View:
         return Items([kind.of(obj, (), reading) for obj in listed], self.deadline)
 
     def _object(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON:
-        key = (gvk, namespace, name)
-        if key not in self._seen.objects:
-            self._seen.objects[key] = self.cluster.get(gvk, namespace, name)
-        return self._seen.objects[key]
+        objects, key = self._seen.objects, (gvk, namespace, name)
+        known = objects.get(key, _UNKNOWN)
+        if known is _UNKNOWN:
+            known = objects[key] = self.cluster.get(gvk, namespace, name)
+        return known
 
     def all(self, gvk: GroupVersionKind, namespace: str | None = None) -> Sequence[JSON]:
         """The objects of a namespace, or of all; none where nobody can say, which `missing` then explains.

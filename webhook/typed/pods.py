@@ -375,7 +375,7 @@ class PodSpec(Typed):
 
         Source: k8s.io/kubernetes v1.36 allowedEphemeralContainerFields.
         """
-        return [container for container in (*self.containers, *self.init_containers) if container]
+        return [container for container in (*self.containers, *self.init_containers) if container.is_set]
 
     def running_containers(self) -> Iterator[Container]:
         """The containers and sidecars, which run as long as the pod does."""

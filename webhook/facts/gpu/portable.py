@@ -15,6 +15,7 @@ from typing import Final
 
 from webhook import paths, quantity
 from webhook.attributes import JSON
+from webhook.facts.pods.resource_names import resource_names
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
@@ -130,10 +131,7 @@ def _devices(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
 
 def names_gpu(subject: Subject) -> bool:
     """Whether anything in a Pod names `gpu` among limits or requests, wherever Kubernetes may take it or not."""
-    pod = subject.typed(Pod).spec
-    holders = [pod.resources, *(container.resources for container in pod.all_containers())]
-    holders += [container.resources for container in pod.ephemeral_containers]
-    return any(NAME in resources.written_limits or NAME in resources.written_requests for resources in holders)
+    return NAME in subject.once(resource_names).names
 
 
 def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:

@@ -17,6 +17,7 @@ from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.quantity import Quantity
 from webhook.typed.collections import Items
+from webhook.typed.environment import first_value
 from webhook.typed.pods import Container, Pod
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -83,8 +84,7 @@ class DeviceContainer(NamedTuple):
     @property
     def visible_devices(self) -> str:
         """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
-        names, values = self.container.environment
-        return (values[names.index(_VISIBLE)] or "") if _VISIBLE in names else ""
+        return first_value(_VISIBLE, self.container.json.get("env"), self.container.reading.deadline)
 
     def path_of(self, requested: RequestedDevice) -> FieldPath:
         """Where the amount of a device stands."""

@@ -58,7 +58,7 @@ def concerns_kueue(subject: Subject) -> bool:
     Its metadata, or that of its pods, has a label or an annotation of Kueue, its namespace has queues, or
     Kueue manages every job.
     """
-    if _names_kueue(subject.typed(Object).metadata) or subject.cluster.has_any(LocalQueue.gvk, subject.namespace):
+    if _names_kueue(subject.metadata) or subject.cluster.has_any(LocalQueue.gvk, subject.namespace):
         return True
     if subject.once(configuration).manages_all:
         return True
