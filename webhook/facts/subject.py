@@ -52,6 +52,7 @@ class Subject:
         checks: those that are asked about objects of its kind, by their groups.
         omitted: where the object as it is written has something that `object` is without, a placeholder for a value
             of its type or a pod template that cannot be decoded: whoever says that something is not set looks here.
+        typed_objects: the object as types have read it; shared with the same object where something else is assumed.
 
     """
 
@@ -68,6 +69,7 @@ class Subject:
     registry: Registry = SHIPPED
     mismatches: tuple[Mismatch, ...] = ()
     omitted: frozenset[FieldPath] = frozenset()
+    typed_objects: dict[type[Object], Any] = field(default_factory=dict, repr=False)
     deadline: Deadline = field(init=False)
     group_kind: tuple[str, str] = field(init=False)
     checks: ChecksOfKind = field(init=False, repr=False)
@@ -89,9 +91,9 @@ class Subject:
 
     def typed(self, kind: type[Whole]) -> Whole:
         """The object with typed fields; false on DELETE."""
-        known = self._results.get(kind)
+        known = self.typed_objects.get(kind)
         if known is None:
-            known = self._results[kind] = kind.of(self.object, (), self.reading)
+            known = self.typed_objects[kind] = kind.of(self.object, (), self.reading)
         typed: Whole = known
         return typed
 

@@ -22,7 +22,6 @@ from webhook.facts.dra.resource_slices import validate_selected_devices
 from webhook.facts.dra.slice_types import DeviceTaintRule
 from webhook.facts.dra.types import DeviceClass, PodGroup, ResourceClaim, ResourceClaimTemplate, Workload
 from webhook.facts.kinds import TRAINER
-from webhook.facts.pods.resource_names import resource_names
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.facts.view import NAMESPACES
@@ -49,7 +48,7 @@ def _may_take_claims(subject: Subject) -> bool:
     pod = subject.typed(Pod).spec
     if subject.is_patch or pod.resource_claims or pod.ephemeral_containers or pod.resources:
         return True
-    named = subject.once(resource_names)
+    named = pod.resource_names
     return named.has_claims or any(map(is_class_name, named.extended))
 
 

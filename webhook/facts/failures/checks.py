@@ -9,7 +9,6 @@ from webhook.facts.check import Check
 from webhook.facts.dra import pod_claims
 from webhook.facts.failures import gang_restarts, job_policies, nccl, replacement, tolerations
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
-from webhook.facts.pods.resource_names import resource_names
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
@@ -43,7 +42,7 @@ def _is_judged(subject: Subject) -> bool:
     pod = subject.typed(Pod).spec
     if pod.resource_claims:
         return True
-    if not subject.once(resource_names).extended:  # as nearly every pod
+    if not pod.resource_names.extended:  # as nearly every pod
         return False
     return any("/" in name for container in pod.all_containers() for name in container.resources.limits)
 

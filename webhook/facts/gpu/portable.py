@@ -15,7 +15,6 @@ from typing import Final
 
 from webhook import paths, quantity
 from webhook.attributes import JSON
-from webhook.facts.pods.resource_names import resource_names
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
@@ -131,7 +130,7 @@ def _devices(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
 
 def names_gpu(subject: Subject) -> bool:
     """Whether anything in a Pod names `gpu` among limits or requests, wherever Kubernetes may take it or not."""
-    return NAME in subject.once(resource_names).names
+    return NAME in subject.typed(Pod).spec.resource_names.names
 
 
 def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:

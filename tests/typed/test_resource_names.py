@@ -1,11 +1,11 @@
 """What the first look at the resources of a Pod sees."""
 
-from tests.facts.subjects import subject
-from webhook.facts.pods.resource_names import resource_names
+from webhook.facts.gpu import devices
+from webhook.typed.pods import PodSpec
 
 
 def named(**spec):
-    return resource_names(subject({"apiVersion": "v1", "kind": "Pod", "spec": spec}))
+    return PodSpec.of(spec).resource_names
 
 
 def test_names_stand_for_every_place_of_a_pod():
@@ -26,3 +26,7 @@ def test_a_container_may_have_claims():
 
 def test_a_pod_without_resources_names_none():
     assert not any(named(containers=[{"name": "a", "resources": None}, {"resources": {"limits": "all"}}]))
+
+
+def test_every_device_but_gpu_has_an_extended_name():
+    assert [row.name for row in devices.catalogue().resources if "/" not in row.name] == ["gpu"]
