@@ -46,7 +46,7 @@ def validate_partial_admission(subject: Subject, how: Managed) -> Iterator[Probl
     """As validatePartialAdmissionCreate of batch/job."""
     if how.framework == "batch/job":
         job = subject.typed(BatchJob)
-        metadata = subject.typed(Object).metadata
+        metadata = subject.metadata
         yield from _validate_min_parallelism(job, metadata)
         yield from _validate_equal_completions(job.spec, metadata)
 
@@ -95,7 +95,7 @@ def validate_pod(subject: Subject, how: Managed) -> Iterator[Problem]:
     """As validateCommon of the pod webhook: the managed label, and groups of pods."""
     if how.framework != "pod":
         return
-    metadata = subject.typed(Object).metadata
+    metadata = subject.metadata
     label = metadata.labels.get(MANAGED)
     if label not in (None, "true") and not how.queue:
         message = "must be true, or not set, because Kueue sets this label itself"
