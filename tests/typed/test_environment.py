@@ -4,7 +4,7 @@ import pytest
 
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.typed.environment import Environment
+from webhook.typed.environment import Environment, first_value
 from webhook.typed.pods import Container
 from webhook.typed.view import Reading
 
@@ -34,3 +34,18 @@ def test_variables_are_charged():
     container = Container.of({"env": [{"name": "A"}] * 200}, (), Reading(Deadline(-1.0)))
     with pytest.raises(BudgetExceeded):
         _ = container.environment
+
+
+@pytest.mark.parametrize(
+    ("env", "value"),
+    [
+        ([{"name": "A"}, {"name": "B", "value": "1"}, {"name": "B", "value": "2"}], "1"),
+        ([{"name": "B", "valueFrom": {}}, {"name": "B", "value": "2"}], ""),
+        ([None, {"name": "B", "value": 1}], ""),
+        ([{"name": "A", "value": "1"}], ""),
+        ({"name": "B"}, ""),
+        (None, ""),
+    ],
+)
+def test_the_first_variable_of_a_name_counts(env, value):
+    assert first_value("B", env, Deadline()) == value

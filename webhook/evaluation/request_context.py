@@ -77,6 +77,7 @@ class RequestContext:
             registry=self.policies.registry,
             mismatches=target.mismatches,
             omitted=frozenset(target.omitted),
+            typed_objects=target.subjects[0].typed_objects if target.subjects else {},
         )
         target.subjects.append(subject)
         return subject

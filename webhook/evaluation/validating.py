@@ -107,12 +107,15 @@ def _binding(
         if trace is not None:
             explain_binding(policy, binding, targets, context, bound=bound_targets, params=params)
         for param in params:
-            for target in deadline.paced(bound_targets):
+            for target in bound_targets if len(bound_targets) == 1 else deadline.paced(bound_targets):
                 if trace is None:
                     judged = _evaluate(candidate, binding, param, target, context)
                 else:
                     evaluate = partial(_evaluate, candidate, binding, param, target, context)
                     judged = trace.evaluation(policy, binding, param, target, evaluate)
+                if judged is param.admits:  # as mostly
+                    decisions.admit(judged)
+                    continue
                 decisions.add(judged)
                 if judged and judged[-1].evaluation == "error" and deadline.is_over:
                     return

@@ -20,13 +20,15 @@ from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.schema import Mismatch, decode_object
 from webhook.schema.kinds import is_builtin
-from webhook.typed.objects import Object
+from webhook.typed.objects import Metadata, Object
+from webhook.typed.pods import Pod
 from webhook.typed.view import Reading
 from webhook.workloads.table import Table
 
 _T = TypeVar("_T")
 Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()
+_POD: Final = ("", "Pod")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -51,6 +53,7 @@ class Subject:
         checks: those that are asked about objects of its kind, by their groups.
         omitted: where the object as it is written has something that `object` is without, a placeholder for a value
             of its type or a pod template that cannot be decoded: whoever says that something is not set looks here.
+        typed_objects: the object as types have read it; shared with the same object where something else is assumed.
 
     """
 
@@ -67,6 +70,7 @@ class Subject:
     registry: Registry = SHIPPED
     mismatches: tuple[Mismatch, ...] = ()
     omitted: frozenset[FieldPath] = frozenset()
+    typed_objects: dict[type[Object], Any] = field(default_factory=dict, repr=False)
     deadline: Deadline = field(init=False)
     group_kind: tuple[str, str] = field(init=False)
     checks: ChecksOfKind = field(init=False, repr=False)
@@ -86,20 +90,25 @@ class Subject:
         """The cluster as seen from the object's namespace, with nothing noted as missing yet."""
         return self.cluster.unnoted()
 
+    def typed(self, kind: type[Whole]) -> Whole:
+        """The object with typed fields; false on DELETE."""
+        known = self.typed_objects.get(kind)
+        if known is None:
+            is_decoded = self.attributes.is_decoded and self.template_of is None and is_builtin(self.attributes.kind)
+            reading = Reading(self.deadline, self.omitted, is_decoded)
+            known = self.typed_objects[kind] = kind.of(self.object, (), reading)
+        typed: Whole = known
+        return typed
+
     @property
     def reading(self) -> Reading:
         """How typed objects read the object, and what follows from it."""
         return Reading(self.deadline, self.omitted)
 
-    def typed(self, kind: type[Whole]) -> Whole:
-        """The object with typed fields; false on DELETE."""
-        known = self._results.get(kind)
-        if known is None:
-            is_decoded = self.attributes.is_decoded and self.template_of is None and is_builtin(self.attributes.kind)
-            reading = Reading(self.deadline, self.omitted, is_decoded)
-            known = self._results[kind] = kind.of(self.object, (), reading)
-        typed: Whole = known
-        return typed
+    @property
+    def metadata(self) -> Metadata:
+        """Its metadata, as most checks of its kind read it."""
+        return self.typed(Pod if self.group_kind == _POD else Object).metadata
 
     def typed_old(self, kind: type[Whole]) -> Whole:
         """What the object was before, with typed fields; false where it was not."""

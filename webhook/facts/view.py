@@ -107,10 +107,11 @@ class View:
         return Items([kind.of(obj, (), reading) for obj in listed], self.deadline)
 
     def _object(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON:
-        key = (gvk, namespace, name)
-        if key not in self._seen.objects:
-            self._seen.objects[key] = self.cluster.get(gvk, namespace, name)
-        return self._seen.objects[key]
+        objects, key = self._seen.objects, (gvk, namespace, name)
+        known = objects.get(key, _UNKNOWN)
+        if known is _UNKNOWN:
+            known = objects[key] = self.cluster.get(gvk, namespace, name)
+        return known
 
     def all(self, gvk: GroupVersionKind, namespace: str | None = None) -> Sequence[JSON]:
         """The objects of a namespace, or of all; none where nobody can say, which `missing` then explains.
@@ -124,6 +125,14 @@ class View:
         except LookupFailed as failure:
             self.note(MissingObject(kind=gvk.kind, name="", namespace=namespace or "", why=f"not looked up: {failure}"))
             return ()
+
+    def peek(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+        """The object, or None where it is not there or nobody can say; nothing is noted."""
+        self.deadline.spend(1)
+        try:
+            return self._object(gvk, namespace, name)
+        except LookupFailed:
+            return None
 
     def has_any(self, gvk: GroupVersionKind, namespace: str) -> bool:
         """Whether a namespace is known to have an object of a kind; nothing is noted."""

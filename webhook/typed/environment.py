@@ -53,3 +53,15 @@ def read_environment(listed: Sequence[Any], deadline: Deadline) -> Environment:
             [value if isinstance(value, str) else None for value in values],
         )
     return Environment(names, values)
+
+
+def first_value(name: str, listed: Any, deadline: Deadline) -> str:
+    """The text of the first variable of a name; "" where there is none. Reads no other variable."""
+    if not isinstance(listed, list):
+        return ""
+    deadline.spend(len(listed))
+    for variable in listed:
+        if isinstance(variable, dict) and variable.get("name") == name:
+            value = variable.get("value")
+            return value if isinstance(value, str) else ""
+    return ""

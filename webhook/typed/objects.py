@@ -39,7 +39,10 @@ class Metadata(Typed):
     @property
     def is_controlled(self) -> bool:
         """Whether a controller made the object, of another one."""
-        return any(owner.controller for owner in self.owner_references)
+        owners = self.json.get("ownerReferences")  # asked of every pod: without an object for each owner
+        if not isinstance(owners, list):
+            return False
+        return True in [owner.get("controller") is True for owner in self.charged(owners) if isinstance(owner, dict)]
 
 
 class Condition(Typed):

@@ -25,6 +25,7 @@ from webhook.typed.fields import (
     Values,
 )
 from webhook.typed.objects import Metadata, Object
+from webhook.typed.resource_names import ResourceNamesOf
 from webhook.typed.view import Typed
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -358,6 +359,7 @@ class PodSpec(Typed):
     priority_class_name = Text()
     resource_claims = Parts(PodClaim)
     resources = Part(Resources)
+    resource_names = ResourceNamesOf(name="resources")
     restart_policy = Text()
     runtime_class_name = Text()
     scheduler_name = Text()
@@ -371,11 +373,8 @@ class PodSpec(Typed):
     volumes = Parts(Volume)
 
     def all_containers(self) -> list[Container]:
-        """The containers, then the init containers, each in order. Ephemeral ones cannot have resources.
-
-        Source: k8s.io/kubernetes v1.36 allowedEphemeralContainerFields.
-        """
-        return [container for container in (*self.containers, *self.init_containers) if container]
+        """The containers, then the init containers, each in order; ephemeral ones cannot have resources."""
+        return [container for container in (*self.containers, *self.init_containers) if container.is_set]
 
     def running_containers(self) -> Iterator[Container]:
         """The containers and sidecars, which run as long as the pod does."""

@@ -8,7 +8,7 @@ from typing import Final
 from webhook.facts.check import Check, kinds_of
 from webhook.facts.dra.claim_references import validate_claims, validate_requests
 from webhook.facts.dra.claim_use import validate_node_name, validate_use
-from webhook.facts.dra.class_references import names_class, validate_class_resources
+from webhook.facts.dra.class_references import is_class_name, validate_class_resources
 from webhook.facts.dra.device_classes import validate_device_class, validate_device_taint_rule
 from webhook.facts.dra.double_requests import gpu_asked_twice
 from webhook.facts.dra.inventory import LOOKUPS as INVENTORY
@@ -48,7 +48,8 @@ def _may_take_claims(subject: Subject) -> bool:
     pod = subject.typed(Pod).spec
     if subject.is_patch or pod.resource_claims or pod.ephemeral_containers or pod.resources:
         return True
-    return any(container.resources.claims for container in pod.all_containers()) or names_class(subject)
+    named = pod.resource_names
+    return named.has_claims or any(map(is_class_name, named.extended))
 
 
 def generated_device_claims(subject: Subject) -> Iterator[Problem]:

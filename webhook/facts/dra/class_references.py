@@ -56,10 +56,9 @@ def validate_class(name: str, state: ClassState, asks: str, path: FieldPath, sub
         yield CLASS_EXISTS.problem(path, missing=view.all_missing())
 
 
-def names_class(subject: Subject) -> bool:
-    """Whether an extended resource of a pod names a DeviceClass."""
-    containers = subject.typed(Pod).spec.all_containers()
-    return any(_names_of_classes(container.resources) for container in containers)
+def is_class_name(name: str) -> bool:
+    """Whether the name of an extended resource names a DeviceClass."""
+    return name.startswith(_IMPLICIT)
 
 
 def validate_class_resources(subject: Subject) -> Iterator[Problem]:
@@ -77,7 +76,7 @@ def validate_class_resources(subject: Subject) -> Iterator[Problem]:
 
 def _names_of_classes(resources: Resources) -> list[str]:
     names = dict.fromkeys((*resources.limits, *resources.requests))
-    return [name for name in names if name.startswith(_IMPLICIT)]
+    return [name for name in names if is_class_name(name)]
 
 
 def _known_classes(subject: Subject) -> DeviceClasses:

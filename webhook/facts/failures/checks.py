@@ -12,7 +12,6 @@ from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
-from webhook.typed.objects import Object
 from webhook.typed.pods import Pod
 
 _ADVICE: Final = (
@@ -36,13 +35,15 @@ def device_failures(subject: Subject) -> Iterator[Problem]:
 
 def _is_judged(subject: Subject) -> bool:
     """Whether it is neither made from another object, which was looked at, nor a Pod without devices."""
-    if subject.typed(Object).metadata.is_controlled:
+    if subject.metadata.is_controlled:
         return False
     if subject.group_kind != ("", "Pod"):
         return True
     pod = subject.typed(Pod).spec
     if pod.resource_claims:
         return True
+    if not pod.resource_names.extended:  # as nearly every pod
+        return False
     return any("/" in name for container in pod.all_containers() for name in container.resources.limits)
 
 

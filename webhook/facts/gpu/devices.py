@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -53,9 +53,9 @@ class Catalogue:
 
     resources: tuple[Device, ...]
     classes: tuple[Device, ...]
-    images: tuple[str, ...]
-    tools: tuple[str, ...]
-    without_cuda: tuple[str, ...]
+    images: re.Pattern[str]
+    tools: re.Pattern[str]
+    without_cuda: re.Pattern[str]
     runtime_classes: frozenset[str]
 
 
@@ -67,9 +67,9 @@ def catalogue() -> Catalogue:
     return Catalogue(
         resources=tuple(map(_device, value["resources"])),
         classes=tuple(map(_device, value["deviceClasses"])),
-        images=tuple(value["images"]),
-        tools=tuple(value["tools"]),
-        without_cuda=tuple(value["withoutCuda"]),
+        images=_any_of(value["images"]),
+        tools=_any_of(value["tools"]),
+        without_cuda=_any_of(value["withoutCuda"]),
         runtime_classes=frozenset(value["runtimeClasses"]),
     )
 
@@ -114,13 +114,14 @@ def nearest(name: str) -> str:
 def is_gpu_image(image: str) -> bool:
     """Whether an image is built to compute on GPUs, by its name; what looks after devices, such as a plugin, is not."""
     known = catalogue()
-    if len(image) > _LONGEST_IMAGE or not _fits(image, known.images) or _fits(image, known.without_cuda):
+    if len(image) > _LONGEST_IMAGE or not known.images.match(image) or known.without_cuda.match(image):
         return False
-    return not _fits(image.rpartition("/")[2], known.tools)
+    return not known.tools.match(image.rpartition("/")[2])
 
 
-def _fits(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
+    """What names fit that fit any of some patterns of a shell."""
+    return re.compile("|".join(map(translate, patterns)))
 
 
 def _first(name: str, rows: Sequence[Device]) -> Device:

@@ -130,10 +130,7 @@ def _devices(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
 
 def names_gpu(subject: Subject) -> bool:
     """Whether anything in a Pod names `gpu` among limits or requests, wherever Kubernetes may take it or not."""
-    pod = subject.typed(Pod).spec
-    holders = [pod.resources, *(container.resources for container in pod.all_containers())]
-    holders += [container.resources for container in pod.ephemeral_containers]
-    return any(NAME in resources.written_limits or NAME in resources.written_requests for resources in holders)
+    return NAME in subject.typed(Pod).spec.resource_names.names
 
 
 def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:

@@ -17,8 +17,11 @@ from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.quantity import Quantity
 from webhook.typed.collections import Items
+from webhook.typed.environment import first_value
 from webhook.typed.pods import Container, Pod
 
+_PORTABLE = "gpu"
+"""The one name of a device without a slash."""
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _SEARCH_WORK = STEP + 1
 """A name that is seen for the first time is compared with all known ones, which takes up to a millisecond."""
@@ -83,8 +86,7 @@ class DeviceContainer(NamedTuple):
     @property
     def visible_devices(self) -> str:
         """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
-        names, values = self.container.environment
-        return (values[names.index(_VISIBLE)] or "") if _VISIBLE in names else ""
+        return first_value(_VISIBLE, self.container.json.get("env"), self.container.reading.deadline)
 
     def path_of(self, requested: RequestedDevice) -> FieldPath:
         """Where the amount of a device stands."""
@@ -94,7 +96,10 @@ class DeviceContainer(NamedTuple):
 def device_containers(subject: Subject) -> Items[DeviceContainer]:
     """The containers of a Pod, then its init containers, to be asked for with `Subject.once`."""
     pod = subject.typed(Pod).spec
-    return pod.containers.of([device_container(container) for container in pod.all_containers()])
+    named = pod.resource_names
+    if named.extended or _PORTABLE in named.names:
+        return pod.containers.of([device_container(container) for container in pod.all_containers()])
+    return pod.containers.of([DeviceContainer(container, ()) for container in pod.all_containers()])
 
 
 def device_container(container: Container) -> DeviceContainer:

@@ -84,7 +84,7 @@ _LARGEST: Final = 2**31 - 1
 
 def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
     """A limit that Kueue's webhook takes and its controller cannot read."""
-    metadata = subject.typed(Object).metadata
+    metadata = subject.metadata
     given = metadata.labels.get(MAX_EXEC_TIME, "")
     if not subject.once(managed).why_not and given.isdecimal() and int(given[:20]) > _LARGEST:
         path, message = metadata.path("labels", MAX_EXEC_TIME), f"is ignored because it is above {_LARGEST}"

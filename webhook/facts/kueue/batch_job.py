@@ -24,7 +24,7 @@ from webhook.facts.kueue.pod_labels import _NUMBER
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.typed.objects import Metadata, Object
+from webhook.typed.objects import Metadata
 
 KUEUE_JOB_MIN_PARALLELISM: Final = KUEUE_JOB.rule(
     "kueue-job/min-parallelism",
@@ -46,7 +46,7 @@ def validate_partial_admission(subject: Subject, how: Managed) -> Iterator[Probl
     """As validatePartialAdmissionCreate of batch/job."""
     if how.framework == "batch/job":
         job = subject.typed(BatchJob)
-        metadata = subject.typed(Object).metadata
+        metadata = subject.metadata
         yield from _validate_min_parallelism(job, metadata)
         yield from _validate_equal_completions(job.spec, metadata)
 

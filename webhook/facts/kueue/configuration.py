@@ -124,8 +124,8 @@ def configuration(subject: Subject) -> Configuration:
     """The Configuration, to be asked for with `Subject.once`."""
     written = subject.assumptions.kueue_configuration
     if not written:
-        view, scope = subject.view(), CONFIGURATION
-        written = view.find(ConfigMap, scope.name, namespace=scope.namespace).data.get(FILE, "")
+        stored = subject.cluster.peek(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
+        written = ConfigMap.of(stored, (), subject.reading).data.get(FILE, "")
     return _read(written, subject.assumptions.kueue)
 
 

@@ -95,7 +95,7 @@ def _label(key: str, subject: Subject) -> str | None:
 
 def validate_prebuilt_workload(subject: Subject, how: Managed) -> Iterator[Problem]:
     """As validateCreateForPrebuiltWorkload: an annotation stands before the label."""
-    metadata, kind = subject.typed(Object).metadata, subject.group_kind[1]
+    metadata, kind = subject.metadata, subject.group_kind[1]
     path, given = metadata.path("labels", PREBUILT), metadata.labels.get(PREBUILT)
     annotated = metadata.annotations.get(PREBUILT, "")
     if len(annotated) > _LONGEST_LABEL or (annotated and is_on(ANNOTATED_WORKLOAD, subject)):

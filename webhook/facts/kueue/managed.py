@@ -58,7 +58,7 @@ def concerns_kueue(subject: Subject) -> bool:
     Its metadata, or that of its pods, has a label or an annotation of Kueue, its namespace has queues, or
     Kueue manages every job.
     """
-    if _names_kueue(subject.typed(Object).metadata) or subject.cluster.has_any(LocalQueue.gvk, subject.namespace):
+    if _names_kueue(subject.metadata) or subject.cluster.has_any(LocalQueue.gvk, subject.namespace):
         return True
     if subject.once(configuration).manages_all:
         return True
@@ -103,18 +103,18 @@ def _is_managed_by_name(queue: str, framework: str, subject: Subject) -> bool:
 def _has_managed_owner(subject: Subject) -> bool:
     """Whether the controller of an object is of an integrated kind, which is then what Kueue manages."""
     frameworks = subject.once(configuration).frameworks
-    owners = subject.typed(Object).metadata.owner_references
+    owners = subject.metadata.owner_references
     return any(owner.controller and KINDS.get(owner.group_kind) in frameworks for owner in owners)
 
 
 def is_owned(subject: Subject) -> bool:
     """Whether another object made this one, which Kueue may then take for a part of it."""
-    return len(subject.typed(Object).metadata.owner_references) > 0
+    return len(subject.metadata.owner_references) > 0
 
 
 def says_namespace(subject: Subject) -> bool:
     """Whether the namespace of an object is known: an object of a file may say none, and be created in any."""
-    return subject.typed(Object).metadata.has("namespace") or subject.view().is_whole()
+    return subject.metadata.has("namespace") or subject.view().is_whole()
 
 
 def is_managed_namespace(subject: Subject) -> bool:

@@ -19,7 +19,7 @@ from webhook.facts.kueue.objects import (
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.typed.objects import Metadata, Object
+from webhook.typed.objects import Metadata
 
 MANAGED_LABEL: Final = KUEUE_JOB.rule(
     "kueue-job/managed-label",
@@ -43,7 +43,7 @@ def validate_pod(subject: Subject, how: Managed) -> Iterator[Problem]:
     """As validateCommon of the pod webhook: the managed label, and groups of pods."""
     if how.framework != "pod":
         return
-    metadata = subject.typed(Object).metadata
+    metadata = subject.metadata
     label = metadata.labels.get(MANAGED)
     if label not in (None, "true") and not how.queue:
         message = "must be true, or not set, because Kueue sets this label itself"

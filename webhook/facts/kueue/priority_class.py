@@ -18,7 +18,6 @@ from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.typed.objects import Object
 from webhook.wording import did_you_mean
 
 PRIORITY_CLASS: Final = KUEUE_NOT_NOW.rule(
@@ -39,7 +38,7 @@ _CREATE: Final = "create the class, or correct the name"
 
 def validate_priority_classes(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """The WorkloadPriorityClass of the job, and the PriorityClass of its pods, of which Kueue looks at the first."""
-    metadata = subject.typed(Object).metadata
+    metadata = subject.metadata
     name = metadata.labels.get(PRIORITY, "")
     if name and not is_placeholder(name) and lacks(subject.view(), WorkloadPriorityClass.gvk, name):
         yield _priority_class(metadata.path("labels", PRIORITY), "WorkloadPriorityClass", name, _CREATE)

@@ -24,7 +24,6 @@ from webhook.facts.volcano_objects import kinds
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.typed.collections import Items
-from webhook.typed.objects import Object
 
 _KUBEFLOW: Final = "kubeflow.org"
 _LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
@@ -45,7 +44,7 @@ _OPERATORS: Final = frozenset(
 
 def launch(subject: Subject) -> Iterator[Problem]:
     """Everything that is to be said of what the containers of an object start."""
-    if subject.typed(Object).metadata.is_controlled:
+    if subject.metadata.is_controlled:
         return
     if subject.group_kind in _OTHERS and not mentions_launcher(subject):
         return

@@ -57,6 +57,8 @@ def _page(text: str) -> int:
 
 def text_of(value: JSON) -> str:
     """An amount as a text; null counts as 0."""
+    if isinstance(value, str):  # as nearly always
+        return value.strip()
     if value is None:
         return "0"
     if isinstance(value, bool):

@@ -155,7 +155,10 @@ def places_in(pod: PodSpec) -> Items[Place]:
         ("ephemeralContainers", pod.ephemeral_containers),
     )
     listed = [
-        _place(part, container) for part, containers in lists for container in containers if container.resources.json
+        _place(part, container)
+        for part, containers in lists
+        for container in containers
+        if container.json.get("resources") and container.resources.json
     ]
     if pod.resources:
         listed.append(_place("pod", pod))

@@ -52,7 +52,7 @@ class RayCluster(Object):
 
 def validate_template_update(subject: Subject) -> Iterator[Problem]:
     """Templates that change while pods of the old ones run."""
-    if subject.typed(Object).metadata.deletion_timestamp or _is_recreated(subject):
+    if subject.metadata.deletion_timestamp or _is_recreated(subject):
         return
     for podset in Items(subject.fact("podSets"), subject.deadline):
         if podset["changed"] and podset["change"] == "later":

@@ -18,7 +18,6 @@ from webhook.facts.scheduling.priority_classes import named as priority_class_na
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
 from webhook.typed.collections import Items
-from webhook.typed.objects import Object
 
 PREEMPTION_PRIORITY_CLASS: Final = PREEMPTION.rule(
     "preemption/priority-class",
@@ -68,7 +67,7 @@ def validate_priority_classes(subject: Subject) -> Iterator[Problem]:
 
 def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
     """A class that says it never preempts, in a queue whose Kueue does so all the same."""
-    labels, pods = subject.typed(Object).metadata.labels, subject.once(workload).device_pods
+    labels, pods = subject.metadata.labels, subject.once(workload).device_pods
     queue = labels.get(_QUEUE)
     name = next(filter(None, (priority_class_name(using.template) for using in pods)), "")
     if not queue or labels.get(_PRIORITY) or not name:

@@ -79,13 +79,13 @@ class TrainingJob(Object):
 
 def queue_of_ray_cluster(subject: Subject) -> Iterator[Problem]:
     """The queue that a RayCluster or a RayJob names."""
-    labels = subject.typed(Object).metadata.labels
+    labels = subject.metadata.labels
     yield from validate_queue(labels.get(_RAY_LABEL, ""), ("metadata", "labels", _RAY_LABEL), subject, OF_PODS)
 
 
 def queue_of_leader_worker_set(subject: Subject) -> Iterator[Problem]:
     """The queue that a LeaderWorkerSet names."""
-    annotations, path = subject.typed(Object).metadata.annotations, ("metadata", "annotations", kinds.QUEUE_NAME)
+    annotations, path = subject.metadata.annotations, ("metadata", "annotations", kinds.QUEUE_NAME)
     yield from validate_queue(annotations.get(kinds.QUEUE_NAME, ""), path, subject, OF_PODS)
 
 
