@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -65,7 +66,7 @@ def test_a_stuck_worker_is_killed_at_the_deadline():
     answer = running.post("/validate?timeout=300ms", LARGE)
     status = answer.json()["response"]["status"]
     assert (answer.status_code, answer.json()["response"]["uid"], status["code"]) == (200, "U", 422)
-    assert status["message"] == "not evaluated, it took longer than 0.24 s"
+    assert re.fullmatch(r"not evaluated, it took longer than 0\.[12]\d* s", status["message"])  # what was left of 0.3 s
     assert running.counters.workers == {("killed",): 1}
     assert running.lines()[-1]["message"] == "review not evaluated"
 
