@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webhook.attributes import GroupVersionKind
-from webhook.typed.fields import Labels, OptionalNumber, Part, Parts, Text, Texts
+from webhook.typed.fields import OptionalNumber, Part, Parts, Text, Texts
 from webhook.typed.objects import Object
 from webhook.typed.pods import LabelSelector, Toleration
 from webhook.typed.view import Typed
@@ -126,21 +126,6 @@ class JobSet(Object):
 
     gvk = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
     spec = Part(JobSetSpec)
-
-
-class RayJobSpec(Typed):
-    """ray.io RayJobSpec."""
-
-    backoff_limit = OptionalNumber()
-    cluster_selector = Labels()
-    submission_mode = Text()
-
-
-class RayJob(Object):
-    """ray.io RayJob."""
-
-    gvk = GroupVersionKind("ray.io", "v1", "RayJob")
-    spec = Part(RayJobSpec)
 
 
 class LifecyclePolicy(Typed):

@@ -1,6 +1,6 @@
 """The kinds of jobs that Kueue has rules for, with the fields that they are about.
 
-What every kind has stands in webhook/typed/objects.py. No schema here declares the kinds of Ray and Spark and the
+What every kind has stands in webhook/typed/objects.py. No schema here declares the kind of Spark or the
 LeaderWorkerSet: their fields are those that Kueue's webhooks read, kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
-from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Raw, Text, Truth
+from webhook.typed.fields import Number, OptionalNumber, Part, Text, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.typed.view import Typed
@@ -60,59 +60,6 @@ class BatchJob(Object):
         """How many pods it runs at a time."""
         parallelism, completions = self.spec.parallelism, self.spec.completions
         return parallelism if completions is None else min(parallelism, completions)
-
-
-class WorkerGroup(Typed):
-    """Workers of a Ray cluster."""
-
-    group_name = Text()
-
-
-class RayClusterSpec(Typed):
-    """What a Ray cluster is made of."""
-
-    enable_in_tree_autoscaling = Truth()
-    worker_group_specs = Parts(WorkerGroup)
-
-
-class RayCluster(Object):
-    """ray.io RayCluster."""
-
-    gvk = GroupVersionKind(_RAY, "v1", "RayCluster")
-    spec = Part(RayClusterSpec)
-
-
-class RayJobSpec(Typed):
-    """A RayJob has a cluster, or selects one."""
-
-    cluster_selector = Raw()
-    ray_cluster_spec = Part(RayClusterSpec)
-    shutdown_after_job_finishes = Truth()
-
-    @property
-    def has_cluster(self) -> bool:
-        """Whether it says anything of a cluster."""
-        return bool(self.ray_cluster_spec.json)
-
-
-class RayJob(Object):
-    """ray.io RayJob."""
-
-    gvk = GroupVersionKind(_RAY, "v1", "RayJob")
-    spec = Part(RayJobSpec)
-
-
-class RayServiceSpec(Typed):
-    """A RayService has a cluster."""
-
-    ray_cluster_config = Part(RayClusterSpec)
-
-
-class RayService(Object):
-    """ray.io RayService."""
-
-    gvk = GroupVersionKind(_RAY, "v1", "RayService")
-    spec = Part(RayServiceSpec)
 
 
 class DynamicAllocation(Typed):

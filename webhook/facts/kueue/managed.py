@@ -13,7 +13,6 @@ from typing import Final, Literal, TypeAlias
 from webhook.attributes import JSON, NAME_LABEL
 from webhook.facts.kueue.configuration import KINDS, configuration
 from webhook.facts.kueue.feature_gates import SELECTOR_RESPECTED, is_on
-from webhook.facts.kueue.job_types import RayJob
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, QUEUE_NAME
 from webhook.facts.kueue.pod_templates import pod_templates
 from webhook.facts.kueue.types import LocalQueue
@@ -23,6 +22,7 @@ from webhook.facts.view import View
 from webhook.placeholders import is_placeholder
 from webhook.typed.objects import Metadata, Namespace, Object
 from webhook.typed.pods import LabelSelector
+from webhook.typed.ray import RayJob
 from webhook.typed.view import Reading
 
 Why: TypeAlias = Literal["", "owner", "kind", "framework", "namespace", "cluster-selector", "no-queue"]

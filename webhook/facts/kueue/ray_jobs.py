@@ -10,12 +10,6 @@ from typing import Final
 
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.groups import KUEUE_JOB
-from webhook.facts.kueue.job_types import (
-    RayCluster,
-    RayClusterSpec,
-    RayJob,
-    RayService,
-)
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.objects import (
     ELASTIC,
@@ -24,6 +18,7 @@ from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.objects import Object
+from webhook.typed.ray import RayCluster, RayClusterSpec, RayJob, RayService
 
 RAY_CLUSTER: Final = KUEUE_JOB.rule(
     "kueue-job/ray-cluster",

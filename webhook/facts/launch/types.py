@@ -3,31 +3,9 @@
 from __future__ import annotations
 
 from webhook.attributes import GroupVersionKind
-from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Raw, Text, ValueMap
+from webhook.typed.fields import Number, Part, Parts, Raw, ValueMap
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
-
-
-class RayJobSpec(Typed):
-    """ray.io RayJobSpec; `entrypoint` is a command line for a shell."""
-
-    entrypoint = Text()
-    entrypoint_num_cpus = Raw()
-    entrypoint_num_gpus = OptionalNumber()
-    entrypoint_resources = Raw()
-
-    @property
-    def requests_resources(self) -> bool:
-        """Whether the entrypoint requests resources, so that it may run beside the head."""
-        requested = (self.entrypoint_num_cpus, self.json.get("entrypointNumGpus"), self.entrypoint_resources)
-        return requested != (None, None, None)
-
-
-class RayJob(Object):
-    """ray.io RayJob."""
-
-    gvk = GroupVersionKind("ray.io", "v1", "RayJob")
-    spec = Part(RayJobSpec)
 
 
 class PyTorchJobSpec(Typed):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import GroupVersionKind
 from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.mesh.groups import MESH
@@ -18,10 +17,10 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.problem import Problem
 from webhook.typed.collections import Items
-from webhook.typed.fields import Part, Text
-from webhook.typed.objects import Metadata, Object
+from webhook.typed.objects import Metadata
 from webhook.typed.pods import Container, PodTemplate
-from webhook.typed.view import Reading, Typed
+from webhook.typed.ray import RayJob, RayJobSpec
+from webhook.typed.view import Reading
 
 SIDECAR: Final = MESH.rule(
     "mesh/sidecar",
@@ -52,19 +51,6 @@ _SUBMITTER: Final = "submitter"
 _ENDS_PROXY: Final = "quitquitquit"
 """What a command asks the proxy for that ends it (istio/istio pilot/cmd/pilot-agent)."""
 _SAYS_NO: Final = f'set the label {_INJECT}: "false"'
-
-
-class RayJobSpec(Typed):
-    """ray.io RayJobSpec."""
-
-    submission_mode = Text()
-
-
-class RayJob(Object):
-    """ray.io RayJob."""
-
-    gvk = GroupVersionKind("ray.io", "v1", "RayJob")
-    spec = Part(RayJobSpec)
 
 
 def sidecar(subject: Subject) -> Iterator[Problem]:

@@ -11,14 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import GroupVersionKind
 from webhook.facts.pods.groups import WORKLOAD_UPDATE
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.collections import Items
-from webhook.typed.fields import Part, Text
-from webhook.typed.objects import Object
-from webhook.typed.view import Typed
+from webhook.typed.ray import RayCluster
 
 TEMPLATE_KEPT: Final = WORKLOAD_UPDATE.rule(
     "workload-update/template-kept",
@@ -29,25 +26,6 @@ TEMPLATE_KEPT: Final = WORKLOAD_UPDATE.rule(
 
 _ANEW: Final = ("MPIJob", "SparkConnect", "ElasticJob", "BroadcastJob")
 """Kinds that cannot be suspended."""
-
-
-class UpgradeStrategy(Typed):
-    """ray.io RayClusterUpgradeStrategy."""
-
-    type = Text()
-
-
-class RayClusterSpec(Typed):
-    """ray.io RayClusterSpec."""
-
-    upgrade_strategy = Part(UpgradeStrategy)
-
-
-class RayCluster(Object):
-    """ray.io RayCluster."""
-
-    gvk = GroupVersionKind("ray.io", "v1", "RayCluster")
-    spec = Part(RayClusterSpec)
 
 
 def validate_template_update(subject: Subject) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from webhook.facts.check import Check, kinds_of
 from webhook.facts.ray import num_gpus, validation
-from webhook.facts.ray.types import RayCluster, RayCronJob, RayJob, RayService
+from webhook.typed.ray import RayCluster, RayCronJob, RayJob, RayService
 
 _RAY: Final = kinds_of(RayCluster, RayJob, RayService, RayCronJob)
 

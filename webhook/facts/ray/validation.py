@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from webhook.facts.ray.cluster import cluster_of
 from webhook.facts.ray.groups import RAY
-from webhook.facts.ray.types import RayJob, RayJobSpec, cluster_of
 from webhook.facts.subject import Subject
 from webhook.name_faults import label_fault
 from webhook.names import dns1035_label
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.objects import Object
+from webhook.typed.ray import RayJob, RayJobSpec
 from webhook.wording import counted
 
 NAME: Final = RAY.rule(

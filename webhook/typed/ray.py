@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from webhook.attributes import GroupVersionKind
-from webhook.facts.subject import Subject
-from webhook.typed.fields import Labels, Part, Parts, Text, Truth
+from webhook.typed.fields import OptionalNumber, Part, Parts, Raw, Text, Truth, ValueMap
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.typed.view import Typed
@@ -19,14 +18,23 @@ class StartParams(Typed):
 class Group(Typed):
     """ray.io HeadGroupSpec and WorkerGroupSpec."""
 
+    group_name = Text()
     ray_start_params = Part(StartParams)
     template = Part(PodTemplate)
 
 
-class ClusterSpec(Typed):
+class UpgradeStrategy(Typed):
+    """ray.io RayClusterUpgradeStrategy."""
+
+    type = Text()
+
+
+class RayClusterSpec(Typed):
     """ray.io RayClusterSpec."""
 
+    enable_in_tree_autoscaling = Truth()
     head_group_spec = Part(Group)
+    upgrade_strategy = Part(UpgradeStrategy)
     worker_group_specs = Parts(Group)
 
     def groups(self) -> list[Group]:
@@ -38,16 +46,33 @@ class RayCluster(Object):
     """ray.io RayCluster."""
 
     gvk = GroupVersionKind("ray.io", "v1", "RayCluster")
-    spec = Part(ClusterSpec)
+    spec = Part(RayClusterSpec)
 
 
 class RayJobSpec(Typed):
-    """ray.io RayJobSpec."""
+    """ray.io RayJobSpec; `entrypoint` is a command line for a shell."""
 
-    cluster_selector = Labels()
-    ray_cluster_spec = Part(ClusterSpec)
+    backoff_limit = OptionalNumber()
+    cluster_selector = ValueMap()
+    entrypoint = Text()
+    entrypoint_num_cpus = Raw()
+    entrypoint_num_gpus = OptionalNumber()
+    entrypoint_resources = Raw()
+    ray_cluster_spec = Part(RayClusterSpec)
     shutdown_after_job_finishes = Truth()
+    submission_mode = Text()
     suspend = Truth()
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether it says anything of a cluster of its own."""
+        return bool(self.ray_cluster_spec.json)
+
+    @property
+    def requests_resources(self) -> bool:
+        """Whether the entrypoint requests resources, so that it may run beside the head."""
+        requested = (self.entrypoint_num_cpus, self.json.get("entrypointNumGpus"), self.entrypoint_resources)
+        return requested != (None, None, None)
 
 
 class RayJob(Object):
@@ -60,7 +85,7 @@ class RayJob(Object):
 class RayServiceSpec(Typed):
     """ray.io RayServiceSpec."""
 
-    ray_cluster_config = Part(ClusterSpec)
+    ray_cluster_config = Part(RayClusterSpec)
 
 
 class RayService(Object):
@@ -81,16 +106,3 @@ class RayCronJob(Object):
 
     gvk = GroupVersionKind("ray.io", "v1", "RayCronJob")
     spec = Part(RayCronJobSpec)
-
-
-def cluster_of(subject: Subject) -> ClusterSpec:
-    """The spec of the cluster that an object of a kind of KubeRay is, or makes."""
-    match subject.group_kind[1]:
-        case "RayCluster":
-            return subject.typed(RayCluster).spec
-        case "RayJob":
-            return subject.typed(RayJob).spec.ray_cluster_spec
-        case "RayService":
-            return subject.typed(RayService).spec.ray_cluster_config
-        case _:
-            return subject.typed(RayCronJob).spec.job_template.ray_cluster_spec
