@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from webhook.attributes import GroupVersionKind
+from webhook.typed import jobs
 from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Text, Texts
 from webhook.typed.objects import Metadata, Object
 from webhook.typed.pods import PodSpec, PodTemplate
 from webhook.typed.view import Typed
 
 
-class JobSpec(Typed):
+class JobSpec(jobs.JobSpec):
     """batch/v1 JobSpec with the defaults of JobSet, whose jobs are Indexed."""
 
-    parallelism = Number(1)
-    completions = OptionalNumber()
     completion_mode = Text("Indexed")
-    template = Part(PodTemplate)
 
     @property
     def is_indexed(self) -> bool:
@@ -85,6 +83,7 @@ class FailureRule(Typed):
 class FailurePolicy(Typed):
     """jobset FailurePolicy."""
 
+    max_restarts = OptionalNumber()
     restart_strategy = Text()
     rules = Parts(FailureRule)
 

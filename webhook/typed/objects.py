@@ -106,3 +106,10 @@ class Namespace(Object):
     """core/v1 Namespace."""
 
     gvk = NAMESPACE
+
+
+class ConfigMap(Object):
+    """core/v1 ConfigMap."""
+
+    gvk = GroupVersionKind("", "v1", "ConfigMap")
+    data = Labels()

@@ -16,12 +16,13 @@ from typing import Final
 from webhook.facts.command_lines.command import launched_by
 from webhook.facts.command_lines.node_limits import limits_of
 from webhook.facts.failures.groups import DEVICE_FAILURES
-from webhook.facts.failures.types import JobSet, PolicyHolder
+from webhook.facts.failures.types import PolicyHolder
 from webhook.facts.gpu.device_pods import DevicePods, trains, workload
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
+from webhook.typed.job_sets import JobSet
 from webhook.typed.ray import RayJob
 from webhook.typed.view import Reading
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.failures.groups import DEVICE_FAILURES
-from webhook.facts.failures.types import CronJob, Job, JobSet, JobSpec
 from webhook.facts.gpu.device_pods import DevicePods, trains, workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
+from webhook.typed.job_sets import JobSet
+from webhook.typed.jobs import CronJob, Job, JobSpec
 from webhook.wording import counted
 
 RESTART_POLICY: Final = DEVICE_FAILURES.rule(

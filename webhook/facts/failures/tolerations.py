@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.facts.dra.types import DeviceSubRequest, ExactDeviceRequest, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.failures.groups import DEVICE_FAILURES
-from webhook.facts.failures.types import ResourceClaim, ResourceClaimTemplate
 from webhook.facts.gpu.device_pods import DevicePods, workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -75,9 +75,11 @@ def _stays_for_ever(toleration: Toleration) -> bool:
 def advise_device_tolerations(subject: Subject) -> Iterator[Problem]:
     """Tolerations of device requests that take devices which their driver has tainted as failed."""
     is_claim = subject.group_kind[1] == "ResourceClaim"
-    claim = subject.typed(ResourceClaim).spec if is_claim else subject.typed(ResourceClaimTemplate).spec.spec
+    claim = subject.typed(ResourceClaim).spec if is_claim else subject.typed(ResourceClaimTemplate).claim
     for request in claim.devices.requests:
-        for part in (request, request.exactly, *request.first_available):
+        parts: tuple[ExactDeviceRequest | DeviceSubRequest, ...]
+        parts = request.flat, request.exactly, *request.first_available
+        for part in parts:
             for toleration in part.tolerations:
                 if not toleration.key and _stays_for_ever(toleration):
                     message = "tolerates every taint of a device, so devices that have failed are allocated again"

@@ -15,11 +15,12 @@ from webhook import quantity
 from webhook.cluster.interest import reading
 from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
 from webhook.facts.gpu.groups import NAMESPACE_QUOTA
-from webhook.facts.gpu.types import Dependent, JobSet, ResourceQuota, VolcanoCronJob, VolcanoJob
+from webhook.facts.gpu.types import Dependent, ResourceQuota, VolcanoCronJob, VolcanoJob
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, render
 from webhook.problem import Problem
+from webhook.typed.job_sets import JobSet, ReplicatedJob
 
 DEVICES: Final = NAMESPACE_QUOTA.rule(
     "namespace-quota/devices",
@@ -81,7 +82,7 @@ def _waits(subject: Subject) -> bool:
     return subject.group_kind == TRAIN_JOB or any(part.depends_on for part in _parts(subject))
 
 
-def _parts(subject: Subject) -> Iterable[Dependent]:
+def _parts(subject: Subject) -> Iterable[Dependent | ReplicatedJob]:
     """The pod sets of which one may wait until another one is done."""
     match subject.group_kind:
         case ("jobset.x-k8s.io", "JobSet"):

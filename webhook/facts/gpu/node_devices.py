@@ -14,7 +14,6 @@ from webhook import quantity
 from webhook.cluster.interest import reading
 from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
 from webhook.facts.gpu.groups import NODE_DEVICES
-from webhook.facts.gpu.types import Node
 from webhook.facts.pods.pod_requests import Limits, container_requests, pod_requests, units
 from webhook.facts.resource_units import amount, of_resource
 from webhook.facts.subject import Subject
@@ -22,6 +21,7 @@ from webhook.paths import render
 from webhook.problem import Problem
 from webhook.same import Same
 from webhook.typed.collections import Items
+from webhook.typed.nodes import Node
 
 OFFERED: Final = NODE_DEVICES.rule(
     "node-devices/offered",

@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 from webhook.attributes import GroupVersionKind
-from webhook.facts.kinds import NODE, RUNTIME_CLASS
-from webhook.typed.fields import Amounts, Labels, Part, Parts, Raw, Texts, ValueMap
+from webhook.facts.kinds import RUNTIME_CLASS
+from webhook.typed.fields import Labels, Part, Parts, Raw, Texts, ValueMap
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
-
-
-class NodeStatus(Typed):
-    """core/v1 NodeStatus."""
-
-    allocatable = Amounts()
-
-
-class Node(Object):
-    """core/v1 Node."""
-
-    gvk = NODE
-    status = Part(NodeStatus)
 
 
 class Scheduling(Typed):
@@ -74,22 +61,9 @@ class LimitRange(Object):
 
 
 class Dependent(Typed):
-    """A replicated job of a JobSet, or a task of a Volcano Job, which may wait for others."""
+    """A task of a Volcano Job, which may wait for others."""
 
     depends_on = Raw()
-
-
-class JobSetSpec(Typed):
-    """jobset.x-k8s.io JobSetSpec."""
-
-    replicated_jobs = Parts(Dependent)
-
-
-class JobSet(Object):
-    """jobset.x-k8s.io JobSet."""
-
-    gvk = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
-    spec = Part(JobSetSpec)
 
 
 class VolcanoJobSpec(Typed):

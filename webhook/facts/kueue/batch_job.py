@@ -9,10 +9,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_JOB
-from webhook.facts.kueue.job_types import (
-    BatchJob,
-    BatchJobSpec,
-)
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.objects import (
     BOOLEANS,
@@ -24,6 +20,7 @@ from webhook.facts.kueue.pod_labels import _NUMBER
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.jobs import Job, JobSpec
 from webhook.typed.objects import Metadata
 
 KUEUE_JOB_MIN_PARALLELISM: Final = KUEUE_JOB.rule(
@@ -45,13 +42,13 @@ KUEUE_JOB_EQUAL_COMPLETIONS: Final = KUEUE_JOB.rule(
 def validate_partial_admission(subject: Subject, how: Managed) -> Iterator[Problem]:
     """As validatePartialAdmissionCreate of batch/job."""
     if how.framework == "batch/job":
-        job = subject.typed(BatchJob)
+        job = subject.typed(Job)
         metadata = subject.metadata
         yield from _validate_min_parallelism(job, metadata)
         yield from _validate_equal_completions(job.spec, metadata)
 
 
-def _validate_min_parallelism(job: BatchJob, metadata: Metadata) -> Iterator[Problem]:
+def _validate_min_parallelism(job: Job, metadata: Metadata) -> Iterator[Problem]:
     notes, count = metadata.annotations, job.pods
     given = notes.get(MIN_PARALLELISM)
     if given is None or is_placeholder(given):
@@ -72,7 +69,7 @@ def _validate_min_parallelism(job: BatchJob, metadata: Metadata) -> Iterator[Pro
         )
 
 
-def _validate_equal_completions(spec: BatchJobSpec, metadata: Metadata) -> Iterator[Problem]:
+def _validate_equal_completions(spec: JobSpec, metadata: Metadata) -> Iterator[Problem]:
     """As validateSyncCompletionCreate."""
     given = metadata.annotations.get(EQUAL_COMPLETIONS)
     if given is None or is_placeholder(given):

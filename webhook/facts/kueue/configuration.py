@@ -25,10 +25,10 @@ from webhook.facts.kueue.configuration_types import (
 )
 from webhook.facts.kueue.objects import CONFIGURATION
 from webhook.facts.kueue.releases import TRAINING_OFF
-from webhook.facts.kueue.types import ConfigMap
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject
 from webhook.releases import Release
+from webhook.typed.objects import ConfigMap
 
 FILE: Final = "controller_manager_config.yaml"
 """The key of the ConfigMap, and of a param, that holds the text."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
-from webhook.typed.fields import Number, OptionalNumber, Part, Text, Truth
+from webhook.typed.fields import Number, Part, Text, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.typed.view import Typed
@@ -39,27 +39,6 @@ class SuspendedJob(Object):
     def is_suspended(self) -> bool:
         """Whether it is suspended, by either field."""
         return self.spec.suspend or self.spec.run_policy.suspend
-
-
-class BatchJobSpec(Typed):
-    """batch/v1 JobSpec."""
-
-    parallelism = Number(1)
-    completions = OptionalNumber()
-    completion_mode = Text()
-
-
-class BatchJob(Object):
-    """batch/v1 Job."""
-
-    gvk = GroupVersionKind("batch", "v1", "Job")
-    spec = Part(BatchJobSpec)
-
-    @property
-    def pods(self) -> int:
-        """How many pods it runs at a time."""
-        parallelism, completions = self.spec.parallelism, self.spec.completions
-        return parallelism if completions is None else min(parallelism, completions)
 
 
 class DynamicAllocation(Typed):

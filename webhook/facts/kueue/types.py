@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from webhook.facts.kinds import RUNTIME_CLASS
 from webhook.facts.kueue import objects
-from webhook.facts.view import CONFIG_MAP
 from webhook.typed.fields import (
     Amounts,
     Labels,
@@ -271,10 +270,3 @@ class PodWithStatus(Pod):
     def is_over(self) -> bool:
         """Whether it has failed, or is being deleted."""
         return self.status.phase == "Failed" or self.metadata.has("deletionTimestamp")
-
-
-class ConfigMap(Object):
-    """core/v1 ConfigMap."""
-
-    gvk = CONFIG_MAP
-    data = Labels()

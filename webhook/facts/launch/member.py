@@ -14,11 +14,11 @@ from webhook.facts.command_lines.command import Launch, launch_of, launched_by
 from webhook.facts.dra.pod_claims import PodClaim, pod_claims
 from webhook.facts.dra.selected_requests import selected
 from webhook.facts.gpu.resources import gpus_of
-from webhook.facts.launch.types import JobSet
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.typed.collections import Items
+from webhook.typed.job_sets import JobSet
 from webhook.typed.pods import Container
 from webhook.typed.ray import RayJob
 from webhook.workloads.podsets import PodSet

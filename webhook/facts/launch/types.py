@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webhook.attributes import GroupVersionKind
-from webhook.typed.fields import Number, Part, Parts, Raw, ValueMap
+from webhook.typed.fields import Part, Raw, ValueMap
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
 
@@ -20,25 +20,6 @@ class PyTorchJob(Object):
 
     gvk = GroupVersionKind("kubeflow.org", "v1", "PyTorchJob")
     spec = Part(PyTorchJobSpec)
-
-
-class ReplicatedJob(Typed):
-    """jobset.x-k8s.io ReplicatedJob."""
-
-    replicas = Number()
-
-
-class JobSetSpec(Typed):
-    """jobset.x-k8s.io JobSetSpec."""
-
-    replicated_jobs = Parts(ReplicatedJob)
-
-
-class JobSet(Object):
-    """jobset.x-k8s.io JobSet."""
-
-    gvk = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
-    spec = Part(JobSetSpec)
 
 
 class VolcanoJobSpec(Typed):

@@ -12,8 +12,9 @@ from typing import Final
 from webhook.cluster.interest import reading
 from webhook.facts.gpu.device_pods import workload
 from webhook.facts.kinds import PRIORITY_CLASS
+from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.preemption.groups import PREEMPTION
-from webhook.facts.preemption.types import ClusterQueue, LocalQueue, PriorityClass
+from webhook.facts.scheduling.priority_classes import PriorityClass
 from webhook.facts.scheduling.priority_classes import named as priority_class_name
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem

@@ -12,10 +12,10 @@ from webhook import yamlfile
 from webhook.facts.gpu.device_pods import DevicePods, workload
 from webhook.facts.pods.node_selection import KEEPS_OUT, is_tolerated
 from webhook.facts.preemption.groups import PREEMPTION
-from webhook.facts.preemption.types import Node
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import Problem
+from webhook.typed.nodes import Node
 from webhook.typed.pods import NodeSelectorTerm, PodSpec, Taint
 
 SPOT_TOLERATION: Final = PREEMPTION.rule(

@@ -5,51 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.attributes import GroupVersionKind
-from webhook.facts.kinds import NODE, PRIORITY_CLASS
-from webhook.typed.fields import OptionalNumber, Part, PartMap, Parts, Text, Values
+from webhook.typed.fields import OptionalNumber, Part, PartMap, Text, Values
 from webhook.typed.objects import Object
-from webhook.typed.pods import Taint
 from webhook.typed.view import Typed
-
-
-class PriorityClass(Object):
-    """scheduling.k8s.io PriorityClass."""
-
-    gvk = PRIORITY_CLASS
-    preemption_policy = Text()
-
-
-class LocalQueueSpec(Typed):
-    """kueue.x-k8s.io LocalQueueSpec."""
-
-    cluster_queue = Text()
-
-
-class LocalQueue(Object):
-    """kueue.x-k8s.io LocalQueue."""
-
-    gvk = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "LocalQueue")
-    spec = Part(LocalQueueSpec)
-
-
-class Preemption(Typed):
-    """kueue.x-k8s.io ClusterQueuePreemption."""
-
-    within_cluster_queue = Text()
-    reclaim_within_cohort = Text()
-
-
-class ClusterQueueSpec(Typed):
-    """kueue.x-k8s.io ClusterQueueSpec."""
-
-    preemption = Part(Preemption)
-
-
-class ClusterQueue(Object):
-    """kueue.x-k8s.io ClusterQueue."""
-
-    gvk = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "ClusterQueue")
-    spec = Part(ClusterQueueSpec)
 
 
 class Role(Typed):
@@ -110,16 +68,3 @@ class VolcanoJob(Object):
 
     gvk = GroupVersionKind("batch.volcano.sh", "v1alpha1", "Job")
     spec = Part(JobVolumesSpec)
-
-
-class NodeSpec(Typed):
-    """core/v1 NodeSpec."""
-
-    taints = Parts(Taint)
-
-
-class Node(Object):
-    """core/v1 Node."""
-
-    gvk = NODE
-    spec = Part(NodeSpec)

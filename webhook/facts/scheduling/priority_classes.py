@@ -17,6 +17,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.paths import render
 from webhook.placeholders import is_placeholder
+from webhook.typed.fields import Text
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.workloads.podsets import PodSet
@@ -29,6 +30,7 @@ class PriorityClass(Object):
     """scheduling.k8s.io PriorityClass."""
 
     gvk = PRIORITY_CLASS
+    preemption_policy = Text()
 
 
 def priorities(podsets: Iterable[PodSet], subject: Subject, view: View) -> JSON:

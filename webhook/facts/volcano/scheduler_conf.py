@@ -17,12 +17,12 @@ from webhook import yamlfile
 from webhook.errors import InputError
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_SCHEDULER
-from webhook.facts.volcano.types import ConfigMap
 from webhook.paths import FieldPath, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.similar_names import nearest
 from webhook.typed.fields import Parts, Raw, Text, Truth
+from webhook.typed.objects import ConfigMap
 from webhook.typed.view import Typed
 from webhook.wording import did_you_mean, either
 

@@ -16,7 +16,6 @@ from webhook.typed.collections import Entries
 from webhook.typed.fields import (
     Amount,
     Amounts,
-    Labels,
     Number,
     NumberMap,
     OptionalNumber,
@@ -354,10 +353,3 @@ class HyperNode(Object):
 
     gvk = kinds.HYPER_NODES
     spec = Part(HyperNodeSpec)
-
-
-class ConfigMap(Object):
-    """core/v1 ConfigMap."""
-
-    gvk = GroupVersionKind("", "v1", "ConfigMap")
-    data = Labels()

@@ -1,0 +1,66 @@
+"""The types of batch/v1, with the fields that checks read."""
+
+from __future__ import annotations
+
+from webhook.attributes import GroupVersionKind
+from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Text
+from webhook.typed.objects import Metadata, Object
+from webhook.typed.pods import PodTemplate
+from webhook.typed.view import Typed
+
+
+class PodFailureRule(Typed):
+    """batch/v1 PodFailurePolicyRule."""
+
+    action = Text()
+
+
+class PodFailurePolicy(Typed):
+    """batch/v1 PodFailurePolicy."""
+
+    rules = Parts(PodFailureRule)
+
+
+class JobSpec(Typed):
+    """batch/v1 JobSpec."""
+
+    backoff_limit = OptionalNumber()
+    backoff_limit_per_index = OptionalNumber()
+    completion_mode = Text()
+    completions = OptionalNumber()
+    parallelism = Number(1)
+    pod_failure_policy = Part(PodFailurePolicy)
+    template = Part(PodTemplate)
+
+
+class Job(Object):
+    """batch/v1 Job."""
+
+    gvk = GroupVersionKind("batch", "v1", "Job")
+    spec = Part(JobSpec)
+
+    @property
+    def pods(self) -> int:
+        """How many pods it runs at a time."""
+        parallelism, completions = self.spec.parallelism, self.spec.completions
+        return parallelism if completions is None else min(parallelism, completions)
+
+
+class JobTemplate(Typed):
+    """batch/v1 JobTemplateSpec."""
+
+    metadata = Part(Metadata)
+    spec = Part(JobSpec)
+
+
+class CronJobSpec(Typed):
+    """batch/v1 CronJobSpec."""
+
+    job_template = Part(JobTemplate)
+
+
+class CronJob(Object):
+    """batch/v1 CronJob."""
+
+    gvk = GroupVersionKind("batch", "v1", "CronJob")
+    spec = Part(CronJobSpec)
