@@ -27,6 +27,7 @@ from webhook.typed.fields import (
 from webhook.typed.objects import Metadata, Object
 from webhook.typed.resource_names import ResourceNamesOf
 from webhook.typed.view import Typed
+from webhook.typed.volumes import Volume, VolumeMount
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -81,16 +82,6 @@ class ContainerPort(Typed):
     container_port = OptionalNumber()
     host_port = OptionalNumber()
     protocol = Text()
-
-
-class VolumeMount(Typed):
-    """core/v1 VolumeMount."""
-
-    name = Text()
-    mount_path = Text()
-    sub_path = Text()
-    sub_path_expr = Text()
-    read_only = Truth()
 
 
 class ExecAction(Typed):
@@ -195,60 +186,6 @@ class Taint(Typed):
     key = Text()
     value = Text()
     effect = Text()
-
-
-class VolumeClaimSource(Typed):
-    """core/v1 PersistentVolumeClaimVolumeSource."""
-
-    claim_name = Text()
-    read_only = Truth()
-
-
-class EmptyDir(Typed):
-    """core/v1 EmptyDirVolumeSource."""
-
-    medium = Text()
-    size_limit = Raw()
-
-
-class VolumeClaimSpec(Typed):
-    """core/v1 PersistentVolumeClaimSpec."""
-
-    access_modes = Texts()
-    storage_class_name = Text()
-
-
-class VolumeClaimTemplate(Typed):
-    """core/v1 PersistentVolumeClaimTemplate."""
-
-    spec = Part(VolumeClaimSpec)
-
-
-class EphemeralVolume(Typed):
-    """core/v1 EphemeralVolumeSource."""
-
-    volume_claim_template = Part(VolumeClaimTemplate)
-
-
-class HostPath(Typed):
-    """core/v1 HostPathVolumeSource."""
-
-    path_on_host = Text(name="path")
-
-
-class Volume(Typed):
-    """core/v1 Volume."""
-
-    name = Text()
-    host_path = Part(HostPath)
-    persistent_volume_claim = Part(VolumeClaimSource)
-    empty_dir = Part(EmptyDir)
-    ephemeral = Part(EphemeralVolume)
-
-    @property
-    def source(self) -> str:
-        """What it is made of: `emptyDir`; "" for one without a source."""
-        return next((field for field, value in self.json.items() if field != "name" and value is not None), "")
 
 
 class SelectorRequirement(Typed):

@@ -11,7 +11,7 @@ from webhook.facts.volcano.commands import commands
 from webhook.facts.volcano.job import read_job
 from webhook.facts.volcano.job_commands import advise_commands
 from webhook.facts.volcano.plugin_tasks import advise_tasks
-from webhook.facts.volcano.types import Job
+from webhook.facts.volcano_objects.types import Job
 
 MPIRUN = "mpirun --hostfile /etc/volcano/worker.host -np 2 train"
 

@@ -10,7 +10,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.facts.volcano.queues import Queues, read_queues
-from webhook.facts.volcano.types import Queue
+from webhook.facts.volcano_objects.types import Queue
 from webhook.typed.view import Reading
 
 

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from webhook.attributes import GroupVersionKind
-from webhook.typed.fields import OptionalNumber, Part, Parts, Text, Texts
+from webhook.facts.volcano_objects.types import LifecyclePolicy
+from webhook.typed.fields import Part, Parts
 from webhook.typed.objects import Object
 from webhook.typed.pods import LabelSelector
 from webhook.typed.view import Typed
-
-
-class LifecyclePolicy(Typed):
-    """batch.volcano.sh LifecyclePolicy."""
-
-    event = Text()
-    events = Texts()
-    exit_code = OptionalNumber()
 
 
 class PolicyHolder(Typed):

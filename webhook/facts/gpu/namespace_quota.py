@@ -7,7 +7,7 @@ compared, not what is left of it, and a quota with scopes may be about other pod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,12 +15,13 @@ from webhook import quantity
 from webhook.cluster.interest import reading
 from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
 from webhook.facts.gpu.groups import NAMESPACE_QUOTA
-from webhook.facts.gpu.types import Dependent, ResourceQuota, VolcanoCronJob, VolcanoJob
+from webhook.facts.gpu.types import ResourceQuota
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
+from webhook.facts.volcano_objects.types import CronJob, Job
 from webhook.paths import FieldPath, render
 from webhook.problem import Problem
-from webhook.typed.job_sets import JobSet, ReplicatedJob
+from webhook.typed.job_sets import JobSet
 
 DEVICES: Final = NAMESPACE_QUOTA.rule(
     "namespace-quota/devices",
@@ -79,19 +80,14 @@ def _at_once(using: list[DevicePods], subject: Subject) -> Mapping[str, _Request
 
 def _waits(subject: Subject) -> bool:
     """Whether some pods may be made only after others are done; of a TrainJob its runtime says so."""
-    return subject.group_kind == TRAIN_JOB or any(part.depends_on for part in _parts(subject))
-
-
-def _parts(subject: Subject) -> Iterable[Dependent | ReplicatedJob]:
-    """The pod sets of which one may wait until another one is done."""
     match subject.group_kind:
         case ("jobset.x-k8s.io", "JobSet"):
-            return subject.typed(JobSet).spec.replicated_jobs
+            return any(job.depends_on for job in subject.typed(JobSet).spec.replicated_jobs)
         case ("batch.volcano.sh", "Job"):
-            return subject.typed(VolcanoJob).spec.tasks
+            return any(task.depends_on.json for task in subject.typed(Job).spec.tasks)
         case ("batch.volcano.sh", "CronJob"):
-            return subject.typed(VolcanoCronJob).spec.job_template.spec.tasks
-    return ()
+            return any(task.depends_on.json for task in subject.typed(CronJob).spec.job_template.spec.tasks)
+    return subject.group_kind == TRAIN_JOB
 
 
 def _all_of(pods: int) -> str:

@@ -9,8 +9,9 @@ from typing import Final
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, workload
 from webhook.facts.preemption.groups import PREEMPTION
 from webhook.facts.preemption.spot import selected
-from webhook.facts.preemption.types import ElasticPolicy, TrainingJob, VolcanoJob
+from webhook.facts.preemption.types import ElasticPolicy, TrainingJob
 from webhook.facts.subject import Subject
+from webhook.facts.volcano_objects.types import Job
 from webhook.problem import Problem
 from webhook.typed.pods import Container, LifecycleHandler
 
@@ -75,7 +76,7 @@ def _spot_checkpoint(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
 def _keeps_files(pods: DevicePods, subject: Subject) -> bool:
     """Whether some volume is elsewhere, or some word says so: a bucket, or settings that nobody sees here."""
     sources = {field for volume in pods.spec.volumes for field in volume.json if field != "name"}
-    if sources - _ON_THE_NODE or subject.typed(VolcanoJob).spec.volumes:
+    if sources - _ON_THE_NODE or subject.typed(Job).spec.volumes:
         return True
     return any(map(_names_bucket, pods.containers))
 

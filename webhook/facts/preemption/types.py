@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.attributes import GroupVersionKind
-from webhook.typed.fields import OptionalNumber, Part, PartMap, Text, Values
+from webhook.typed.fields import OptionalNumber, Part, PartMap, Text
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
 
@@ -55,16 +54,3 @@ class TrainingJob(Object):
     """A job of the Training Operator, of any kind."""
 
     spec = Part(TrainingJobSpec)
-
-
-class JobVolumesSpec(Typed):
-    """batch.volcano.sh JobSpec."""
-
-    volumes = Values()
-
-
-class VolcanoJob(Object):
-    """batch.volcano.sh Job."""
-
-    gvk = GroupVersionKind("batch.volcano.sh", "v1alpha1", "Job")
-    spec = Part(JobVolumesSpec)

@@ -21,7 +21,7 @@ from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
-from webhook.typed.pods import VolumeClaimSpec
+from webhook.typed.volumes import VolumeClaimSpec
 
 CLAIM_EXISTS: Final = STORAGE.rule(
     "storage/claim-exists",

@@ -9,28 +9,15 @@ from typing import NamedTuple
 from webhook.facts.gpu.device_pods import workload
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano_objects.types import JobSpec
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Items
-from webhook.typed.fields import Part, Parts, Text
-from webhook.typed.pods import Container, PodTemplate, VolumeClaimSpec, VolumeMount
-from webhook.typed.pods import Volume as PodVolume
-from webhook.typed.view import Reading, Typed
+from webhook.typed.pods import Container, PodTemplate
+from webhook.typed.view import Reading
+from webhook.typed.volumes import Volume as PodVolume
+from webhook.typed.volumes import VolumeClaimSpec, VolumeMount
 from webhook.workloads.podsets import PodSet
-
-
-class JobVolume(Typed):
-    """batch.volcano.sh VolumeSpec: a volume of every pod of a Job, with a claim by name or one that is created."""
-
-    mount_path = Text()
-    volume_claim_name = Text()
-    volume_claim = Part(VolumeClaimSpec)
-
-
-class JobSpec(Typed):
-    """What a Job of Volcano says of volumes."""
-
-    volumes = Parts(JobVolume)
 
 
 class Volume(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from webhook.attributes import GroupVersionKind
 from webhook.typed.fields import Part, Text
 from webhook.typed.objects import Object
-from webhook.typed.pods import VolumeClaimSpec
 from webhook.typed.view import Typed
+from webhook.typed.volumes import VolumeClaimSpec
 
 
 class VolumeClaimStatus(Typed):

@@ -21,7 +21,8 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
-from webhook.typed.pods import Container, PodClaim, PodSpec, Volume
+from webhook.typed.pods import Container, PodClaim, PodSpec
+from webhook.typed.volumes import Volume
 
 CLAIM_DECLARED: Final = TRAIN_JOB.rule(
     "train-job/claim-declared",

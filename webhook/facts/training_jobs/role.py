@@ -13,7 +13,8 @@ from webhook.facts.training_jobs.types import ReplicaSpec
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Items
-from webhook.typed.pods import Container, VolumeMount
+from webhook.typed.pods import Container
+from webhook.typed.volumes import VolumeMount
 
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _CONTAINERS: Final = ("template", "spec", "containers")

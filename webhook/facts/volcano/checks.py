@@ -45,10 +45,10 @@ from webhook.facts.volcano.queue_status import advise_status
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano.restart_policy import advise_restarts
 from webhook.facts.volcano.scheduler_conf import scheduler_conf
-from webhook.facts.volcano.types import Job, Queue
 from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.defaults import defaulted
+from webhook.facts.volcano_objects.types import Job, Queue
 from webhook.paths import render
 from webhook.problem import Problem
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.facts.command_lines.command import Launch, launched
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.types import Job, Task
+from webhook.facts.volcano_objects.types import Job, Task
 from webhook.paths import FieldPath
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container

@@ -12,7 +12,7 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.cron_schedule import is_never, schedule_error, zone_error
 from webhook.facts.volcano.groups import VOLCANO_CRON_JOB
-from webhook.facts.volcano.types import CronJob, CronJobSpec
+from webhook.facts.volcano_objects.types import CronJob, CronJobSpec
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted

@@ -15,7 +15,7 @@ from webhook import quantity
 from webhook.facts.pods import amounts
 from webhook.facts.pods.pod_level_resources import together
 from webhook.facts.pods.resource_validation import places_of
-from webhook.facts.volcano.types import Job, Task
+from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Entries
 from webhook.typed.fields import Amount

@@ -12,7 +12,7 @@ from typing import Final
 from webhook.cel.library.regex import LONG_PATTERN, matcher
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_HYPER_NODE
-from webhook.facts.volcano.types import HyperNode, HyperNodeMember
+from webhook.facts.volcano_objects.types import HyperNode, HyperNodeMember
 from webhook.placeholders import names_variable
 from webhook.problem import Problem
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from webhook.attributes import Operation
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.types import CronJob, Job, JobSpec, JobTemplate
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.defaults import defaulted, webhook_of_job
+from webhook.facts.volcano_objects.types import CronJob, Job, JobSpec, JobTemplate
 from webhook.schema import decode_object
 from webhook.typed.view import Reading
 

@@ -20,9 +20,9 @@ from webhook.facts.volcano.commands import Command, commands
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.plugins import roles
 from webhook.facts.volcano.pod_group_size import partial
-from webhook.facts.volcano.types import Job, Task
 from webhook.facts.volcano_objects.go_flags import is_true
 from webhook.facts.volcano_objects.plugins import PLUGINS
+from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted

@@ -16,8 +16,8 @@ from webhook.facts.volcano.cycles import waiting_in_circles
 from webhook.facts.volcano.groups import VOLCANO_JOB_FLOW
 from webhook.facts.volcano.job import job_of_template
 from webhook.facts.volcano.queues import read_queues
-from webhook.facts.volcano.types import Flow, JobFlow, JobTemplate
 from webhook.facts.volcano.validation import validate_create
+from webhook.facts.volcano_objects.types import Flow, JobFlow, JobTemplate
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.types import Job, LifecyclePolicy
+from webhook.facts.volcano_objects.types import Job, LifecyclePolicy
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

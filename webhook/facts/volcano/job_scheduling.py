@@ -13,7 +13,7 @@ from webhook.facts.scheduling.priority_classes import ALWAYS_THERE
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.queues import read_queues
-from webhook.facts.volcano.types import Job
+from webhook.facts.volcano_objects.types import Job
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.network_topology import OF_JOBS, validate_network_topology
-from webhook.facts.volcano.types import Job, Task
+from webhook.facts.volcano_objects.types import Job, Task
 from webhook.paths import render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -17,7 +17,7 @@ from webhook.facts.volcano.job_tasks import (
     validate_task_min_available,
 )
 from webhook.facts.volcano.network_topology import OF_JOBS, validate_network_topology
-from webhook.facts.volcano.types import Job, JobSpec
+from webhook.facts.volcano_objects.types import Job, JobSpec
 from webhook.problem import Problem
 from webhook.wording import counted
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.types import Job, JobVolume, VolumeClaimSpec
+from webhook.facts.volcano_objects.types import Job, JobVolume
 from webhook.name_faults import subdomain_fault
 from webhook.names import USE_SUBDOMAIN, dns1123_subdomain
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.volumes import VolumeClaimSpec
 
 MOUNT_PATH_TWICE: Final = VOLCANO_JOB.rule(
     "volcano-job/mount-path-twice",

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE, VOLCANO_POD_GROUP, VOLCANO_POD_GROUP_ADVICE
 from webhook.facts.volcano.queues import read_queues
-from webhook.facts.volcano.types import HyperNode, Job, NetworkTopology
+from webhook.facts.volcano_objects.types import HyperNode, Job, NetworkTopology
 from webhook.paths import render
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem

@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.plugins import roles
-from webhook.facts.volcano.types import Job, Task
+from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.pods import Container

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.types import Job, Task
 from webhook.facts.volcano_objects.go_flags import Flags
 from webhook.facts.volcano_objects.plugins import PLUGINS
+from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.similar_names import nearest

@@ -15,8 +15,8 @@ from webhook.facts.view import View
 from webhook.facts.volcano.groups import VOLCANO_POD
 from webhook.facts.volcano.queue_of_workload import OF_PODS, validate_queue
 from webhook.facts.volcano.queues import read_queues
-from webhook.facts.volcano.types import PodGroup
 from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano_objects.types import PodGroup
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

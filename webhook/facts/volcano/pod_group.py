@@ -18,8 +18,8 @@ from webhook.facts.volcano.network_topology import advise_part, advise_topology,
 from webhook.facts.volcano.pod_group_size import advise_members
 from webhook.facts.volcano.queue_of_workload import OF_POD_GROUPS, advise_capability, validate_queue
 from webhook.facts.volcano.queues import read_queues
-from webhook.facts.volcano.types import PodGroup, SubGroupPolicy
 from webhook.facts.volcano_objects.defaults import defaulted
+from webhook.facts.volcano_objects.types import PodGroup, SubGroupPolicy
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 

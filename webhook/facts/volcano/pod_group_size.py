@@ -13,8 +13,8 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_POD_GROUP_ADVICE
 from webhook.facts.volcano.pod_group_members import Member, members
-from webhook.facts.volcano.types import PodGroup
 from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano_objects.types import PodGroup
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
 from webhook.wording import counted

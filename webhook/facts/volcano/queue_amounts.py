@@ -16,7 +16,7 @@ from webhook.facts.pods.resource_validation import validate_resource_quantity_va
 from webhook.facts.volcano.gang_resources import is_unknown_resource
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
 from webhook.facts.volcano.queues import Queues
-from webhook.facts.volcano.types import Queue
+from webhook.facts.volcano_objects.types import Queue
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.quantity import Quantity

@@ -12,7 +12,7 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
 from webhook.facts.volcano.queues import ALWAYS_THERE, operate, read_queues
-from webhook.facts.volcano.types import Queue
+from webhook.facts.volcano_objects.types import Queue
 from webhook.problem import Problem
 from webhook.wording import counted
 

@@ -13,8 +13,8 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
 from webhook.facts.volcano.queues import read_queues
-from webhook.facts.volcano.types import Queue
 from webhook.facts.volcano_objects.kinds import HIERARCHY, HIERARCHY_WEIGHTS
+from webhook.facts.volcano_objects.types import Queue
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.collections import Items

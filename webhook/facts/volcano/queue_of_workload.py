@@ -21,7 +21,7 @@ from webhook.facts.volcano.groups import (
     VOLCANO_POD_GROUP_ADVICE,
 )
 from webhook.facts.volcano.queues import ALWAYS_THERE, OPEN, Queues, operate, read_queues
-from webhook.facts.volcano.types import ROOT, Queue
+from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -15,7 +15,7 @@ from webhook.facts.volcano.groups import VOLCANO_QUEUE
 from webhook.facts.volcano.job import is_created
 from webhook.facts.volcano.queue_amounts import validate_hierarchical_queue_resources
 from webhook.facts.volcano.queues import Queues, read_queues
-from webhook.facts.volcano.types import ROOT, Queue
+from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted, did_you_mean

@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
 from webhook.facts.volcano.queues import OPEN, operate
-from webhook.facts.volcano.types import Queue
+from webhook.facts.volcano_objects.types import Queue
 from webhook.problem import Problem
 
 STATUS: Final = VOLCANO_QUEUE.rule(

@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.types import ROOT, Queue
+from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.problem import MissingObject
 from webhook.typed.collections import Entries, Items
 

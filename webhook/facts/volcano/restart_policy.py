@@ -14,7 +14,7 @@ from typing import Final
 from webhook.facts.command_lines.command import launched
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.types import Job, LifecyclePolicy, Task
+from webhook.facts.volcano_objects.types import Job, LifecyclePolicy, Task
 from webhook.problem import Problem
 
 RESTART_POLICY: Final = VOLCANO_JOB_ADVICE.rule(

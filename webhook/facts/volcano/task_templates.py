@@ -16,7 +16,7 @@ from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.pods import amounts
 from webhook.facts.volcano.groups import VOLCANO_JOB
-from webhook.facts.volcano.types import Job, Task
+from webhook.facts.volcano_objects.types import Job, Task
 from webhook.name_faults import label_fault
 from webhook.names import dns1123_label
 from webhook.paths import FieldPath

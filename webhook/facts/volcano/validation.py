@@ -18,7 +18,7 @@ from webhook.facts.volcano.network_topology import validate_network_topology
 from webhook.facts.volcano.plugins import validate_plugins
 from webhook.facts.volcano.queue_of_workload import validate_queue
 from webhook.facts.volcano.task_templates import validate_task_templates
-from webhook.facts.volcano.types import Job
+from webhook.facts.volcano_objects.types import Job
 from webhook.problem import Problem
 
 

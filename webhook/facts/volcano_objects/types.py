@@ -26,11 +26,11 @@ from webhook.typed.fields import (
     Text,
     TextLists,
     Texts,
-    Values,
 )
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodSpec, PodTemplate
 from webhook.typed.view import Typed
+from webhook.typed.volumes import VolumeClaimSpec
 
 ROOT: Final = "root"
 """The queue above all others, which Volcano creates."""
@@ -110,19 +110,6 @@ class Task(Typed):
     def pod(self) -> PodSpec:
         """The spec of its pods."""
         return self.template.spec
-
-
-class ClaimResources(Typed):
-    """core/v1 VolumeResourceRequirements."""
-
-    requests = Amounts()
-
-
-class VolumeClaimSpec(Typed):
-    """core/v1 PersistentVolumeClaimSpec."""
-
-    access_modes = Values()
-    resources = Part(ClaimResources)
 
 
 class JobVolume(Typed):

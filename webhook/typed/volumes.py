@@ -1,0 +1,77 @@
+"""The types of core/v1 that are about volumes, with the fields that checks read."""
+
+from __future__ import annotations
+
+from webhook.typed.fields import Amounts, Part, Raw, Text, Texts, Truth
+from webhook.typed.view import Typed
+
+
+class VolumeMount(Typed):
+    """core/v1 VolumeMount."""
+
+    name = Text()
+    mount_path = Text()
+    sub_path = Text()
+    sub_path_expr = Text()
+    read_only = Truth()
+
+
+class VolumeClaimSource(Typed):
+    """core/v1 PersistentVolumeClaimVolumeSource."""
+
+    claim_name = Text()
+    read_only = Truth()
+
+
+class EmptyDir(Typed):
+    """core/v1 EmptyDirVolumeSource."""
+
+    medium = Text()
+    size_limit = Raw()
+
+
+class VolumeResources(Typed):
+    """core/v1 VolumeResourceRequirements."""
+
+    requests = Amounts()
+
+
+class VolumeClaimSpec(Typed):
+    """core/v1 PersistentVolumeClaimSpec."""
+
+    access_modes = Texts()
+    resources = Part(VolumeResources)
+    storage_class_name = Text()
+
+
+class VolumeClaimTemplate(Typed):
+    """core/v1 PersistentVolumeClaimTemplate."""
+
+    spec = Part(VolumeClaimSpec)
+
+
+class EphemeralVolume(Typed):
+    """core/v1 EphemeralVolumeSource."""
+
+    volume_claim_template = Part(VolumeClaimTemplate)
+
+
+class HostPath(Typed):
+    """core/v1 HostPathVolumeSource."""
+
+    path_on_host = Text(name="path")
+
+
+class Volume(Typed):
+    """core/v1 Volume."""
+
+    name = Text()
+    host_path = Part(HostPath)
+    persistent_volume_claim = Part(VolumeClaimSource)
+    empty_dir = Part(EmptyDir)
+    ephemeral = Part(EphemeralVolume)
+
+    @property
+    def source(self) -> str:
+        """What it is made of: `emptyDir`; "" for one without a source."""
+        return next((field for field, value in self.json.items() if field != "name" and value is not None), "")
