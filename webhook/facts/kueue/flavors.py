@@ -14,7 +14,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.kueue.types import ResourceFlavor
-from webhook.facts.pods.node_selection import holds, untolerated
+from webhook.facts.pods.node_selection import meets, untolerated
 from webhook.facts.view import View
 from webhook.same import Same
 from webhook.typed.pods import NodeSelectorTerm, PodTemplate, SelectorRequirement, Taint
@@ -91,7 +91,7 @@ def _unmatched(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> 
     terms = [[*_counting(term, keys)] for term in required.node_selector_terms]
     if not terms or not all(terms):  # a term of which no key counts fits every flavor
         return ""
-    return "" if any(all(holds(one.json, flavor.labels) for one in term) for term in terms) else "node affinity"
+    return "" if any(all(meets(flavor.labels, one) for one in term) for term in terms) else "node affinity"
 
 
 def _counting(term: NodeSelectorTerm, keys: Collection[str]) -> Iterator[SelectorRequirement]:

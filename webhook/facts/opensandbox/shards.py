@@ -15,7 +15,6 @@ from itertools import chain
 
 from webhook.attributes import JSON, POD
 from webhook.deadline import Deadline
-from webhook.facts.values import items, text
 from webhook.patch import schema, strategic
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -343,3 +342,13 @@ def _one_source(source: Sequence[str], of_template: Sequence[str] | None) -> str
     if of_template is None or len(of_template) != 1:
         return "set only one of them"
     return f"set only {of_template[0]}, as the template does, or give the claim another name"
+
+
+def items(value: JSON) -> list[JSON]:
+    """A list, or an empty one for null and whatever else stands in a patch."""
+    return value if isinstance(value, list) else []
+
+
+def text(value: JSON) -> str:
+    """A text, or "" for null and whatever else stands in a patch."""
+    return value if isinstance(value, str) else ""

@@ -11,15 +11,12 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.facts.values import items, mapping, text
+from webhook.typed.collections import Items
 from webhook.typed.pods import LabelSelector, SelectorRequirement, Taint, Toleration
+from webhook.typed.view import Reading
 
 KEEPS_OUT: Final = ("NoSchedule", "NoExecute")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-REQUIRED_TERMS: Final = (
-    *("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"),
-)
-"""Where the spec of a pod has the terms of which a node must match one."""
 
 
 def is_selected(labels: Mapping[str, JSON], selector: LabelSelector) -> bool:
@@ -51,7 +48,7 @@ def _meets(given: JSON, operator: JSON, values: Sequence[JSON]) -> bool:
 
 def _compares(operator: str, given: JSON, values: Sequence[JSON]) -> bool:
     try:
-        left, right = int(text(given)), int(text(values[0]))
+        left, right = int(str(given)), int(str(values[0]))
     except (ValueError, IndexError):
         return False
     return left > right if operator == "Gt" else left < right
@@ -76,33 +73,13 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def selects(selector: JSON, labels: Mapping[str, JSON], deadline: Deadline) -> bool:
-    """The same of the JSON of a LabelSelector."""
-    wanted = mapping(mapping(selector).get("matchLabels"))
-    if any(labels.get(key) != value for key, value in deadline.paced(wanted.items())):
-        return False
-    expressions = items(mapping(selector).get("matchExpressions"))
-    return all(holds(mapping(each), labels) for each in deadline.paced(expressions))
-
-
-def holds(requirement: Mapping[str, JSON], labels: Mapping[str, JSON]) -> bool:
-    """As `meets`, of the JSON of a requirement."""
-    key, values = text(requirement.get("key")), items(requirement.get("values"))
-    return _meets(labels.get(key), requirement.get("operator"), values)
+    """As `is_selected`, of the JSON of a LabelSelector."""
+    return is_selected(labels, LabelSelector.of(selector, (), Reading(deadline)))
 
 
 def untolerated(taints: Iterable[JSON], tolerations: Iterable[JSON], deadline: Deadline) -> Mapping[str, JSON] | None:
     """As `first_untolerated`, of JSON."""
-    known = [mapping(toleration) for toleration in tolerations]
-    for taint in map(mapping, deadline.paced(taints)):
-        if taint.get("effect") in KEEPS_OUT and not any(_tolerates(each, taint) for each in deadline.paced(known)):
-            return taint
-    return None
-
-
-def _tolerates(toleration: Mapping[str, JSON], taint: Mapping[str, JSON]) -> bool:
-    effect, key = text(toleration.get("effect")), text(toleration.get("key"))
-    if (effect and effect != taint.get("effect")) or (key and key != taint.get("key")):
-        return False
-    if toleration.get("operator") == "Exists":
-        return True
-    return bool(key) and text(toleration.get("value")) == text(taint.get("value"))
+    reading = Reading(deadline)
+    tolerating = Items([Toleration.of(toleration, (), reading) for toleration in tolerations], deadline)
+    first = first_untolerated((Taint.of(taint, (), reading) for taint in deadline.paced(taints)), tolerating)
+    return None if first is None else first.json
