@@ -50,8 +50,8 @@ class Registration:
 
     name: str = "claimgate"
     client: Mapping[str, Any] = field(default_factory=dict)
-    failure_policy: FailurePolicy = FailurePolicy.FAIL
-    timeout_s: int = 10
+    failure_policy: FailurePolicy = FailurePolicy.IGNORE
+    timeout_s: int = 5
     excluded_namespaces: tuple[str, ...] = ()
 
 
@@ -71,8 +71,8 @@ def command(
     ] = None,
     failure_policy: Annotated[
         FailurePolicy, typer.Option(help="What happens to requests when the webhook cannot be called.")
-    ] = FailurePolicy.FAIL,
-    timeout: Annotated[int, typer.Option(min=1, max=30, metavar="SECONDS", help="How long an API server waits.")] = 10,
+    ] = FailurePolicy.IGNORE,
+    timeout: Annotated[int, typer.Option(min=1, max=30, metavar="SECONDS", help="How long an API server waits.")] = 5,
     exclude_namespace: Annotated[
         list[str] | None,
         typer.Option(
