@@ -13,12 +13,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
+from tests.e2e.conftest import claimgate
 from tests.e2e.test_rules import pod
 from tests.yamldata import documents
 
@@ -49,10 +51,39 @@ def test_a_cluster_survives_an_install_that_never_answers(server: ApiServer) -> 
         bundle = _secret(server)["ca.crt"]
         assert _bundles(server) == [bundle, bundle]
         server.apply(pod("nobody-answers", {"cpu": "1"}))
+        _is_checked_before_it_enforces(server)
         _enforces_and_goes_back(server)
         _upgrades(server)
         _injects_what_is_applied_anew(server, bundle)
     _leaves_nothing_that_blocks(server)
+
+
+def _is_checked_before_it_enforces(server: ApiServer) -> None:
+    live = ["webhook-config", "--check", "--kubeconfig", str(server.kubeconfig)]
+    (told,) = claimgate(*live, code=1).splitlines()
+    assert told == f"Service {NAMESPACE}/claimgate: 0 replicas ready, 2 expected: look at the Pods behind it"
+    server.kubectl("delete", "clusterrole", "claimgate")
+    assert "ClusterRole claimgate: policies look up" in claimgate(*live, code=1)
+    _apply(server, "base")
+    for node in ("a", "b"):
+        server.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+    server.apply(_endpoints("a", "a"))
+    (told,) = claimgate(*live, code=1).splitlines()
+    assert "all replicas run on one node" in told
+    server.kubectl("apply", "-f", "-", given=yaml.safe_dump(_endpoints("a", "b")))
+    assert claimgate(*live) == "nothing can block the cluster\n"
+    server.kubectl("delete", "endpointslice", "claimgate", "--namespace", NAMESPACE)
+
+
+def _endpoints(*nodes: str) -> dict[str, Any]:
+    """Ready replicas on these nodes, as the API server's controllers would note them."""
+    metadata = {"name": "claimgate", "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": "claimgate"}}
+    endpoints = [
+        {"addresses": [f"192.0.2.{number}"], "nodeName": node, "conditions": {"ready": True}}
+        for number, node in enumerate(nodes, 1)
+    ]
+    kind = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4"}
+    return {**kind, "metadata": metadata, "endpoints": endpoints, "ports": [{"name": "https", "port": 8443}]}
 
 
 def _enforces_and_goes_back(server: ApiServer) -> None:
