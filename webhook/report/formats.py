@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
-from webhook.report import github, gitlab, json, junit, markdown, ndjson, policyreport, sarif, text
+from webhook.report import github, gitlab, html, json, junit, markdown, ndjson, policyreport, sarif, text
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding
@@ -36,6 +36,7 @@ FORMATS: Final[tuple[Format, ...]] = (
     Format(name="github", findings=github.Findings),
     Format(name="gitlab", findings=gitlab.Findings),
     Format(name="markdown", findings=markdown.Findings),
+    Format(name="html", findings=html.Findings),
     Format(name="policyreport", findings=policyreport.Findings),
 )
 
