@@ -81,8 +81,8 @@ def inject(client: Any, names: Sequence[str], bundle: bytes, owner_namespace: st
     owner = _reference(client, owner_namespace) if owner_namespace else None
     done: list[Injected] = []
     for name in names:
-        found = (_inject_one(api, client, (kind, name), bundle, owner) for kind in KINDS)
-        injected = [one for one in found if one is not None]
+        both = (_inject_one(api, client, (kind, name), bundle, owner) for kind in KINDS)
+        injected = [one for one in both if one is not None]
         if not injected:
             raise CertificateError(f"there is no webhook configuration `{name}`; apply it first")
         done.extend(injected)
@@ -93,8 +93,8 @@ def _reference(client: Any, namespace: str) -> OwnerReference:
     from kubernetes.client import CoreV1Api
 
     with refused(f"namespace {namespace}"):
-        found = client.sanitize_for_serialization(CoreV1Api(client).read_namespace(namespace))
-    return {"apiVersion": "v1", "kind": "Namespace", "name": namespace, "uid": found["metadata"]["uid"]}
+        owner = client.sanitize_for_serialization(CoreV1Api(client).read_namespace(namespace))
+    return {"apiVersion": "v1", "kind": "Namespace", "name": namespace, "uid": owner["metadata"]["uid"]}
 
 
 def _inject_one(

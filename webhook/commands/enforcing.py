@@ -62,9 +62,9 @@ def missing(
     yield from _told(f"ClusterRole {role['metadata']['name']}", _of_role(cluster, role))
 
 
-def _told(what: str, found: Iterator[str]) -> Iterator[str]:
+def _told(what: str, lacks: Iterator[str]) -> Iterator[str]:
     try:
-        yield from (f"{what}: {each}" for each in found)
+        yield from (f"{what}: {each}" for each in lacks)
     except LookupFailed as error:
         yield f"{what}: unknown, because it cannot be read: {error}"
 
@@ -88,8 +88,8 @@ def _of_certificate(cluster: Cluster, service: ServiceReference, bundle: str) ->
     from certs.issue import is_signed_by, read
     from certs.keep import split
 
-    found = cluster.one(f"/api/v1/namespaces/{service.namespace}/secrets/{_SECRET}")
-    serving = base64.b64decode((found or {}).get("data", {}).get("tls.crt", ""))
+    secret = cluster.one(f"/api/v1/namespaces/{service.namespace}/secrets/{_SECRET}")
+    serving = base64.b64decode((secret or {}).get("data", {}).get("tls.crt", ""))
     if not serving:
         yield "unknown, because there is no such Secret with tls.crt: see to it that caBundle fits your own certificate"
         return
@@ -107,8 +107,8 @@ def _of_certificate(cluster: Cluster, service: ServiceReference, bundle: str) ->
 
 
 def _of_role(cluster: Cluster, role: Mapping[str, Any]) -> Iterator[str]:
-    found = cluster.one(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role['metadata']['name']}")
-    granted = _grants((found or {}).get("rules") or ())
+    applied = cluster.one(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role['metadata']['name']}")
+    granted = _grants((applied or {}).get("rules") or ())
     lacking = sorted({f"{resource}.{group}".rstrip(".") for group, resource, _ in _grants(role["rules"]) - granted})
     if lacking:
         fix = "apply what `claimgate webhook-config --rbac` prints"

@@ -26,10 +26,10 @@ def check_files(named: Sequence[str]) -> int:
     problems = (*inputs.problems, *documents.nothing(named, inputs, "webhook configuration"))
     if problems:
         raise InputError(*problems)
-    found = [parse(one.value) for one in inputs.documents if is_configuration(one.value)]
-    if not found:
+    configurations = [parse(one.value) for one in inputs.documents if is_configuration(one.value)]
+    if not configurations:
         raise InputError(*(Problem(message="there is no webhook configuration", file=name) for name in named))
-    return _tell([str(danger) for each in found for danger in dangers(each, {})])
+    return _tell([str(danger) for each in configurations for danger in dangers(each, {})])
 
 
 def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phases: int) -> int:
@@ -49,13 +49,13 @@ def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phas
         namespaces: Namespaces = {
             one["metadata"]["name"]: labels_of(one) for one in cluster.items("/api/v1/namespaces")
         }
-        found = [
+        configurations = [
             parse({**one, "kind": kind}) for kind in KINDS for one in cluster.items(f"/apis/{GROUP}/v1/{kind.lower()}s")
         ]
     except LookupFailed as error:
         raise InputError(Problem(message=f"the cluster cannot be asked: {error}")) from None
-    ours = [_closed(each) for each in found if each.metadata.name == name]
-    others = [each for each in found if each.metadata.name != name]
+    ours = [_closed(each) for each in configurations if each.metadata.name == name]
+    others = [each for each in configurations if each.metadata.name != name]
     lines = [str(danger) for each in (*ours, *others) for danger in dangers(each, namespaces)]
     return _tell([*missing(cluster, ours, role, phases), *lines])
 

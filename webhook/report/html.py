@@ -47,11 +47,11 @@ class Findings:
 
     def end(self, totals: Totals) -> Iterator[str]:
         """The document."""
-        found = [finding for several in self._spoken.values() for finding in several]
+        findings = [finding for several in self._spoken.values() for finding in several]
         yield _head(totals)
         yield _unreadable(totals)
-        yield _charts(found)
-        yield _filters(found)
+        yield _charts(findings)
+        yield _filters(findings)
         for (file, subject), several in self._spoken.items():
             yield _object(file, subject, several)
         yield _foot()
@@ -77,13 +77,13 @@ def _unreadable(totals: Totals) -> str:
     return f'<section class="unread"><h2>Could not be read</h2><ul>{lines}</ul></section>\n'
 
 
-def _charts(found: Sequence[Finding]) -> str:
-    if not found:
+def _charts(findings: Sequence[Finding]) -> str:
+    if not findings:
         return "<p>Nothing was found.</p>\n"
     by = {
-        "By rule": (finding.rule.id for finding in found),
-        "By namespace": (finding.subject.namespace or _CLUSTER for finding in found),
-        "By severity": (finding.rule.severity or "not said" for finding in found),
+        "By rule": (finding.rule.id for finding in findings),
+        "By namespace": (finding.subject.namespace or _CLUSTER for finding in findings),
+        "By severity": (finding.rule.severity or "not said" for finding in findings),
     }
     charts = "".join(_chart(title, Counter(names)) for title, names in by.items())
     return f'<section class="charts" aria-label="Sums">{charts}</section>\n'
@@ -104,15 +104,15 @@ def _bar(name: str, count: int, most: int) -> str:
     return f'<tr><th scope="row">{_text(name)}</th><td class="bar">{bar}</td><td>{count}</td></tr>'
 
 
-def _filters(found: Sequence[Finding]) -> str:
+def _filters(findings: Sequence[Finding]) -> str:
     """Hidden until the script shows them: without it they would do nothing."""
-    if not found:
+    if not findings:
         return ""
     fields = "".join(
         (
-            _select("result", "Result", map(_said, found)),
-            _select("rule", "Rule", (finding.rule.id for finding in found)),
-            _select("namespace", "Namespace", (finding.subject.namespace or _CLUSTER for finding in found)),
+            _select("result", "Result", map(_said, findings)),
+            _select("rule", "Rule", (finding.rule.id for finding in findings)),
+            _select("namespace", "Namespace", (finding.subject.namespace or _CLUSTER for finding in findings)),
         )
     )
     search = '<label>Search <input type="search" id="search" placeholder="name, path or words"></label>'
@@ -125,8 +125,8 @@ def _select(name: str, label: str, values: Iterable[str]) -> str:
     return f'<label>{label} <select id="{name}"><option value="">all</option>{options}</select></label>'
 
 
-def _object(file: str, subject: Subject, found: Sequence[Finding]) -> str:
-    items = "".join(map(_item, found))
+def _object(file: str, subject: Subject, findings: Sequence[Finding]) -> str:
+    items = "".join(map(_item, findings))
     where = f'<p class="where">{_text(file)}, {_text(subject.api_version)}</p>'
     return f'<section class="object"><h2>{_text(str(subject))}</h2>{where}<ul>{items}</ul></section>\n'
 

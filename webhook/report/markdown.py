@@ -45,11 +45,11 @@ class Findings:
         """The document."""
         yield _head(totals)
         left, unsaid = MOST_CHARACTERS, 0
-        for (file, subject), found in self._spoken.items():
-            section = _section(file, subject, found)
+        for (file, subject), findings in self._spoken.items():
+            section = _section(file, subject, findings)
             left -= len(section)
             if left < 0:
-                unsaid += len(found)
+                unsaid += len(findings)
             else:
                 yield section
         if unsaid:
@@ -63,8 +63,8 @@ def _head(totals: Totals) -> str:
     return f"### claimgate: {counted(totals.entries, 'object')}\n\n{counts}\n{told}"
 
 
-def _section(file: str, subject: Subject, found: list[Finding]) -> str:
-    lines = "".join(_line(each) for each in found)
+def _section(file: str, subject: Subject, findings: list[Finding]) -> str:
+    lines = "".join(_line(each) for each in findings)
     return f"\n**{_text(str(subject))}** in {_code(file)}\n\n{lines}"
 
 
