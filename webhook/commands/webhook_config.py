@@ -82,6 +82,9 @@ def command(
     rbac: Annotated[
         bool, typer.Option("--rbac", help="Print the ClusterRole for what the policies look up, named --name, instead.")
     ] = False,
+    authorizer: Annotated[
+        bool, typer.Option("--authorizer", help="With --rbac: also what a server with --authorizer needs.")
+    ] = False,
     settings: Settings,
 ) -> int:
     """Print the Validating- and MutatingWebhookConfiguration for exactly what the loaded policies match."""
@@ -96,7 +99,7 @@ def command(
     )
     loaded = assembly.assemble(settings).policies
     if rbac:
-        sys.stdout.write(dump(cluster_role(name, loaded.interests(), loaded.table)))
+        sys.stdout.write(dump(cluster_role(name, loaded.interests(), loaded.table, may_ask=authorizer)))
         return 0
     manifests = configurations({phase: rules(loaded, phase) for phase in Phase}, registration)
     if not manifests:
