@@ -14,7 +14,8 @@
     ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
     ├── LookupFailed          an object that could not be looked up (absent is None, not this)
     └── PatchError            a patch that does not apply
-    InlineBudgetSpent         a review that needs a process of its own: outside the tree, so that nothing absorbs it
+    ReviewPaused              a review that begins anew: outside the tree, so that nothing absorbs it
+      InlineBudgetSpent       it needs a process of its own
 
 Caught by class, never by message. Texts are lower case, name the path, and say what to do.
 """
@@ -154,7 +155,11 @@ class PatchError(ClaimgateError):
     """A patch that cannot be read or does not apply; the text is evanphx/json-patch's."""
 
 
-class InlineBudgetSpent(Exception):
+class ReviewPaused(Exception):
+    """The evaluation of a review ends here and begins anew later: nothing may absorb it."""
+
+
+class InlineBudgetSpent(ReviewPaused):
     """A review took longer than the event loop may be held up: it is given to a worker process, from the start."""
 
 

@@ -37,7 +37,7 @@ from webhook.cel.program import compiled_engine
 from webhook.cel.syntax.tree import Call, ListNode, Macro, MapNode, Node, Select, StructNode, children
 from webhook.cel.types import Type
 from webhook.cel.values import MAPS, NANOSECONDS, Duration, Timestamp, TypeValue, UInt, make_map, map_items, type_name
-from webhook.errors import BudgetExceeded, CompileError, EvaluationError, InlineBudgetSpent, Issue
+from webhook.errors import BudgetExceeded, CompileError, EvaluationError, Issue, ReviewPaused
 
 MACROS = frozenset(("all", "exists", "exists_one", "map", "filter"))
 """Macros that cel-python has, with one variable and one expression."""
@@ -146,7 +146,7 @@ class CelpyProgram:
         variables = {name: to_celpy(activation[name]) for name in self.names if name in activation}
         try:
             return from_celpy(self._runner().evaluate(variables))
-        except (EvaluationError, InlineBudgetSpent):
+        except (EvaluationError, ReviewPaused):
             raise
         except RecursionError:
             raise EvaluationError("the object is nested too deeply") from None

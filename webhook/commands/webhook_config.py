@@ -98,6 +98,9 @@ def command(
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --check: the cluster. Default: the one of kubectl.")
     ] = None,
+    authorizer: Annotated[
+        bool, typer.Option("--authorizer", help="With --rbac: also what a server with --authorizer needs.")
+    ] = False,
     settings: Settings,
 ) -> int:
     """Print the Validating- and MutatingWebhookConfiguration for exactly what the loaded policies match.
@@ -120,7 +123,7 @@ def command(
         name=name, client=client, failure_policy=failure_policy, timeout_s=timeout, excluded_namespaces=tuple(excluded)
     )
     loaded = assembly.assemble(settings).policies
-    role = cluster_role(name, loaded.interests(), loaded.table)
+    role = cluster_role(name, loaded.interests(), loaded.table, may_ask=authorizer)
     if rbac:
         sys.stdout.write(dump(role))
         return 0

@@ -18,7 +18,7 @@ from webhook.server.metrics import Exposition, Gauges
 from webhook.server.readiness import Readiness
 from webhook.server.request_body import BodyBudget, Receive, Scope
 from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
-from webhook.server.review_handler import Reviewer, ReviewHandler
+from webhook.server.review_handler import Authority, Reviewer, ReviewHandler
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import page_tenant
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
@@ -82,6 +82,7 @@ def compose(
     gauges: Gauges,
     about: dict[str, str],
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
+    authority: Authority | None = None,
 ) -> Application:
     """Put a process together.
 
@@ -94,6 +95,7 @@ def compose(
         gauges: further figures for /metrics.
         about: further fields for /version.
         workers: how many processes evaluate what takes long, and what each may take.
+        authority: answers what policies ask of `authorizer`.
     """
     scheduler = Scheduler()
     lane = WorkerLane(workers, scheduler, counters)
@@ -106,7 +108,7 @@ def compose(
         return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version)
 
     pages = Pages(create, scheduler)
-    handler = ReviewHandler(reviewer, scheduler, lane, counters, log)
+    handler = ReviewHandler(reviewer, scheduler, lane, counters, log, authority=authority)
     endpoint = ReviewEndpoint(pages, handler, readiness, limits)
     return Application(endpoint=endpoint, pages=pages, scheduler=scheduler)
 
