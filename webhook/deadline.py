@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from time import monotonic
 from typing import Final, TypeVar
 
@@ -123,7 +123,9 @@ class Deadline:
         return self._paced(items)
 
     def _paced(self, items: Iterable[Item]) -> Iterator[Item]:
-        source = iter(items)
+        return chain.from_iterable(self._chunks(iter(items)))  # Python's own code runs once a chunk, not once an item
+
+    def _chunks(self, source: Iterator[Item]) -> Iterator[list[Item]]:
         while chunk := list(islice(source, STEP)):
             self.spend(len(chunk))
-            yield from chunk
+            yield chunk

@@ -157,30 +157,37 @@ def _name(request: wire.Request, operation: Operation) -> str:
 def _kind(kind: wire.Kind | None, path: str) -> GroupVersionKind:
     if kind is None or not kind.kind or not kind.version:
         raise _refuse(f"{path}: expected group, version and kind, found none or empty ones")
-    return GroupVersionKind(_name_at(kind.group or "", path), _name_at(kind.version, path), _name_at(kind.kind, path))
+    named = GroupVersionKind(kind.group or "", kind.version, kind.kind)
+    _bound(named, path)
+    return named
 
 
 def _resource(resource: wire.Resource | None, path: str) -> GroupVersionResource:
     if resource is None or not resource.resource or not resource.version:
         raise _refuse(f"{path}: expected group, version and resource, found none or empty ones")
-    group, version = _name_at(resource.group or "", path), _name_at(resource.version, path)
-    return GroupVersionResource(group, version, _name_at(resource.resource, path))
+    named = GroupVersionResource(resource.group or "", resource.version, resource.resource)
+    _bound(named, path)
+    return named
+
+
+def _bound(names: tuple[str, ...], path: str) -> None:
+    """Refuse a name that is too long: policies are looked up by it."""
+    longest = max(map(len, names))
+    if longest > _LONGEST_NAME:
+        raise _refuse(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {longest}")
 
 
 def _name_at(name: str, path: str) -> str:
-    """A name, by which policies are looked up."""
     if len(name) > _LONGEST_NAME:
-        raise _refuse(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {len(name)}")
+        _bound((name,), path)
     return name
 
 
 def _user(user: wire.User | None) -> UserInfo:
     if user is None:
         return NOBODY
-    known = UserInfo(username=user.username or "", uid=user.uid or "", groups=tuple(user.groups or ()))
-    if not user.extra:
-        return known
-    return known._replace(extra={key: tuple(values or ()) for key, values in user.extra.items()})
+    extra = {key: tuple(values or ()) for key, values in user.extra.items()} if user.extra else NOBODY.extra
+    return UserInfo(user.username or "", user.uid or "", tuple(user.groups or ()), extra)
 
 
 def _shown(given: str | None) -> str:

@@ -125,7 +125,7 @@ def configuration(subject: Subject) -> Configuration:
     written = subject.assumptions.kueue_configuration
     if not written:
         stored = subject.cluster.peek(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
-        written = ConfigMap.of(stored, (), subject.reading).data.get(FILE, "")
+        written = ConfigMap.of(stored, (), subject.reading).data.get(FILE, "") if stored else ""
     return _read(written, subject.assumptions.kueue)
 
 
