@@ -18,7 +18,7 @@ from tests.rows import all_rows
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 LAYERS = (
-    {"log_writer", "names", "releases", "same", "short_texts", "similar_names", "terminal", "wording"},
+    {"log_writer", "names", "releases", "same", "short_texts", "similar_names", "terminal", "user_cache", "wording"},
     {"attributes", "errors", "explanation", "name_faults", "problem"},
     {"charts", "decisions", "deadline", "paths", "logs", "shipped"},
     {"quantity", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},

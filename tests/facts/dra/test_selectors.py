@@ -29,7 +29,7 @@ def compiled(row: dict):
 
 @all_rows("row", REFUSED, ids=lambda row: f"{row['expr'][:60]} lists {row['lists']}")
 def test_what_kubernetes_refuses_is_refused(row: dict) -> None:
-    assert selectors._refusal(row["expr"], lists=row["lists"])
+    assert selectors._refusal(row["expr"], Deadline(), lists=row["lists"])
 
 
 @all_rows("row", TAKEN, ids=lambda row: f"{row['expr'][:60]} {row['device']}")
@@ -38,7 +38,7 @@ def test_what_kubernetes_takes_has_its_type_cost_and_answer(row: dict) -> None:
     assert str(program.result).replace("any", "google.protobuf.Any") == row["type"]
     assert program.estimate(selectors._size)[1] == row["max_cost"]
     if row["max_cost"] > selectors.MOST_COST:
-        assert "may cost" in selectors._refusal(row["expr"], lists=row["lists"])
+        assert "may cost" in selectors._refusal(row["expr"], Deadline(), lists=row["lists"])
         return
     if "error" in row:
         with pytest.raises(EvaluationError):
