@@ -7,6 +7,7 @@ whoever keeps it says how many bytes it takes at most.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from sys import getsizeof
 from typing import Final, Generic, TypeVar
 from weakref import WeakSet
 
@@ -65,9 +66,30 @@ class UserCache(Generic[Key, Value]):
         self._newer_bytes += size
 
     @property
+    def largest(self) -> int:
+        """Bytes that an entry may have to be kept."""
+        return self._half // _SHARE - ENTRY
+
+    @property
     def bytes(self) -> int:
         """What the entries take at most."""
         return self._newer_bytes + self._older_bytes
+
+
+def json_bytes(json: object, most: int) -> int:
+    """What a JSON value takes in memory; of one that takes more than `most`, something above it, soon said."""
+    total, waiting = 0, [json]
+    while waiting:
+        value = waiting.pop()
+        total += getsizeof(value)
+        if total > most:
+            break
+        if isinstance(value, dict):
+            total += sum(map(getsizeof, value))
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value
+    return total
 
 
 def kept_bytes() -> int:

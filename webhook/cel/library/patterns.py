@@ -142,7 +142,7 @@ class Patterns:
 
 _OF_POLICIES: Final[WeakValueDictionary[str, Pattern]] = WeakValueDictionary()
 """Those that a compiled policy holds: `find` looks for its constant pattern when it is evaluated."""
-_ANSWERS: Final[UserCache[tuple[str, str], bool | None]] = UserCache(4 << 20)
+_ANSWERS: Final[UserCache[tuple[str, str], bool | None]] = UserCache(2 << 20)
 _KEPT: Final[UserCache[str, Pattern | None]] = UserCache(8 << 20)
 
 

@@ -74,7 +74,7 @@ def compiled(expression: str, deadline: Deadline) -> Program:
 
 
 _JUDGED: Final[UserCache[str, Judged | None]] = UserCache(2 << 20)
-_PROGRAMS: Final[UserCache[str, Program | None]] = UserCache(16 << 20)
+_PROGRAMS: Final[UserCache[str, Program | None]] = UserCache(8 << 20)
 
 
 def _judge(expression: str, deadline: Deadline) -> Judged:
