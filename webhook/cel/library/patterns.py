@@ -21,17 +21,17 @@ from webhook.deadline import Deadline
 from webhook.errors import TooLarge
 from webhook.user_cache import UserCache
 
-SMALL_BYTES: Final = 64 << 10
-"""Memory of a program that may be compiled on the event loop: some 3,000 instructions, most in 1 ms, all in 5."""
+SMALL_BYTES: Final = 32 << 10
+"""Memory of a program that may be compiled on the event loop: 2,700 instructions, most in 1 ms, all in 5 (`x{0,1000}`)."""
 LARGE_BYTES: Final = 8 << 20
 """Memory of any other one: RE2's own default. It takes 50 to 150 ms, a second at worst."""
 _SMALL_S: Final = 0.001
 _LARGE_S: Final = 0.150
 _CHARACTER_S: Final = 1.5e-6
 """To read a character of a pattern, which RE2 does whatever memory there is …"""
-_CLASS_S: Final = 1.5e-4
-"""… and a class of Unicode, or all but some characters: hundreds of ranges."""
-_CLASS_BYTES: Final = 8 << 10
+_COSTLY_S: Final = 1.5e-4
+"""… and a class of Unicode, or all but some characters, which are hundreds of ranges, or a count of up to 1,000."""
+_COSTLY_BYTES: Final = 8 << 10
 _CHARACTER_BYTES: Final = 100
 _STEP_S: Final = 1e-8
 """For a byte of a text and an instruction, where RE2 has no memory for its automaton; mostly it takes a hundredth."""
@@ -41,7 +41,7 @@ _MOST_CONSTANT: Final = 24 << 20
 _LONGEST_KEPT: Final = 64
 """Characters of a text whose answer is kept; a search costs ten times a look at what is kept."""
 
-_CLASS: Final = re.compile(r"\\[pPDSW]|\[\^|\[:\^")
+_COSTLY: Final = re.compile(r"\\[pPDSW]|\[\^|\[:\^|\{")
 _TOO_LARGE: Final = "pattern too large"
 _ESCAPES: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
 _GO_WORDING: Final = {
@@ -169,7 +169,7 @@ def of_user(text: str, deadline: Deadline) -> Pattern:
     pattern = _KEPT.get(text, None) or _OF_POLICIES.get(text)
     if pattern is not None:
         return pattern
-    reading_s = len(text) * _CHARACTER_S + len(_CLASS.findall(text)) * _CLASS_S
+    reading_s = len(text) * _CHARACTER_S + len(_COSTLY.findall(text)) * _COSTLY_S
     deadline.look_ahead(reading_s + _SMALL_S)
     try:
         pattern = _compile(text, SMALL_BYTES)
@@ -206,5 +206,5 @@ def _compile(text: str, most_bytes: int, kind: type[Pattern] = Pattern) -> Patte
         raise error(f"error parsing regexp: {_GO_WORDING.get(what, what)}: `{part}`")
     if "\\C" in _ESCAPES.findall(text):  # any byte: RE2 has it, Go and so the API server have not
         raise ValueError("error parsing regexp: invalid escape sequence: `\\C`")
-    read = len(text) * _CHARACTER_BYTES + len(_CLASS.findall(text)) * _CLASS_BYTES
+    read = len(text) * _CHARACTER_BYTES + len(_COSTLY.findall(text)) * _COSTLY_BYTES
     return kind(text, program, _re2.RE2.Anchor.UNANCHORED, most_bytes + read)
