@@ -22,7 +22,7 @@ from webhook.errors import TooLarge
 from webhook.user_cache import UserCache
 
 SMALL_BYTES: Final = 32 << 10
-"""Memory of a program that may be compiled on the event loop: 2,700 instructions, most in 1 ms, all in 5 (`x{0,1000}`)."""
+"""Memory of a program that may be compiled on the event loop: 2,700 instructions, most in 1 ms, all in 5."""
 LARGE_BYTES: Final = 8 << 20
 """Memory of any other one: RE2's own default. It takes 50 to 150 ms, a second at worst."""
 _SMALL_S: Final = 0.001
