@@ -66,6 +66,16 @@ class InlineSlice(Deadline):
             raise InlineBudgetSpent
         self.at = now + rest
 
+    def look_ahead(self, seconds: float) -> None:
+        """Read both clocks before one call that takes so long and that nothing interrupts.
+
+        Raises:
+            InlineBudgetSpent: the call would use up more time than there is, or end too late.
+        """
+        self.look()
+        if thread_time() + seconds > self._thread_end or monotonic() + seconds > self._end:
+            raise InlineBudgetSpent
+
     def may_take(self, seconds: float) -> None:
         """Read the clock before one call that may take so long, and leave the loop where that is too long.
 

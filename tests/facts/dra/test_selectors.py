@@ -12,7 +12,7 @@ from tests.rows import all_rows
 from webhook.cel import Environment, Meter, compiled_engine
 from webhook.cel.types import ANY, DYN
 from webhook.deadline import Deadline
-from webhook.errors import BudgetExceeded, CompileError, EvaluationError
+from webhook.errors import BudgetExceeded, CompileError, EvaluationError, TooLarge
 from webhook.facts.dra import device_matching as selecting
 from webhook.facts.dra import selectors
 
@@ -110,6 +110,11 @@ def test_a_selector_that_takes_long_is_not_compiled_without_time(expression: str
     with pytest.raises(BudgetExceeded):
         selectors.compiled(expression, Deadline(time.monotonic() + 0.02))
     assert selectors.judge(expression, Deadline()) == selectors.Judged()
+
+
+def test_a_selector_that_is_too_large_is_not_called_invalid() -> None:
+    with pytest.raises(TooLarge):
+        selectors.judge("device.driver.matches('(\\\\pL{900}|\\\\PN{900})')", Deadline())
 
 
 def test_only_small_selectors_are_kept() -> None:
