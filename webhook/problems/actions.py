@@ -86,12 +86,12 @@ def chosen(param: JSON, deadline: Deadline) -> Chosen:
     lists = tuple(str(data.get(level) or "") for level in reversed(LEVELS))
     if not any(lists):
         return _NONE
-    found = _KEPT.get(lists, None)
-    if found is None:
+    named = _KEPT.get(lists, None)
+    if named is None:
         deadline.look_ahead(sum(map(len, lists)) * _CHARACTER_S)
-        found = _chosen(lists)
-        _KEPT.put(lists, found, sum(map(getsizeof, lists)) + _ID_BYTES * len(found))
-    return found
+        named = _chosen(lists)
+        _KEPT.put(lists, named, sum(map(getsizeof, lists)) + _ID_BYTES * len(named))
+    return named
 
 
 def _data(param: JSON) -> Mapping[str, JSON]:

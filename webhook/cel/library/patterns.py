@@ -97,11 +97,11 @@ class _PolicyPattern(Pattern):
         if len(text) > _LONGEST_KEPT:
             return super().is_in(text)
         key = self.text, text
-        found = _ANSWERS.get(key, None)
-        if found is None:
-            found = super().is_in(text)
-            _ANSWERS.put(key, found, getsizeof(text))
-        return found
+        matched = _ANSWERS.get(key, None)
+        if matched is None:
+            matched = super().is_in(text)
+            _ANSWERS.put(key, matched, getsizeof(text))
+        return matched
 
 
 class Patterns:
@@ -126,13 +126,13 @@ class Patterns:
             TooLarge: it is too large, or all of them together are.
             Exception: the deadline's, where there is no time to compile it.
         """
-        found = self._found.get(text)
-        if found is None:
-            found = of_policy(text) if self._deadline is None else of_user(text, self._deadline)
-            self._found[text] = found
+        pattern = self._found.get(text)
+        if pattern is None:
+            pattern = of_policy(text) if self._deadline is None else of_user(text, self._deadline)
+            self._found[text] = pattern
             if self._deadline is not None and self.bytes > _MOST_CONSTANT:
                 raise TooLarge("its regular expressions are too large together: simplify or split them")
-        return found
+        return pattern
 
     @property
     def bytes(self) -> int:
