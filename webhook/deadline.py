@@ -84,6 +84,16 @@ class Deadline:
         if monotonic() + seconds > self.at:
             raise self.overrun(OVER_TIME)
 
+    def may_take(self, seconds: float) -> None:  # noqa: ARG002 - only the event loop asks how long
+        """Read the clock before one call that may take so long, and mostly does not; nothing interrupts it.
+
+        Who is killed at the deadline anyway may begin it; the event loop may not (server/inline_slice.py).
+
+        Raises:
+            Exception: `overrun`, when it is too late.
+        """
+        self.spend(STEP)
+
     def each(self, items: Collection[Item]) -> Iterable[Item]:
         """The items of a collection, all charged: as they are when they are few, otherwise paced."""
         work = len(items)

@@ -11,6 +11,7 @@
     │       ├── NoSuchOverload    a function got values that none of its signatures takes
     │       ├── EvaluationPanic   upstream's evaluator breaks off: cannot be absorbed by CEL's || and && either
     │       └── BudgetExceeded    cost or deadline: cannot be absorbed by CEL's || and &&
+    │           └── TooLarge      what is too large to be compiled here, and which the API server may take
     ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
     ├── LookupFailed          an object that could not be looked up (absent is None, not this)
     └── PatchError            a patch that does not apply
@@ -141,6 +142,10 @@ class EvaluationPanic(EvaluationError):
 
 class BudgetExceeded(EvaluationError):
     """Cost limit or deadline reached; nothing in the expression may absorb it."""
+
+
+class TooLarge(BudgetExceeded):
+    """What a user wrote is too large to be compiled here: whether the API server takes it is not known."""
 
 
 class BindingError(ClaimgateError):

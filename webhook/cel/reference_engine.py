@@ -33,10 +33,11 @@ from webhook.cel.environment import Environment
 from webhook.cel.estimate.sizes import Sizes
 from webhook.cel.library import standard
 from webhook.cel.library.moments import parse_duration
-from webhook.cel.program import compiled_engine
+from webhook.cel.program import charge, compiled_engine
 from webhook.cel.syntax.tree import Call, ListNode, Macro, MapNode, Node, Select, StructNode, children
 from webhook.cel.types import Type
 from webhook.cel.values import MAPS, NANOSECONDS, Duration, Timestamp, TypeValue, UInt, make_map, map_items, type_name
+from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError, Issue, ReviewPaused
 
 MACROS = frozenset(("all", "exists", "exists_one", "map", "filter"))
@@ -118,6 +119,11 @@ class CelpyProgram:
         self._costs = compiled_engine().compile(source, environment, expects=expects)
         self._runners = threading.local()
         self._runner()
+
+    @property
+    def bytes(self) -> int:
+        """What it takes at most, with its constant patterns."""
+        return 2 * self._costs.bytes
 
     def prepare(self) -> None:
         """Do nothing: the expression is compiled already."""
@@ -323,13 +329,22 @@ class CelpyEngine:
 
     name = "celpy"
 
-    def compile(self, expression: str, environment: Environment, *, expects: tuple[Type, ...] = ()) -> CelpyProgram:
-        """Compile an expression.
+    def compile(
+        self,
+        expression: str,
+        environment: Environment,
+        *,
+        expects: tuple[Type, ...] = (),
+        deadline: Deadline | None = None,
+    ) -> CelpyProgram:
+        """Compile an expression; only `deadline`'s clock is read, before.
 
         Raises:
             CompileError: with all issues; also when it needs what cel-python lacks.
 
         """
+        if deadline is not None:
+            charge(expression, deadline)
         return CelpyProgram(expression, environment, expects)
 
 

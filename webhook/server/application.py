@@ -22,6 +22,7 @@ from webhook.server.review_handler import Authority, Reviewer, ReviewHandler
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import page_tenant
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
+from webhook.user_cache import kept_bytes
 
 
 class Pages:
@@ -119,5 +120,6 @@ def _gauges(scheduler: Scheduler, lane: WorkerLane, bodies: BodyBudget) -> Gauge
         "workers_busy": ("Worker processes that evaluate a review.", lambda: lane.busy),
         "workers_waiting": ("Reviews that wait for a worker process.", lambda: lane.waiting),
         "inflight_body_bytes": ("Bytes reserved for bodies above 64 KiB.", lambda: bodies.reserved),
+        "user_cache_bytes": ("Bytes of all that is kept of what users write, at most.", kept_bytes),
         "waiting_bodies": ("Calls that wait until their body may be read.", lambda: bodies.waiting),
     }

@@ -11,7 +11,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Final
 from webhook import assembly
 from webhook.admission.interrupt import interrupt
 from webhook.admission.review import review
-from webhook.attributes import POD, Attributes, GroupVersionResource, Operation, Phase
+from webhook.attributes import POD, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
 from webhook.cel.library.authorizer import Authorizer
 from webhook.cluster import Cluster, live
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
@@ -66,7 +66,23 @@ _SAMPLE: Final = Attributes(
     namespace="default",
     object={"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {"containers": [{"name": "main"}]}},
 )
-"""What is reviewed once before the server is ready."""
+_CLAIM_KIND: Final = GroupVersionKind("resource.k8s.io", "v1", "ResourceClaim")
+_CLAIMS: Final = GroupVersionResource("resource.k8s.io", "v1", "resourceclaims")
+_SELECTOR: Final = {"cel": {"expression": "device.driver.matches('a')"}}
+_CLAIM: Final = replace(
+    _SAMPLE,
+    kind=_CLAIM_KIND,
+    resource=_CLAIMS,
+    request_kind=_CLAIM_KIND,
+    request_resource=_CLAIMS,
+    object={
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {},
+        "spec": {"devices": {"requests": [{"name": "a", "exactly": {"selectors": [_SELECTOR]}}]}},
+    },
+)
+"""What is reviewed once before the server is ready: the second one because selectors are compiled in reviews."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +250,7 @@ def serve(
 
 
 async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
-    """Compile all expressions and review a Pod in both phases, in a thread; only then is the server ready.
+    """Compile all expressions and review a Pod and a claim in both phases, in a thread; only then is the server ready.
 
     A review that comes earlier may take its time on the loop: a worker would compile the same for itself alone.
     """
@@ -243,6 +259,7 @@ async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
         state.policies.current.prepare()
         for phase in Phase:
             state.review(_SAMPLE, phase, Deadline())
+            state.review(_CLAIM, phase, Deadline())
 
     scheduler.is_warm.clear()
     try:
