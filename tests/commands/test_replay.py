@@ -161,7 +161,7 @@ def test_a_phase_asks_only_its_policies(phase, policies, tmp_path, capsys):
     [line] = lines(capsys)
     assert {made["policy"] for made in line["decisions"]} == policies
     assert bool(line["patch"]) is (phase != "validate")
-    assert ("seen" in line["patchedObject"]["metadata"]["labels"]) is (phase != "validate")
+    assert ("seen" in line["patchedObject"]["metadata"].get("labels", {})) is (phase != "validate")
 
 
 def test_delete_is_never_patched(tmp_path, capsys):

@@ -20,6 +20,8 @@ from webhook.schema.kinds import is_builtin, type_of
 from webhook.schema.types import Fields, Items, Type
 
 _ABSENT: Final = object()
+_UNJUDGED: Final = "status"
+"""Controllers write it; types of kinds leave it out (kinds.py)."""
 
 
 def as_sent(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> JSON | None:
@@ -31,8 +33,9 @@ def as_sent(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None)
         deadline: is charged for what is walked.
 
     Returns:
-        The object, the same value where nothing changes. None where no API server can decode it, such as a template
-        that is not filled in, and of a kind that is not Kubernetes' own: nobody here knows what it would send.
+        The object, the same value where nothing changes. None where an API server refuses it: a value is of another
+        type, as in a template that is not filled in, or a field does not exist. None, too, of a kind that is not
+        Kubernetes' own: nobody here knows what it would send.
 
     """
     of = type_of(kind) if is_builtin(kind) else None
@@ -44,7 +47,7 @@ def as_sent(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None)
         return None
     try:
         return _Writer(until).written(obj, of)
-    except ValueError:  # what is no quantity
+    except ValueError:  # a quantity that is none, a field that does not exist
         return None
 
 
@@ -85,8 +88,10 @@ class _Writer:
         always = of.written_null
         made = {}
         for name, item in value.items():
-            field = of.fields.get(name, of.others or "any")
-            new = self._field(item, field, is_always=name in always)
+            field = of.fields.get(name, of.others)
+            if field is None and name != _UNJUDGED:
+                raise ValueError(f"{name} is no field")
+            new = self._field(item, field or "any", is_always=name in always)
             if new is not _ABSENT:
                 made[name] = new
         made |= {name: None for name in always if name not in made}

@@ -203,6 +203,20 @@ def request(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], ho
     )
 
 
+def written(case: CaseModel, suite: Suite, attributes: Attributes) -> tuple[JSON, JSON]:
+    """The object that a case asks about as its author wrote it, and for an update what it was before.
+
+    Raises:
+        InputError: a file that it names cannot be read.
+    """
+    value, old = _one(case.subject, suite), attributes.old_object
+    if fixtures.is_call(value):
+        return (old, None) if attributes.object is None else (attributes.object, old)
+    if attributes.object is None or old is None:
+        return value, None
+    return value, value if case.old_input is None else _one(case.old_input, suite)
+
+
 def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
     value = _one(case.subject, suite)
     try:
