@@ -75,7 +75,8 @@ def command(
     wrong_params = assembly.param_problems(assembled.policies, inputs)
     problems = (*inputs.problems, *wrong_params, *documents.nothing(path, inputs, "object"))
     sys.stderr.write(terminal.lines(_told(inputs, assembled, problems)))
-    audit = _Audit(inputs, assembled, reviewed=as_, is_verbose=verbose, details=ReviewOptions(advice=advice))
+    details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
+    audit = _Audit(inputs, assembled, reviewed=as_, is_verbose=verbose, details=details)
     with output.Report(outputs, writers, audit.rules) as report:
         for finding in audit.findings():
             report.entry(finding)

@@ -80,7 +80,7 @@ def command(
     inputs = documents.read(fixture)
     local = partial(_local, settings, inputs, unbound=unbound, details=details, explains=explain)
     with _remote(server, ca, settings) if server else local() as asked:
-        replay = _Replay(inputs, phase, asked)
+        replay = Replay(inputs, phase, asked)
         with output.Report(outputs, writers, asked.rules) as report:
             for answer in replay.answers():
                 report.entry(answer)
@@ -90,7 +90,7 @@ def command(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """Who answers, what is known of kinds, and of rules: nothing when a server answers.
 
     `problems` are what is wrong with inputs that are params.
@@ -105,8 +105,8 @@ class _Asked:
 @contextmanager
 def _local(
     settings: Settings, inputs: documents.Inputs, *, unbound: bool, details: ReviewOptions, explains: bool
-) -> Iterator[_Asked]:
-    assembled = assembly.assemble(settings, context=_objects(inputs), unbound=unbound)
+) -> Iterator[Asked]:
+    assembled = assembly.assemble(settings, context=objects(inputs), unbound=unbound)
     options.warn_of_unbound(assembled.policies)
     if explains:
         assembled.policies.prepare()  # so that no policy is said to take the time that it is compiled in
@@ -118,11 +118,14 @@ def _local(
         explains=explains,
     )
     problems = assembly.param_problems(assembled.policies, inputs)
-    yield _Asked(door, assembled.table, rules(assembled.policies), problems)
+    yield Asked(door, assembled.table, rules(assembled.policies), problems)
 
 
-def _objects(inputs: documents.Inputs) -> Iterator[JSON]:
-    """What a cluster holds once all reviews are answered: the objects of one input are each other's context."""
+def objects(inputs: documents.Inputs) -> Iterator[JSON]:
+    """What a cluster holds once all reviews are answered: the objects of one input are each other's context.
+
+    Of what a review itself changes, webhook.cluster.stored makes what it is before.
+    """
     for each in inputs.documents:
         obj = get(each.value, fixtures.object_path(each.value))
         if isinstance(obj, dict) and "kind" in obj:
@@ -130,17 +133,17 @@ def _objects(inputs: documents.Inputs) -> Iterator[JSON]:
 
 
 @contextmanager
-def _remote(server: str, ca: Path | None, settings: Settings) -> Iterator[_Asked]:
+def _remote(server: str, ca: Path | None, settings: Settings) -> Iterator[Asked]:
     from webhook.commands.remote import Remote
 
     with closing(Remote.connect(server, ca)) as door:
-        yield _Asked(door, table.load(settings.workloads), {})
+        yield Asked(door, table.load(settings.workloads), {})
 
 
-class _Replay:
+class Replay:
     """One replay: its answers one after the other, and then what they add up to."""
 
-    def __init__(self, inputs: documents.Inputs, phase: PhaseName, asked: _Asked) -> None:
+    def __init__(self, inputs: documents.Inputs, phase: PhaseName, asked: Asked) -> None:
         self._inputs = inputs
         self._phase: PhaseName = phase
         self._asked = asked

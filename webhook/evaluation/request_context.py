@@ -94,8 +94,8 @@ def request_context(
     faults: FaultLog | None = None,
     options: ReviewOptions = DEFAULT,
 ) -> RequestContext:
-    """What the policies may ask about a request, before it is done; shipped parameters count where there are no others."""
-    held = stored(cluster, attributes)
+    """What the policies may ask about a request before it is done; shipped parameters count where there are none."""
+    held = cluster if options.is_stored else stored(cluster, attributes)
     lookups = LayeredCluster(held, policies.shipped_params) if policies.shipped_params else held
     until = deadline or Deadline()
     view = View(lookups, attributes.namespace, until)

@@ -55,8 +55,8 @@ class Items:
 class Fields:
     """An object: the types of its fields, and that of every other entry where it is a map.
 
-    An entry that has no type is kept as it is. `written_null` are the fields that an API server writes as null where they
-    are not set.
+    An entry that has no type is kept as it is. `written_null` are the fields that an API server writes as null where
+    they are not set.
     """
 
     fields: Mapping[str, Type]
