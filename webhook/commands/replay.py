@@ -28,6 +28,7 @@ from webhook.report.finding import subject
 from webhook.report.rule import Rules, rules
 from webhook.report.writer import Totals
 from webhook.settings.shared import Settings
+from webhook.wording import counted
 from webhook.workloads import table
 
 
@@ -179,6 +180,10 @@ class Replay:
     def notes(self) -> Iterator[str]:
         """What somebody who reads the answers should know, each once, with the first review that it is about."""
         yield from (f"warning: {each}" for each in self._inputs.repeated)
+        if others := self._inputs.others:
+            one = "file cannot be read and does not look like a Kubernetes manifest"
+            more = "files cannot be read and do not look like Kubernetes manifests"
+            yield f"note: {counted(len({each.file for each in others}), one, more)}, first {others[0]}"
         yield from self._notes.values()
 
     def totals(self) -> Totals:

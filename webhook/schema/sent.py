@@ -90,7 +90,7 @@ class _Writer:
         for name, item in value.items():
             field = of.fields.get(name, of.others)
             if field is None and name != _UNJUDGED:
-                raise ValueError(f"{name} is no field")
+                raise ValueError(f"{name} is not a field")
             new = self._field(item, field or "any", is_always=name in always)
             if new is not _ABSENT:
                 made[name] = new
@@ -120,5 +120,5 @@ def _amount(value: JSON) -> str:
     """An amount in its canonical form. Raises ValueError for what is none."""
     read = quantity.read(value)
     if read is None:
-        raise ValueError(f"{value} is no quantity")
+        raise ValueError(f"{value} is not a quantity")
     return value if str(read) == value else str(read)
