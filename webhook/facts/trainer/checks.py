@@ -78,7 +78,7 @@ def train_job_alone(subject: Subject) -> Iterator[Problem]:
         yield from validate(job)
     if job.object.json is not subject.object:  # something is left out of it
         rules = fields.OF_TRAIN_JOBS
-        yield from fields.validate_fields(subject.object, "TrainJob", job.release, rules, subject.deadline)
+        yield from fields.validate_fields(subject, "TrainJob", job.release, rules)
 
 
 def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
@@ -140,7 +140,7 @@ def training_runtime(subject: Subject) -> Iterator[Problem]:
         yield from runtime_validation.validate_immutable_fields(subject)
     yield from _runtime_advice(runtime, subject)
     kind = subject.group_kind[1]
-    yield from fields.validate_fields(subject.object, kind, release, fields.OF_RUNTIMES, subject.deadline)
+    yield from fields.validate_fields(subject, kind, release, fields.OF_RUNTIMES)
 
 
 def _runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Problem]:
