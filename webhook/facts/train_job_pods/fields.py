@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
+from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE, TRAINING_RUNTIME_ADVICE
-from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.releases import OLDEST
 from webhook.facts.view import View
 from webhook.paths import FieldPath
