@@ -23,8 +23,8 @@ GANG_SIZE: Final = TRAIN_JOB.rule(
     "train-job/gang-size",
     title="A TrainJob whose pods coscheduling starts together has at least one of them.",
     why=(
-        "A PodGroup of coscheduling has at least one member, so that Trainer can make neither the group nor the JobSet. "
-        "One of Volcano may have none."
+        "A PodGroup of coscheduling has at least one member, so that Trainer can make neither the group nor the "
+        "JobSet. One of Volcano may have none."
     ),
     refused_by="the API server, when Trainer makes the PodGroup",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/coscheduling/coscheduling.go",
