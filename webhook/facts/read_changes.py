@@ -23,7 +23,7 @@ def changes_what_is_read(subject: Subject) -> bool:
     if not isinstance(now, dict) or not isinstance(old, dict):
         return True
     subject.deadline.spend(len(now) + len(old))
-    return _fields(now) != _fields(old) or _marks(now) != _marks(old)
+    return bool(_fields(now) != _fields(old) or _marks(now) != _marks(old))
 
 
 def _fields(obj: Mapping[str, Any]) -> JSON:

@@ -64,7 +64,7 @@ KUEUE_QUEUE_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
 )
 
 _REQUIRED_IN: Final = "v1beta1"
-"""Later versions do not need podSets; a list has an entry (config/components/crd/bases/kueue.x-k8s.io_workloads.yaml)."""
+"""Later versions do not need podSets, but a list has an entry: config/components/crd/bases."""
 _BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _BOOSTS: Final = range(-(2**31), 2**31)
 _AMOUNTS: Final = frozenset(("requests", "limits", "overhead"))
