@@ -6,11 +6,11 @@ its status, its finalizers and their own labels, and whoever wants to be rid of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.subject import Subject
+from webhook.typed.objects import Object
 
 _UNREAD: Final = frozenset(("metadata", "status", "apiVersion"))
 _READ: Final = ("kueue", "volcano")
@@ -19,26 +19,19 @@ _READ: Final = ("kueue", "volcano")
 
 def changes_what_is_read(subject: Subject) -> bool:
     """Whether an object is new, or differs from what it was in more than its status and its bookkeeping."""
-    now, old = subject.object, subject.old_object
-    if not isinstance(now, dict) or not isinstance(old, dict):
+    if not subject.object or not subject.old_object:
         return True
-    subject.deadline.spend(len(now) + len(old))
+    now, old = subject.typed(Object), subject.typed_old(Object)
+    subject.deadline.spend(len(now.json) + len(old.json))
     return bool(_fields(now) != _fields(old) or _marks(now) != _marks(old))
 
 
-def _fields(obj: Mapping[str, Any]) -> JSON:
-    return {name: value for name, value in obj.items() if name not in _UNREAD}
+def _fields(obj: Object) -> JSON:
+    return {name: value for name, value in obj.json.items() if name not in _UNREAD}
 
 
-def _marks(obj: Mapping[str, Any]) -> JSON:
+def _marks(obj: Object) -> JSON:
     """Of the metadata what checks read: who owns the object, and labels and annotations."""
-    metadata = obj.get("metadata")
-    if not isinstance(metadata, dict):
-        return None
-    marked = (metadata.get("labels"), metadata.get("annotations"))
-    return [metadata.get("ownerReferences"), *(_read(each) for each in marked)]
-
-
-def _read(marked: JSON) -> JSON:
-    keys: Iterable[str] = marked if isinstance(marked, dict) else ()
-    return {key: marked[key] for key in keys if any(word in key for word in _READ)}
+    marked = (obj.labels, obj.annotations)
+    read = [{key: text for key, text in each.items() if any(word in key for word in _READ)} for each in marked]
+    return [obj.metadata.json.get("ownerReferences"), *read]

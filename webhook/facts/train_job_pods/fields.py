@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE, TRAINING_RUNTIME_ADVICE
 from webhook.facts.train_job_pods.releases import OLDEST
@@ -191,15 +190,16 @@ def _release(text: str) -> Release:
     return release
 
 
-def validate_fields(subject: Subject, kind: str, release: Release, rules: FieldRules) -> Iterator[Problem]:
+def validate_fields(
+    obj: JSON, kind: str, release: Release, rules: FieldRules, deadline: Deadline, *, is_sent: bool = False
+) -> Iterator[Problem]:
     """Every field that the release does not have.
 
-    An API server drops such fields before it asks: of what it sends, it is the release that is wrong.
+    An API server drops such fields before it asks: of an object that it has sent, it is the release that is wrong.
     """
     shape = table().kinds.get(kind)
     if shape is not None:
-        is_sent = subject.attributes.is_decoded and subject.template_of is None
-        yield from _Reader(release, rules, subject.deadline, is_sent).object(subject.object, shape, ())
+        yield from _Reader(release, rules, deadline, is_sent).object(obj, shape, ())
 
 
 def pruned(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:
