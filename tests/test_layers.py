@@ -20,7 +20,7 @@ PACKAGE = ROOT / "webhook"
 LAYERS = (
     {"log_writer", "names", "releases", "same", "similar_names", "terminal", "user_cache", "wording"},
     {"attributes", "errors", "explanation", "name_faults", "problem", "short_texts"},
-    {"charts", "decisions", "deadline", "paths", "logs", "shipped"},
+    {"charts", "manifest_text", "decisions", "deadline", "paths", "logs", "shipped"},
     {"quantity", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
     {"yamltext", "settings"},
     {"yamlfile"},

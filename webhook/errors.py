@@ -2,6 +2,7 @@
 
     ClaimgateError
     ├── InputError            unreadable file, YAML, JSON or fixture         -> exit 2
+    │   └── UnknownRule       a param names a rule that does not exist
     ├── ConfigurationError    a flag, setting or policy that cannot be used  -> exit 2, refuse to start
     │   └── PolicyError       every problem of the policies, collected
     ├── CallError             an unreadable call: carries its HTTP code      -> metav1.Status
@@ -61,6 +62,10 @@ class InputError(ClaimgateError):
     def __init__(self, *problems: Problem) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = problems
+
+
+class UnknownRule(InputError):
+    """A param that names rules that do not exist, so that nobody knows what it wants."""
 
 
 class ConfigurationError(ClaimgateError):

@@ -46,7 +46,7 @@ def decode(body: bytes) -> Attributes:
             json_bounds.narrow((review.request.object, review.request.old_object, review.request.options))
         except OverflowError:
             raise _refuse("the body holds a number that no double can") from None
-    return _attributes(review, is_decoded=True)
+    return _attributes(review)
 
 
 def decode_head(body: bytes) -> Attributes | None:
@@ -98,7 +98,7 @@ def decode_request(request: JSON) -> Attributes:
         raise _refuse(wire.explain(error, root="request")) from None
 
 
-def _attributes(review: wire.Review, *, is_decoded: bool = False) -> Attributes:
+def _attributes(review: wire.Review) -> Attributes:
     group, _, version = (review.api_version or "").rpartition("/")
     if review.kind != wire.KIND or group != wire.GROUP:
         given = f"apiVersion `{_shown(review.api_version)}` and kind `{_shown(review.kind)}`"
@@ -110,10 +110,10 @@ def _attributes(review: wire.Review, *, is_decoded: bool = False) -> Attributes:
         )
     if review.request is None:
         raise _refuse("request: expected an object, found none; the body must carry the request to be reviewed")
-    return _request(review.request, is_decoded=is_decoded)
+    return _request(review.request)
 
 
-def _request(request: wire.Request, *, is_decoded: bool = False) -> Attributes:
+def _request(request: wire.Request) -> Attributes:
     if not request.uid:
         raise _refuse("request.uid: expected a string, found none; the answer must echo it")
     operation = _OPERATIONS.get(request.operation or "")
@@ -142,7 +142,7 @@ def _request(request: wire.Request, *, is_decoded: bool = False) -> Attributes:
         old_object=request.old_object,
         options=request.options,
         dry_run=bool(request.dry_run),
-        is_decoded=is_decoded,
+        is_decoded=True,  # whoever recorded a review had it of an API server
     )
 
 

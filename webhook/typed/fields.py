@@ -11,6 +11,7 @@ What is read is kept in the object, which never changes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, overload
 
 from webhook import quantity
@@ -168,6 +169,15 @@ class Part(Field[Inner]):
         if value is not None:
             owner.reading.reject(value, owner.at)
         return self.kind({}, (*owner.at, self.name), owner.reading, is_set=False)
+
+
+class AnyPart(Part[Inner]):
+    """An object in a field that may hold anything, which no API server decodes; false where something else stands."""
+
+    def read(self, value: Any, owner: Typed) -> Inner:
+        """The object."""
+        reading = replace(owner.reading, is_decoded=False)
+        return self.kind.of(value, (*owner.at, self.name), reading)
 
 
 class Parts(Field[Items[Inner]]):
