@@ -40,7 +40,7 @@ def command(*, settings: ServerSettings) -> int:
     place = Place(
         host=settings.host,
         port=settings.port,
-        tls=certificates.listening,
+        tls=certificates,
         client_names=names,
         probe_host=settings.probe_host or settings.host,
         probe_port=settings.probe_port,

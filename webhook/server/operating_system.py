@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -79,6 +80,13 @@ def unsent_bytes(connected: Any) -> int:
     except (ImportError, OSError, AttributeError):
         return 0
     return int.from_bytes(buffer, sys.byteorder)
+
+
+def is_readable(connected: Any) -> bool:
+    """Whether the system holds something that a connected socket was sent, or knows that the other end is gone."""
+    waiting = select.poll()
+    waiting.register(connected.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 def resident_bytes() -> int:
