@@ -54,10 +54,11 @@ def test_during_a_drain_each_connection_is_closed_after_its_next_answer(asked: b
 def test_a_stop_answers_whom_the_system_had_accepted(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server:
-        raw = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(40)]
+        trust = pki.trust()
+        raw = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(5)]
         server.listener.should_exit = True
         for each in raw:
-            client = pki.trust().wrap_socket(each, server_hostname="localhost", suppress_ragged_eofs=False)
+            client = trust.wrap_socket(each, server_hostname="localhost", suppress_ragged_eofs=False)
             client.sendall(SMALL)
             assert whole(client).startswith(b"HTTP/1.1 200 ")
             client.close()

@@ -324,7 +324,8 @@ class BoundedConnection(HttpToolsProtocol):
         tls = self.transport.get_extra_info("ssl_object")
         if isinstance(tls, RecordReads) and tls.has_unread:
             return True
-        return operating_system.is_readable(self.transport.get_extra_info("socket"))
+        connected = self.transport.get_extra_info("socket")
+        return connected is not None and operating_system.is_readable(connected)
 
     def abort(self) -> None:
         """End the connection at once, whatever state it is in."""
