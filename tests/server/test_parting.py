@@ -17,7 +17,7 @@ import pytest
 from certs.issue import Pair, authority
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
-from tests.server.test_slow_clients import SMALL, answer, connect, until
+from tests.server.test_slow_clients import SMALL, answer, connect
 from webhook.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.decisions import Verdict
@@ -42,7 +42,6 @@ def test_during_a_drain_each_connection_is_closed_after_its_next_answer(asked: b
         old.sendall(SMALL)
         assert b"connection: close" not in answer(old)
         server.listener.handle_exit(signal.SIGTERM, None)
-        until(lambda: all(one.is_parting for one in server.listener.server_state.connections))
         for client in (old, connect(server, pki)):
             client.sendall(asked)
             heard = whole(client)

@@ -75,6 +75,7 @@ class BoundedConnection(HttpToolsProtocol):
         is_ended: it was told that nothing more is taken from it.
         is_parting: it is closed after the next answer, which says so.
         is_proven: a request was answered.
+        is_last: asked for each request, whether the connection is closed after its answer because the server stops.
         trusted: the authority that the client's certificate was compared with; None without TLS.
         waits_for, since: what the client owes, and since when on the loop's clock.
         largest_read: bytes that came at one time; the TLS layer keeps 2 to 3 times as much until the connection ends.
@@ -85,6 +86,7 @@ class BoundedConnection(HttpToolsProtocol):
     handshake: asyncio.Task[None] | None = None
     is_refused = is_ended = is_parting = False
     is_proven = False
+    is_last: Callable[[], bool] = staticmethod(lambda: False)
     trusted: bytes | None = None
     largest_read = 0
     waits_for: Awaited = ""
@@ -188,7 +190,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_headers_complete()
         if self.cycle is not None:  # of a request for another protocol uvicorn makes none
             self.cycle.transport = self._answers  # type: ignore[assignment]
-            self.cycle.keep_alive = self.cycle.keep_alive and not self.is_parting
+            self.cycle.keep_alive = self.cycle.keep_alive and not (self.is_parting or self.is_last())
             self._unanswered += 1
         if self.pipeline:
             self.pause_clock()

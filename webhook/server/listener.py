@@ -28,7 +28,7 @@ from webhook.server.connection_timeouts import ConnectionTimeouts
 from webhook.server.connections import BoundedConnection
 from webhook.server.counters import Counters
 from webhook.server.handshake_log import HandshakeLog
-from webhook.server.parting import abort_overdue, announce, part
+from webhook.server.parting import abort_overdue, part
 from webhook.server.readiness import Readiness
 from webhook.server.scheduler import Scheduler
 from webhook.server.tls import Certificates
@@ -175,7 +175,7 @@ class Listener(uvicorn.Server):
 
     def _connection(self, config: uvicorn.Config, loop: asyncio.AbstractEventLoop) -> BoundedConnection:
         made = BoundedConnection(config, self.server_state, {}, loop)
-        made.is_parting = self._readiness.draining
+        made.is_last = lambda: self._readiness.draining
         return made
 
     async def on_tick(self, counter: int) -> bool:
@@ -190,7 +190,6 @@ class Listener(uvicorn.Server):
             self._trimmer.look()
         self._end_distrusted()
         if self._stop_at is not None:
-            announce(self.server_state.connections)
             self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
         return await super().on_tick(counter)
 

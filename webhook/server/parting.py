@@ -25,13 +25,6 @@ _FIRST_REQUEST_S: Final = 0.5
 """For a client that has just connected and did not ask yet."""
 
 
-def announce(connections: Iterable[Any]) -> None:
-    """Close connections after their next answer, which tells the client."""
-    for connection in connections:
-        if isinstance(connection, BoundedConnection):
-            connection.part()
-
-
 async def part(connections: Callable[[], Iterable[Any]], is_hurried: Callable[[], bool] = lambda: False) -> None:
     """Close connections that are idle, few at a time; return when only those are left that owe or are owed an answer.
 
@@ -43,7 +36,8 @@ async def part(connections: Callable[[], Iterable[Any]], is_hurried: Callable[[]
     end = loop.time() + _FIRST_REQUEST_S
     while not is_hurried():
         chosen = [one for one in connections() if isinstance(one, BoundedConnection)]
-        announce(chosen)
+        for connection in chosen:
+            connection.part()
         is_over = loop.time() > end
         idle = [one for one in chosen if one.is_idle or (is_over and one.is_new)]
         for number, connection in enumerate(idle):
