@@ -205,15 +205,22 @@ class Listener(uvicorn.Server):
         connections = self.server_state.connections
         return [one for one in connections if getattr(one, "trusted", None) not in (None, self._trusted)]
 
+    def _open(self) -> set[Any]:
+        return self.server_state.connections
+
+    def _is_forced(self) -> bool:
+        return self.force_exit
+
     async def shutdown(self, sockets: list[Any] | None = None) -> None:
         """Stop the background work and the taking of clients, then let requests in flight finish."""
         self._readiness.draining = True
         patience_s = 0 if self.force_exit else _HANDSHAKE_S
-        await asyncio.gather(*[acceptor.finish(patience_s) for acceptor in self._acceptors])
+        last = [acceptor.finish(patience_s) for acceptor in self._acceptors]
+        await asyncio.gather(part(self._open, self._is_forced), *last)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await part(lambda: self.server_state.connections, lambda: self.force_exit)
+        await part(self._open, self._is_forced)
         closer = asyncio.create_task(self._cut_off_closing())
         await super().shutdown(sockets=sockets)
         closer.cancel()
