@@ -158,6 +158,10 @@ def serve(
             "policies": ("Policies in service.", lambda: len(held.policies.current.policies)),
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", watching.certificate_ends),
             "log_lines_dropped_total": ("Log lines that nobody read in time.", lambda: log.dropped),
+            "cluster_view_age_seconds": (
+                "Seconds since the API server was heard, of the watch that heard longest ago; up to 65 is healthy.",
+                watching.view_age_s,
+            ),
             "watch_failures": ("Failed lists and watches of the cluster since the start.", watching.watch_failures),
         },
         about={"kubernetes": version, "engine": held.settings.cel_engine},
@@ -252,6 +256,10 @@ class Watching:
     def watch_failures(self) -> float:
         """How many lists and watches of the cluster have failed."""
         return self._held.watched.cluster.failed if self._held.watched else 0
+
+    def view_age_s(self) -> float:
+        """How old what is known of the cluster may be."""
+        return self._held.watched.cluster.age_s if self._held.watched else 0.0
 
     def _out_of_time(self) -> str:
         begins, ends = _validity(self._certificates.shown)
