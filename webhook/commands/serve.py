@@ -13,6 +13,7 @@ from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.log_writer import LogWriter
 from webhook.logs import Log
+from webhook.server import memory_bounds
 from webhook.server.listener import Place
 from webhook.server.review_endpoint import Limits
 from webhook.server.runtime import ServedState, serve
@@ -37,6 +38,8 @@ def command(*, settings: ServerSettings) -> int:
     files = _files(settings)
     certificates = Certificates(files)
     held = ServedState.make(settings, settings.live or settings.kubeconfig is not None, settings.kubeconfig, log)
+    bounds = memory_bounds.of_this_process(settings)
+    bounds.check(memory_bounds.limit(settings))
     place = Place(
         host=settings.host,
         port=settings.port,
@@ -49,7 +52,17 @@ def command(*, settings: ServerSettings) -> int:
     )
     _warn(log, files, settings.probe_port)
     lane = WorkerLimits(workers=settings.workers, memory_bytes=settings.worker_memory)
-    serve(held, certificates, place, limits, log=log, reload_s=settings.reload, started=started, workers=lane)
+    serve(
+        held,
+        certificates,
+        place,
+        limits,
+        log=log,
+        reload_s=settings.reload,
+        started=started,
+        workers=lane,
+        most_bytes=bounds.total,
+    )
     return 0
 
 

@@ -28,14 +28,13 @@ from webhook.server.connection_timeouts import ConnectionTimeouts
 from webhook.server.connections import BoundedConnection
 from webhook.server.counters import Counters
 from webhook.server.handshake_log import HandshakeLog
+from webhook.server.memory_bounds import MAX_PROBE_CONNECTIONS
 from webhook.server.parting import abort_overdue, part
 from webhook.server.readiness import Readiness
 from webhook.server.scheduler import Scheduler
 from webhook.server.tls import Certificates
 from webhook.settings.serving import DEFAULTS
 
-MAX_PROBE_CONNECTIONS: Final = 64
-"""A kubelet opens one for each probe, Prometheus keeps one."""
 _OTHER_FILES: Final = 200
 """Descriptors for everything but clients: watches of the cluster, policies that are read, the log."""
 _STOP_S: Final = 10

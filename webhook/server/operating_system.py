@@ -98,6 +98,21 @@ def resident_bytes() -> int:
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
+def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) -> int | None:
+    """Bytes that the container may use; None where it has no limit, or the system does not tell.
+
+    A container sees its own control group at the root: `memory.max` of version 2, `memory.limit_in_bytes` of version 1,
+    which says nearly 2**63 where there is none.
+    """
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            found = (root / name).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        return int(found) if found.isdigit() and int(found) < unlimited else None
+    return None
+
+
 def allow_files(count: int) -> None:
     """Raise the soft limit of open files to `count`, as far as the hard limit goes; it is never lowered."""
     try:

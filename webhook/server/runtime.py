@@ -124,6 +124,7 @@ def serve(
     reload_s: float,
     started: float,
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
+    most_bytes: int = 0,
     before: Callable[[AsgiApp], AsgiApp] = lambda endpoint: endpoint,
 ) -> None:
     """Put the process together and listen until told to stop.
@@ -137,6 +138,7 @@ def serve(
         reload_s: how often to look for changed files; 0 is never.
         started: when the command began, on the performance counter.
         workers: how many processes evaluate what takes long, and what each may take.
+        most_bytes: of memory, what all bounds add up to.
         before: wraps the served application; the benchmark puts a route that does nothing in front.
 
     Raises:
@@ -157,6 +159,7 @@ def serve(
         gauges={
             "policies": ("Policies in service.", lambda: len(held.policies.current.policies)),
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", watching.certificate_ends),
+            "memory_bound_bytes": ("What the bounds of all parts add up to.", lambda: most_bytes),
             "log_lines_dropped_total": ("Log lines that nobody read in time.", lambda: log.dropped),
             "cluster_view_age_seconds": (
                 "Seconds since the API server was heard, of the watch that heard longest ago; up to 65 is healthy.",
