@@ -30,8 +30,13 @@ def test_a_watch_that_stays_silent_is_begun_anew_where_it_was(server, started):
     eventually(lambda: len(watches(server)) == 2)
     assert watches(server)[1]["resourceVersion"] == "11"
     assert view.failed == 1
-    server.send(CONFIGS, event("MODIFIED", config("a", "12", k="2")), event("MODIFIED", config("a", "13", k="3")))
-    eventually(lambda: view.get(CONFIG, "n", "a")["data"] == {"k": "3"})
+
+    def is_followed():
+        """Events are taken by silent watches, too, which the server still believes in."""
+        server.send(CONFIGS, event("MODIFIED", config("a", "12", k="2")))
+        return view.get(CONFIG, "n", "a")["data"] == {"k": "2"}
+
+    eventually(is_followed)
 
 
 def test_a_quiet_watch_that_ends_on_time_is_no_failure(server, started):

@@ -9,11 +9,14 @@ from __future__ import annotations
 import time
 
 from webhook import logs
+from webhook.admission import private_api as message_texts
+from webhook.cel.library import private_api as regex_api
 from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.log_writer import LogWriter
 from webhook.logs import Log
 from webhook.server import memory_bounds
+from webhook.server import private_api as server_api
 from webhook.server.listener import Place
 from webhook.server.review_endpoint import Limits
 from webhook.server.runtime import ServedState, serve
@@ -30,6 +33,8 @@ def command(*, settings: ServerSettings) -> int:
     ones leave the last good ones in service, and /readyz?verbose says so.
     """
     started = time.perf_counter()
+    for used in (server_api, message_texts, regex_api):
+        used.check()
     limits = _limits(settings)
     names = _client_names(settings)
     writer = LogWriter.to_stderr()

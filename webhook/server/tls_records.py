@@ -8,6 +8,8 @@ from __future__ import annotations
 import ssl
 from typing import Any, Final
 
+from webhook.server import private_api
+
 _RECORD_BYTES: Final = 16 * 1024
 """The most that one TLS record holds (RFC 8446, section 5.1)."""
 _RECORD_HEAD: Final = 5
@@ -61,7 +63,7 @@ class RecordReads(ssl.SSLObject):
         Raises:
             ssl.SSLError: no whole record is left (SSLWantReadError), or hardly anything that came was data.
         """
-        inner: Any = self._sslobj  # type: ignore[attr-defined]  # a call fewer for each review
+        inner = private_api.inner(self)
         asked = min(_RECORD_BYTES, len)
         while self._may_hold_more or self._take():
             self._may_hold_more = False

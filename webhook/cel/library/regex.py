@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from webhook.cel.library import costs, list_origins
+from webhook.cel.library import costs, list_origins, private_api
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import INT, STRING, list_of
 from webhook.deadline import CHARACTERS, Deadline
@@ -119,18 +119,18 @@ _known = lru_cache(maxsize=KNOWN_TEXTS)(_matches)
 
 def _compile(pattern: str) -> Search:
     """RE2's match call for a pattern, and its first argument."""
-    from re2 import Options, _re2
+    from re2 import Options
 
     options = Options()
     options.never_capture = True
     options.log_errors = False
-    program = _re2.RE2(pattern.encode("utf-8", "replace"), options)
+    program = private_api.program(pattern.encode("utf-8", "replace"), options)
     if not program.ok():
         what, _, part = program.error().decode(errors="replace").partition(": ")
         raise ValueError(f"error parsing regexp: {_GO_WORDING.get(what, what)}: `{part}`")
     if "\\C" in _ESCAPES.findall(pattern):  # any byte: RE2 has it, Go and so the API server have not
         raise ValueError("error parsing regexp: invalid escape sequence: `\\C`")
-    return program.Match, _re2.RE2.Anchor.UNANCHORED
+    return program.Match, private_api.unanchored()
 
 
 _compiled = lru_cache(maxsize=CACHED_PATTERNS)(_compile)
