@@ -43,15 +43,17 @@ def _missing_of_uvicorn() -> Iterator[str]:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
     from uvicorn.server import ServerState
 
-    for owner, names in ((HttpToolsProtocol, _CALLBACKS), (Server, _OF_SERVER)):
+    called: tuple[tuple[type, tuple[str, ...]], ...] = ((HttpToolsProtocol, _CALLBACKS), (Server, _OF_SERVER))
+    for owner, names in called:
         yield from (f"{owner.__name__}.{name}" for name in names if not hasattr(owner, name))
-    for made, names in (
+    read: tuple[tuple[type, tuple[str, ...]], ...] = (
         (HttpToolsProtocol, _OF_PROTOCOL),
         (RequestResponseCycle, _OF_CYCLE),
         (FlowControl, ("read_paused",)),
         (ServerState, ("connections", "tasks", "total_requests")),
-    ):
-        kept = _attributes(made.__init__)
+    )
+    for made, names in read:
+        kept = _attributes(made.__init__)  # type: ignore[misc]  # of the class itself
         yield from (f"{made.__name__}.{name}" for name in names if name not in kept)
 
 
