@@ -21,7 +21,7 @@ def pool(configuration: Any) -> Any:
     import urllib3
 
     package: Any = kubernetes
-    found = getattr(package.client.rest.RESTClientObject(configuration), "pool_manager", None)
-    if not isinstance(found, urllib3.PoolManager):
+    manager = getattr(package.client.rest.RESTClientObject(configuration), "pool_manager", None)
+    if not isinstance(manager, urllib3.PoolManager):
         raise DependencyChanged("kubernetes", "RESTClientObject.pool_manager")
-    return found
+    return manager

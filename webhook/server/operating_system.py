@@ -106,10 +106,10 @@ def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) 
     """
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
         try:
-            found = (root / name).read_text(encoding="ascii").strip()
+            text = (root / name).read_text(encoding="ascii").strip()
         except OSError:
             continue
-        return int(found) if found.isdigit() and int(found) < unlimited else None
+        return int(text) if text.isdigit() and int(text) < unlimited else None
     return None
 
 

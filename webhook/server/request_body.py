@@ -124,7 +124,7 @@ class BodyBudget:
             self.reserved += size
             return
         if self.waiting >= MAX_WAITING:
-            self._make_room(address)
+            self._send_one_away(address)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(address, deque()).append((size, turn))
         try:
@@ -133,7 +133,7 @@ class BodyBudget:
             self._leave(size, turn, address)
             raise
 
-    def _make_room(self, address: str) -> None:
+    def _send_one_away(self, address: str) -> None:
         """Send the last of the address away that has most in the queue; the newcomer where that is its own.
 
         Raises:

@@ -62,8 +62,8 @@ class RequestHead:
         if name == b"host":
             self._hosts += 1
         elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
-            found = value.decode("latin-1")[:_SHOWN]
-            raise self.malformed(f"transfer-encoding: expected `chunked`, found `{found}`; send the body as it is")
+            coding = value.decode("latin-1")[:_SHOWN]
+            raise self.malformed(f"transfer-encoding: expected `chunked`, found `{coding}`; send the body as it is")
 
     def headers_end(self, version: str) -> None:
         """All headers are there.
@@ -71,8 +71,8 @@ class RequestHead:
         RFC 9112, section 3.2: a request of HTTP/1.1 without exactly one Host is answered 400.
         """
         if self._hosts != 1 and version == "1.1":
-            found = f"{self._hosts} `Host` headers" if self._hosts else "no `Host` header"
-            raise self.malformed(f"the request has {found}; HTTP/1.1 needs exactly one")
+            hosts = f"{self._hosts} `Host` headers" if self._hosts else "no `Host` header"
+            raise self.malformed(f"the request has {hosts}; HTTP/1.1 needs exactly one")
 
     def body(self, size: int) -> None:
         """One more piece of the body."""

@@ -35,8 +35,8 @@ def check() -> None:
         from re2 import Options
 
         good, bad = program(b"b+", Options()), program(b"(", _quiet())
-        found = good.ok() and good.Match(unanchored(), b"abbc", 0, 4)[0] == (1, 3)
-        if found and not bad.ok() and bad.error():
+        is_searched = good.ok() and good.Match(unanchored(), b"abbc", 0, 4)[0] == (1, 3)
+        if is_searched and not bad.ok() and bad.error():
             return
     except (ImportError, AttributeError, TypeError):
         pass
