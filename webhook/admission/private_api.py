@@ -12,21 +12,21 @@ import msgspec
 
 from webhook.errors import DependencyChanged
 
-_SHAPE: Final = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`(?: - at `(?P<path>[^`]+)`)?")
+_SHAPE: Final = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<given>[^`]+)`(?: - at `(?P<path>[^`]+)`)?")
 
 
 class Mismatch(NamedTuple):
     """A value of another type than expected: msgspec's words for both, and its path, "$" for the whole."""
 
     wanted: str
-    found: str
+    given: str
     path: str
 
 
 def mismatch(error: msgspec.ValidationError) -> Mismatch | None:
     """What an error says of types, None where it says something else."""
     match = _SHAPE.search(str(error))
-    return Mismatch(match["wanted"], match["found"], match["path"] or "$") if match else None
+    return Mismatch(match["wanted"], match["given"], match["path"] or "$") if match else None
 
 
 def check() -> None:

@@ -108,5 +108,5 @@ def explain(error: msgspec.ValidationError, *, root: str = "") -> str:
         return f"{str(error)[:1].lower()}{str(error)[1:]}"
     path = (root + told.path.removeprefix("$")).lstrip(".")
     wanted = _WORDS.get(told.wanted.removesuffix(" | null"), told.wanted)
-    given = _WORDS.get(told.found, told.found)
+    given = _WORDS.get(told.given, told.given)
     return f"{path or 'the body'}: expected {wanted}, found {given}"
