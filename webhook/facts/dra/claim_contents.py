@@ -89,8 +89,13 @@ def _kept(_claim: Same) -> _Kept:
 def _is_ordinary(spec: ClaimSpec) -> bool:
     """Whether a claim is short enough to be kept: its requests name a class and a count, as most do."""
     listed = spec.devices.requests
-    return len(listed) <= _MOST_KEPT and not spec.devices.config and all(
-        request and _SHORT.issuperset(request.json) and _SHORT.issuperset(request.exactly.json) for request in listed
+    return (
+        len(listed) <= _MOST_KEPT
+        and not spec.devices.config
+        and all(
+            request and _SHORT.issuperset(request.json) and _SHORT.issuperset(request.exactly.json)
+            for request in listed
+        )
     )
 
 
@@ -116,8 +121,7 @@ def _is_exclusive(asked: Sequence[Request]) -> bool:
     """Whether requests and their alternatives ask for whole devices or slices alone."""
     choices = [choice for request in asked for choice in request.choices or (request,)]
     return bool(choices) and all(
-        choice.device.kind in _EXCLUSIVE and not choice.has_admin_access and not choice.capacities
-        for choice in choices
+        choice.device.kind in _EXCLUSIVE and not choice.has_admin_access and not choice.capacities for choice in choices
     )
 
 
