@@ -108,9 +108,14 @@ def _in_fragment(fragment: Fragment, path: FieldPath, root: JSON, subject: Subje
 
 
 def _in_template(template: PodTemplate, *, is_windows: bool, is_patch: bool = False) -> Iterator[Place]:
-    for container in template.spec.all_containers():
-        if container.resources:
-            yield Place(container.resources, is_windows, is_patch)
+    for holder in (*template.spec.all_containers(), *_without_containers(template.spec)):
+        if holder.resources:
+            yield Place(holder.resources, is_windows, is_patch)
+
+
+def _without_containers(pod: PodSpec) -> tuple[PodSpec, ...]:
+    """What is no PodSpec though it looks like one: a controller makes a container of its resources."""
+    return () if pod.containers else (pod,)
 
 
 def devices(subject: Subject) -> Iterator[FieldPath]:
@@ -140,7 +145,8 @@ def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
     allowedEphemeralContainerFields.
     """
     pod = subject.typed(Pod).spec if group_kind(subject.object) == POD else PodSpec.of(None)
-    holders: tuple[PodSpec | Container, ...] = (pod, *pod.ephemeral_containers)
+    whole = (pod,) if pod.containers else ()
+    holders: tuple[PodSpec | Container, ...] = (*whole, *pod.ephemeral_containers)
     for holder in holders:
         for side, amounts in (("limits", holder.resources.limits), ("requests", holder.resources.requests)):
             if NAME in amounts:

@@ -13,7 +13,10 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.problem import Problem
 from webhook.schema.kinds import is_builtin
-from webhook.typed.pods import Pod
+from webhook.typed.pods import Pod, Resources
+from webhook.workloads.embedded import embedded, holds_objects
+from webhook.workloads.podsets import group_kind
+from webhook.workloads.resource_fields import resource_fields
 
 _POD: Final = frozenset((("", "Pod"),))
 _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
@@ -33,6 +36,21 @@ def pod_resources(subject: Subject) -> Iterator[Problem]:
     if pod.resources:
         yield from pod_level_resources.validate_windows(pod)
         yield from pod_level_resources.validate_pod_resource_consistency(places)
+
+
+def outside_templates(subject: Subject) -> Iterator[Problem]:
+    """What Kubernetes refuses of resources that become those of a container, as of a model server of KServe.
+
+    Those of a TrainJob are judged in the pods that Trainer makes.
+    """
+    table, paced = subject.table, subject.deadline.paced
+    inner = paced(embedded(subject.object, table)) if holds_objects(subject.object, table) else ()
+    for path, obj in [((), subject.object), *((each.path, each.object) for each in inner)]:
+        fields = resource_fields(obj, table) if group_kind(obj) != TRAIN_JOB else ()
+        for field in paced(fields):
+            if not field.is_device:
+                resources = Resources.of(field.resources, (*path, *field.path), subject.reading)
+                yield from resource_validation.validate_amounts(resources)
 
 
 def generated_pod_resources(subject: Subject) -> Iterator[Problem]:
@@ -70,6 +88,7 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
 CHECKS: Final = (
     Check(group="pod-resources", run=pod_resources, kinds=_POD),
     Check(group="pod-resources", run=generated_pod_resources, kinds=_TRAIN_JOB),
+    Check(group="pod-resources", run=outside_templates),
     Check(group="pod-template", run=pod_template, kinds=_POD),
     Check(group="pod-template", run=generated_pod_templates, kinds=_TRAIN_JOB),
     Check(group="workload-update", run=validate_template_update),
