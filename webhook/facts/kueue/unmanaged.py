@@ -60,7 +60,11 @@ LABEL_PLACE: Final = KUEUE_UNMANAGED.rule(
 NO_QUEUE_NAME: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/no-queue-name",
     title="A job in a namespace with queues names one.",
-    why="Without a label the job takes nodes that others wait for in their queues.",
+    why=(
+        "Without a label the job takes nodes that others wait for in their queues. Not every job is meant for a "
+        "queue: many only copy data."
+    ),
+    level="advice",
 )
 
 Rule: TypeAlias = Callable[[Subject, Managed], Iterator[Problem]]
