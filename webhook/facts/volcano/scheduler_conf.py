@@ -3,9 +3,9 @@
 The configuration stands in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler reads it loosely: a
 key that is misspelt is dropped, a plugin that it does not know is logged, and with an action that it does not know it
 goes on with the configuration before. Further plugins come from the folder of --plugins-dir, named as their files are:
-a configuration with a name that resembles none of Volcano's is taken for that of a distribution. Source: volcano-sh/volcano@ed72c7c815a9
-pkg/scheduler/util.go UnmarshalSchedulerConf, conf/scheduler_conf.go, plugins/factory.go, actions/factory.go,
-framework/plugins.go LoadCustomPlugins.
+a configuration with a name that resembles none of Volcano's is taken for that of a distribution. Source:
+volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go UnmarshalSchedulerConf, conf/scheduler_conf.go,
+plugins/factory.go, actions/factory.go, framework/plugins.go LoadCustomPlugins.
 """
 
 from __future__ import annotations
