@@ -165,6 +165,7 @@ SHIPPED: Final = Registry(
                 "resource_validation",
                 "pod_level_resources",
                 "template_changes",
+                "pod_validation",
                 "container_validation",
                 "placement_validation",
             ),
@@ -237,7 +238,7 @@ SHIPPED: Final = Registry(
         Package(
             module="webhook.facts.jobset",
             groups=("job-set",),
-            rules=("name_length", "replicated_jobs", "policies", "volume_claims"),
+            rules=("name_length", "replicated_jobs", "policies", "volume_claims", "annotations"),
         ),
         Package(
             module="webhook.facts.training_jobs",

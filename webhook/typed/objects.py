@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from webhook.attributes import NAMESPACE, GroupVersionKind
 from webhook.typed.collections import Entries
@@ -24,6 +24,10 @@ class OwnerReference(Typed):
         return self.api_version.rpartition("/")[0], self.kind
 
 
+_MOST_OF_PREFIX: Final = 58
+_SUFFIX: Final = "xxxxx"
+
+
 class Metadata(Typed):
     """meta/v1 ObjectMeta."""
 
@@ -35,6 +39,15 @@ class Metadata(Typed):
     creation_timestamp = Text()
     deletion_timestamp = Text()
     owner_references = Parts(OwnerReference)
+
+    @property
+    def longest_name(self) -> str:
+        """Its name, or one as long as that which the API server makes of generateName; "" where it has neither.
+
+        k8s.io/apiserver v0.36 pkg/storage/names/generate.go: at most 58 characters and five more.
+        """
+        prefix = self.generate_name
+        return self.name or (f"{prefix[:_MOST_OF_PREFIX]}{_SUFFIX}" if prefix else "")
 
     @property
     def is_controlled(self) -> bool:

@@ -7,7 +7,13 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.pods import container_validation, placement_validation, pod_level_resources, resource_validation
+from webhook.facts.pods import (
+    container_validation,
+    placement_validation,
+    pod_level_resources,
+    pod_validation,
+    resource_validation,
+)
 from webhook.facts.pods.template_changes import validate_template_update
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
@@ -73,6 +79,8 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of a pod besides, whatever it is made from."""
     template = subject.typed(Pod)
     pod, metadata = template.spec, template.metadata
+    yield from pod_validation.validate_host_users(pod)
+    yield from pod_validation.validate_active_deadline(pod)
     yield from container_validation.validate_containers(pod)
     yield from container_validation.validate_volumes(pod)
     yield from container_validation.validate_pod_user(pod.security_context)

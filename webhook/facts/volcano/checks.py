@@ -92,7 +92,7 @@ def _template_refused(refused: Problem) -> Problem:
 
 def _advice(job: Job, subject: Subject) -> Iterator[Problem]:
     yield from advise_pods(job)
-    yield from advise_minima(job)
+    yield from advise_minima(job, sent_spec(subject))
     yield from advise_start(job, subject)
     yield from advise_schedulers(job)
     yield from advise_restarts(job, subject)
