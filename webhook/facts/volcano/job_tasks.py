@@ -167,7 +167,7 @@ def _min_success(job: Job) -> Iterator[Problem]:
 
 
 def advise_minima(job: Job, sent: JobSpec) -> Iterator[Problem]:
-    """A task with a minimum of its own, in a gang that starts with fewer pods than its tasks need; `sent` as written."""
+    """A task with a minimum of its own, in a gang that starts with fewer pods than its tasks need."""
     spec = job.spec
     if not spec.is_filled or not 0 < spec.min_available < spec.needed_pods:
         return
