@@ -22,7 +22,7 @@ from webhook.paths import FieldPath, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.similar_names import nearest
-from webhook.typed.fields import Parts, Raw, Text, Truth
+from webhook.typed.fields import Parts, Raw, Text, Truth, ValueMap
 from webhook.typed.objects import ConfigMap
 from webhook.typed.view import Typed
 from webhook.wording import did_you_mean, either
@@ -181,6 +181,12 @@ _LONGEST: Final = 100_000
 """Characters of a configuration that are read; the longest that says something has some thousands."""
 
 
+class Holder(Typed):
+    """A ConfigMap whose values may be of any type."""
+
+    data = ValueMap()
+
+
 class PluginOption(Typed):
     """One plugin of a tier, with what it is asked to do."""
 
@@ -219,8 +225,7 @@ def scheduler_conf(subject: Subject) -> Iterator[Problem]:
 
 def may_be_scheduler_conf(config_map: JSON) -> bool:
     """Whether a ConfigMap has a key for such a configuration, whatever the types of its values."""
-    data = config_map.get("data") if isinstance(config_map, dict) else None
-    return isinstance(data, dict) and any(map(_is_key, data))
+    return any(map(_is_key, Holder.of(config_map).data))
 
 
 def _is_key(key: str) -> bool:
