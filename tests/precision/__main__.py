@@ -36,7 +36,7 @@ def findings(folder: Path) -> Iterator[dict[str, Any]]:
         raise SystemExit(ran.stderr)
     for line in ran.stdout.splitlines():
         finding = json.loads(line)
-        if finding["result"] in ("fail", "warn", "advice"):
+        if finding["result"] in ("fail", "warn"):
             yield finding
 
 
@@ -46,7 +46,8 @@ def spoken(folders: Iterable[Path]) -> dict[tuple[str, str], list[str]]:
     for folder in folders:
         for finding in findings(folder):
             text = f"{Path(finding['file']).relative_to(folder.parent)}:{finding['line']}: {finding['message']}"
-            by_rule.setdefault((finding["rule"], finding["result"]), []).append(text)
+            told = "advice" if "Advice" in finding["actions"] else finding["result"]
+            by_rule.setdefault((finding["rule"], told), []).append(text)
     return by_rule
 
 
