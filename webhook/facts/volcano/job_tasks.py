@@ -171,7 +171,7 @@ def advise_minima(job: Job, sent: JobSpec) -> Iterator[Problem]:
     spec = job.spec
     if not spec.is_filled or not 0 < spec.min_available < spec.needed_pods:
         return
-    task = next((task for task in spec.tasks if _is_meant(task, sent)), None)
+    task = next(_meant(spec, sent), None)
     if task is not None:
         of_job, needed = render(spec.path("minAvailable")), spec.needed_pods
         message = (
@@ -182,10 +182,11 @@ def advise_minima(job: Job, sent: JobSpec) -> Iterator[Problem]:
         yield TASK_MINIMUM.problem(task.path("minAvailable"), message, fix, task.min_available)
 
 
-def _is_meant(task: Task, sent: JobSpec) -> bool:
-    """Whether somebody wrote the minimum: Volcano's webhook sets that of every task to its replicas."""
-    if 0 < task.min_available < task.replicas:
-        return True
+def _meant(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
+    """Tasks whose minimum somebody wrote: Volcano's webhook sets that of every task to its replicas."""
     written = [each.explicit_min_available for each in sent.tasks]
-    is_own = task.index < len(written) and written[task.index] == task.replicas > 0
-    return is_own and None in written
+    is_as_written = None in written
+    for task in spec.tasks:
+        is_own = is_as_written and task.index < len(written) and written[task.index] == task.replicas > 0
+        if 0 < task.min_available < task.replicas or is_own:
+            yield task
