@@ -11,6 +11,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from webhook.attributes import JSON
 from webhook.facts.fact import Fact
 from webhook.problems.catalogue import Catalogue, LazyCatalogue, catalogue, rules_of
 from webhook.problems.rule import Rule
@@ -97,6 +98,11 @@ class Registry:
         """Whether checks of these groups are asked about objects that are not of their types."""
         return any(package.judges_types and not set(groups).isdisjoint(package.groups) for package in self.packages)
 
+    def concerns(self, groups: tuple[str, ...], kind: tuple[str, str], obj: JSON) -> bool:
+        """Whether checks of some groups may be about an object of a group and kind, of its types or not."""
+        checks = [check for group in groups for check in self.checks(group) if check.is_about(kind, is_deleted=False)]
+        return not checks or any(check.concerns is None or check.concerns(obj) for check in checks)
+
     def catalogue(self, groups: tuple[str, ...]) -> Catalogue:
         """The rules of some groups, whose modules are imported when somebody looks for a rule.
 
@@ -159,6 +165,7 @@ SHIPPED: Final = Registry(
                 "resource_validation",
                 "pod_level_resources",
                 "template_changes",
+                "pod_validation",
                 "container_validation",
                 "placement_validation",
             ),
@@ -231,7 +238,7 @@ SHIPPED: Final = Registry(
         Package(
             module="webhook.facts.jobset",
             groups=("job-set",),
-            rules=("name_length", "replicated_jobs", "policies", "volume_claims"),
+            rules=("name_length", "replicated_jobs", "policies", "volume_claims", "annotations"),
         ),
         Package(
             module="webhook.facts.training_jobs",

@@ -298,6 +298,7 @@ class PodSpec(Typed):
     dns_policy = Text()
     host_ipc = Truth(name="hostIPC")
     host_network = Truth()
+    host_users = OptionalTruth()
     hostname = Text()
     init_containers = Parts(Container)
     node_name = Text()

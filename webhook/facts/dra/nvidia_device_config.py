@@ -147,6 +147,8 @@ def _parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Iterator[
     parameters, table = opaque.nvidia, _table()
     if not _is_read(opaque):
         return
+    if _is_of_another(parameters):
+        return
     if parameters.api_version != table["apiVersion"]:
         yield _unknown_kind(parameters.path("apiVersion"), parameters.api_version, table["apiVersion"])
     elif parameters.kind not in table["kinds"]:
@@ -159,6 +161,12 @@ def _parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Iterator[
         ):
             yield from _value(breach, parameters.kind)
         yield from _feature_gate(parameters, gates)
+
+
+def _is_of_another(parameters: NvidiaParameters) -> bool:
+    """Whether they are those of another driver that goes by the name of NVIDIA's, as of one that only pretends to."""
+    group = parameters.api_version.partition("/")[0]
+    return "/" in parameters.api_version and "nvidia" not in group.lower()
 
 
 def _unknown_kind(at: FieldPath, given: str, expected: str, near: str = "") -> Problem:

@@ -29,8 +29,10 @@ def inactive_checks(queue: Queue, view: View) -> Iterator[str]:
             if is_absent(view, AdmissionCheck.gvk):
                 yield f"its AdmissionCheck `{name}` does not exist (AdmissionCheckNotFound)"
             continue
-        if check.status.condition("Active").status == "False":
-            yield f"its AdmissionCheck `{name}` is inactive (AdmissionCheckInactive)"
+        active = check.status.condition("Active")
+        if active.status != "True" and (active.status or view.is_whole()):
+            is_new = "" if active.status else ", for its controller has not set the condition Active"
+            yield f"its AdmissionCheck `{name}` is inactive{is_new} (AdmissionCheckInactive)"
         is_remote = check.spec.controller_name == _MULTI_KUEUE
         remote += [name] * is_remote
         per_flavor += [name] * (is_remote and bool(flavors) and flavors != queue.flavors())

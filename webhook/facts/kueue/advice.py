@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.kueue.cluster_queues import Queue
+from webhook.facts.kueue.cluster_queues import Queue, QuotaGroup
 from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, is_on
 from webhook.facts.kueue.flavor_nodes import without_nodes
 from webhook.facts.kueue.flavors import Flavor, flavors, mismatch, overlooked
@@ -101,7 +101,7 @@ def advise_flavors(subject: Subject) -> Iterator[Problem]:
             if any(value and name in group.resources for name, value in pod_set.requests.items()):
                 existing = flavors(group.flavors, place.view)
                 if subject.assumptions.kueue >= OWN_KEYS:
-                    yield from _flavor_ambiguous(pod_set, existing)
+                    yield from _flavor_ambiguous(pod_set, _with_quota(existing, pod_set, group, place))
                 yield from _flavor_without_nodes(pod_set, existing, place.queue, subject)
 
 
@@ -109,6 +109,21 @@ def _admitted(subject: Subject) -> Place | None:
     """Where a job queues that can be admitted."""
     outcome = subject.once(preflight)
     return outcome.place if outcome.verdict == "possible" else None
+
+
+def _with_quota(
+    existing: Sequence[Flavor], pod_set: PodSetRequests, group: QuotaGroup, place: Place
+) -> Sequence[Flavor]:
+    """Flavors of which the queue can ever have as much as a pod set asks for, with what its cohort lends."""
+    tree, node = place.tree, place.node
+    if tree is None or node is None:
+        return existing
+    asked = {name: value for name, value in pod_set.requests.items() if value and name in group.resources}
+    return [
+        flavor
+        for flavor in existing
+        if all(value <= tree.potential(node, (flavor.name, name)) for name, value in asked.items())
+    ]
 
 
 def _flavor_without_nodes(

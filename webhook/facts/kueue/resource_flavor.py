@@ -61,6 +61,7 @@ FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
     why="Nobody has quota for it.",
     refused_by="nobody; no pods get the flavor",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler",
+    level="advice",
     fails="silent",
 )
 

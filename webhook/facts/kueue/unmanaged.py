@@ -63,6 +63,16 @@ NO_QUEUE_NAME: Final = KUEUE_UNMANAGED.rule(
     why="Without a label the job takes nodes that others wait for in their queues.",
 )
 
+NO_QUEUE_NAME_IN_FILES: Final = KUEUE_UNMANAGED.rule(
+    "kueue-unmanaged/no-queue-name-in-files",
+    title="A job whose namespace has queues in some files names one.",
+    why=(
+        "The queues that files have may be those of another example, and not every job is meant for a queue: many only "
+        "copy data. Of a whole cluster, no-queue-name tells it."
+    ),
+    level="advice",
+)
+
 Rule: TypeAlias = Callable[[Subject, Managed], Iterator[Problem]]
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _DEPLOYMENT: Final = ("apps", "Deployment")
@@ -160,4 +170,5 @@ def _no_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:
     if queues and not subject.once(configuration).manages_all:
         message = f"does not name a queue, but its namespace has {named(queues[:3], 'LocalQueue')}"
         message = f"the object {message}, so the object starts at once, without quota"
-        yield NO_QUEUE_NAME.problem("", message, f"set the label {QUEUE_NAME}: {min(queues)}")
+        rule = NO_QUEUE_NAME if subject.view().is_whole() else NO_QUEUE_NAME_IN_FILES
+        yield rule.problem("", message, f"set the label {QUEUE_NAME}: {min(queues)}")

@@ -58,11 +58,18 @@ NODE_LOCAL: Final = STORAGE.rule(
 )
 READ_ONLY: Final = STORAGE.rule(
     "storage/read-only",
-    title="What is mounted for writing can be written.",
+    title="A volume for checkpoints can be written.",
+    why="The first checkpoint fails on a read-only volume.",
+    fails="start",
+)
+READ_ONLY_CLAIM: Final = STORAGE.rule(
+    "storage/read-only-claim",
+    title="A ReadOnlyMany claim is mounted read-only.",
     why=(
-        "Many drivers mount a ReadOnlyMany volume read-only or not at all, and the first checkpoint fails on a "
-        "read-only one."
+        "Some drivers mount such a volume not at all unless the volume says readOnly, and others read-only, which is "
+        "enough for who only reads."
     ),
+    level="advice",
     fails="start",
 )
 
@@ -169,7 +176,7 @@ def read_only(mount: Mount, claim: str = "") -> Problem:
     """The problem of pods that write where they cannot: to a claim, or checkpoints to a read-only volume."""
     if claim:
         message = f"mounts {claim} for writing, but the claim is ReadOnlyMany, so the mount or the writes may fail"
-        return READ_ONLY.problem(mount.path, message, "set readOnly: true on the volume and its mounts")
+        return READ_ONLY_CLAIM.problem(mount.path, message, "set readOnly: true on the volume and its mounts")
     message = f"checkpoints cannot be written to `{mount.target}` because the volume is read-only"
     return READ_ONLY.problem(mount.path, message, "remove readOnly from the volume and its mount")
 

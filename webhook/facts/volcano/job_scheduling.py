@@ -36,11 +36,19 @@ VOLCANO_JOB_PRIORITY_CLASS: Final = VOLCANO_JOB_ADVICE.rule(
     source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority",
     fails="controller",
 )
+_KUBERNETES: Final = "default-scheduler"
 
 
 def advise_schedulers(job: Job) -> Iterator[Problem]:
-    """Pods that another scheduler places are not part of the gang."""
+    """Pods that another scheduler places are not part of the gang; Kubernetes' own knows no gangs."""
     of_job = job.spec.scheduler_name
+    if of_job == _KUBERNETES:
+        message = (
+            "is the scheduler of Kubernetes, which starts the pods one by one, so the queue and minAvailable have no "
+            "effect"
+        )
+        yield OTHER_SCHEDULER.problem(job.spec.path("schedulerName"), message, "remove schedulerName", of_job)
+        return
     for task in job.spec.tasks:
         other = task.pod.scheduler_name or of_job
         if other != of_job and not is_placeholder(other + of_job):
