@@ -236,7 +236,15 @@ SHIPPED: Final = Registry(
         Package(
             module="webhook.facts.training_jobs",
             groups=("training-job",),
-            rules=("role_validation", "job_validation", "elastic", "processes", "mpi_validation", "operator_fields"),
+            rules=(
+                "role_validation",
+                "job_validation",
+                "elastic",
+                "autoscaling",
+                "processes",
+                "mpi_validation",
+                "operator_fields",
+            ),
         ),
         Package(
             module="webhook.facts.launch", groups=("launch",), rules=("processes", "nodes", "variables", "mpi_slots")
@@ -326,13 +334,13 @@ SHIPPED: Final = Registry(
         Package(
             module="webhook.facts.storage",
             groups=("storage",),
-            rules=("claims", "checkpoints", "shared_memory", "sub_paths"),
+            rules=("claims", "rolling_updates", "checkpoints", "shared_memory", "sub_paths"),
         ),
         Package(module="webhook.facts.preemption", groups=("preemption",), rules=("spot", "progress", "priority")),
         Package(
             module="webhook.facts.failures",
             groups=("device-failures",),
-            rules=("job_policies", "gang_restarts", "tolerations", "pod_replacement", "serving", "nccl"),
+            rules=("job_policies", "gang_restarts", "tolerations", "pod_replacement", "serving", "liveness", "nccl"),
         ),
     )
 )
