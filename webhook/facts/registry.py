@@ -288,6 +288,7 @@ SHIPPED: Final = Registry(
             rules=("batch_sandbox", "pool", "references", "shard_patches", "claim_names", "windows"),
         ),
         Package(module="webhook.facts.mesh", groups=("mesh",), rules=("checks",)),
+        Package(module="webhook.facts.served_versions", groups=("served-version",), rules=("checks",)),
         Package(
             module="webhook.facts.volcano",
             groups=(
