@@ -247,7 +247,9 @@ SHIPPED: Final = Registry(
             ),
         ),
         Package(
-            module="webhook.facts.launch", groups=("launch",), rules=("processes", "nodes", "variables", "mpi_slots")
+            module="webhook.facts.launch",
+            groups=("launch",),
+            rules=("processes", "nodes", "trainers", "variables", "mpi_slots"),
         ),
         Package(
             module="webhook.facts.kueue",
