@@ -2,7 +2,8 @@
 
 A rolling update makes the new pod before it removes the old one unless maxUnavailable, rounded down, is at least 1:
 k8s.io/kubernetes v1.36 pkg/controller/deployment/util ResolveFenceposts. The new pod can mount a claim for one node
-only on the node of the old pod, where the devices are taken unless there are others.
+only on the node of the old pod, where the devices are taken unless there are others. A volume that is read-only in the pod
+may be attached to several nodes.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
     view = subject.view()
     for name, mounting in subject.once(mounts).of_claims().items():
         modes = {*view.find(PersistentVolumeClaim, name).spec.access_modes}
-        if modes in _ALONE:
+        if modes in _ALONE and not all(mount.volume.is_read_only for mount in mounting):
             yield _rolling_update(name, modes.pop(), mounting)
 
 
