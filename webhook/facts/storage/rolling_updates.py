@@ -2,8 +2,8 @@
 
 A rolling update makes the new pod before it removes the old one unless maxUnavailable, rounded down, is at least 1:
 k8s.io/kubernetes v1.36 pkg/controller/deployment/util ResolveFenceposts. The new pod can mount a claim for one node
-only on the node of the old pod, where the devices are taken unless there are others. A volume that is read-only in the pod
-may be attached to several nodes.
+only on the node of the old pod, where the devices are taken unless there are others. A volume that is read-only in the
+pod may be attached to several nodes.
 """
 
 from __future__ import annotations
