@@ -17,6 +17,7 @@ from webhook.admission.phases import Local, PhaseName, run
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.nearest_files import NearestFiles
 from webhook.commands import audited_objects, options, output
+from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.errors import CallError, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.report import formats
@@ -74,9 +75,9 @@ def command(
     # before the report, so that findings are what a terminal shows last
     wrong_params = assembly.param_problems(assembled.policies, inputs)
     problems = (*inputs.problems, *wrong_params, *documents.nothing(path, inputs, "object"))
-    sys.stderr.write(terminal.lines(_told(inputs, assembled, problems)))
     details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
     audit = _Audit(inputs, assembled, reviewed=as_, is_verbose=verbose, details=details)
+    sys.stderr.write(terminal.lines(_told(inputs, assembled, problems, audit.keys.elsewhere)))
     with output.Report(outputs, writers, audit.rules) as report:
         for finding in audit.findings():
             report.entry(finding)
@@ -84,10 +85,12 @@ def command(
     return _UNREADABLE if problems else audit.exit_code()
 
 
-def _told(inputs: documents.Inputs, assembled: assembly.Assembly, problems: Sequence[Problem]) -> Iterator[str]:
-    """What is said of files, of keys that stand twice, and of objects whose kinds nobody has."""
+def _told(
+    inputs: documents.Inputs, assembled: assembly.Assembly, problems: Sequence[Problem], repeated: Sequence[Problem]
+) -> Iterator[str]:
+    """What is said of files, of keys that stand twice outside objects, and of objects whose kinds nobody has."""
     yield from (f"error: {problem}" for problem in problems)
-    yield from (f"warning: {problem}" for problem in inputs.repeated)
+    yield from (f"warning: {problem}" for problem in repeated)
     if template := charts.summary(inputs.templates):
         yield f"note: {template}"
     notes = {note: each.place() for each in reversed(inputs.documents) if (note := fixtures.note(each.value))}
@@ -109,11 +112,12 @@ class _Audit:
         is_verbose: bool,
         details: ReviewOptions,
     ) -> None:
-        self.rules: Rules = rules(assembled.policies)
+        self.rules: Rules = {**rules(assembled.policies), RULE.id: RULE}
         self._inputs = inputs
         self._row = assembled.table.row
         self._policies, self._cluster = assembled.policies, assembled.cluster
         self._repeated = audited_objects.repeated(inputs, assembled.cluster)
+        self.keys = RepeatedKeys(inputs, self._is_object)
         self._reviewed: Reviewed = reviewed
         self._results: Counter[Result] = Counter()
         self._is_undecided = False
@@ -143,10 +147,21 @@ class _Audit:
             if not decisions:
                 self._unasked[_qualified(attributes.kind)] += 1
             locate = each.locator(fixtures.object_path(each.value))
-            made = findings(decisions, subject(attributes), locate, self.rules)
+            made = (
+                *self.keys.findings(each, attributes),
+                *findings(decisions, subject(attributes), locate, self.rules),
+            )
             self._results.update(finding.result for finding in made if not finding.is_advice)
             self._is_undecided |= any(each.is_undecided for each in made)
             yield from made
+
+    def _is_object(self, value: JSON) -> bool:
+        """Whether a document is one that is audited."""
+        try:
+            fixtures.attributes(value, self._row)
+        except CallError:
+            return False
+        return True
 
     def exit_code(self) -> int:
         """Weigh the findings so far: something was found, undecided, clean."""

@@ -243,10 +243,20 @@ SHIPPED: Final = Registry(
         Package(
             module="webhook.facts.training_jobs",
             groups=("training-job",),
-            rules=("role_validation", "job_validation", "elastic", "processes", "mpi_validation", "operator_fields"),
+            rules=(
+                "role_validation",
+                "job_validation",
+                "elastic",
+                "autoscaling",
+                "processes",
+                "mpi_validation",
+                "operator_fields",
+            ),
         ),
         Package(
-            module="webhook.facts.launch", groups=("launch",), rules=("processes", "nodes", "variables", "mpi_slots")
+            module="webhook.facts.launch",
+            groups=("launch",),
+            rules=("processes", "nodes", "trainers", "variables", "mpi_slots"),
         ),
         Package(
             module="webhook.facts.kueue",
@@ -287,6 +297,7 @@ SHIPPED: Final = Registry(
             rules=("batch_sandbox", "pool", "references", "shard_patches", "claim_names", "windows"),
         ),
         Package(module="webhook.facts.mesh", groups=("mesh",), rules=("checks",)),
+        Package(module="webhook.facts.served_versions", groups=("served-version",), rules=("checks",)),
         Package(
             module="webhook.facts.volcano",
             groups=(
@@ -333,13 +344,13 @@ SHIPPED: Final = Registry(
         Package(
             module="webhook.facts.storage",
             groups=("storage",),
-            rules=("claims", "checkpoints", "shared_memory", "sub_paths"),
+            rules=("claims", "rolling_updates", "checkpoints", "shared_memory", "sub_paths"),
         ),
         Package(module="webhook.facts.preemption", groups=("preemption",), rules=("spot", "progress", "priority")),
         Package(
             module="webhook.facts.failures",
             groups=("device-failures",),
-            rules=("job_policies", "gang_restarts", "tolerations", "pod_replacement", "serving", "nccl"),
+            rules=("job_policies", "gang_restarts", "tolerations", "pod_replacement", "serving", "liveness", "nccl"),
         ),
     )
 )
