@@ -1,6 +1,6 @@
 """What the claims of pods refer to: claims, templates, requests, and the classes that these ask for.
 
-An object counts as absent only where it is known to be: in a whole cluster, or where files have others of its kind.
+An object counts as absent only where it is known to be: in a whole cluster.
 Otherwise a rule that needs it was not checked. A ComputeDomain brings its template, which is taken for there.
 """
 

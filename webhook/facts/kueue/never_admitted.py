@@ -23,6 +23,7 @@ from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.quota import FlavorResource, Node, Tree
 from webhook.facts.kueue.releases import OWN_KEYS, most_pod_sets
 from webhook.facts.kueue.topology import Wish
+from webhook.facts.kueue.types import ClusterQueue, Cohort
 from webhook.facts.kueue.workload import PodSetRequests, workload
 from webhook.facts.pods.pod_requests import OutOfRange, units
 from webhook.facts.resource_units import amount_text, of_resource
@@ -111,6 +112,11 @@ class Fitting:
         view = self.place.view
         flavors = (of_flavors.flavor(name, view) for group in self.queue.groups for name in group.flavors)
         self.is_implied = all(flavor is not None and flavor.topology for flavor in flavors)
+
+    def knows_lenders(self) -> bool:
+        """Whether no other ClusterQueue or Cohort can lend anything: of a cohort, files may have only some."""
+        view = self.place.view
+        return self.node.parent is None or (view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk))
 
     def _requests(self, pod_set: PodSetRequests) -> dict[str, int]:
         asked = {name: value for name, value in pod_set.requests.items() if value > 0}

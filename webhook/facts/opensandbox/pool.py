@@ -109,7 +109,7 @@ def pool_size(batch: BatchSandbox, pool: Pool) -> Iterator[Problem]:
 def pool_choice(batch: BatchSandbox, view: View) -> Iterator[Problem]:
     """A Pool that fits the template, by the default profile of the controller."""
     path = batch.spec.path("poolRef")
-    if not view.is_whole():
+    if not view.is_whole(Pool.gvk):
         missing = MissingObject(kind=Pool.gvk.kind, namespace=view.namespace, name="", why="not listed")
         yield POOL_CHOICE.problem(path, missing=(missing,))
         return

@@ -80,12 +80,10 @@ def _validate_reference(reference: Reference, kind: type[Object], view: View) ->
 
 
 def _reference_exists(path: FieldPath, kind: type[Object], name: str, view: View) -> Iterator[Problem]:
-    # known to be absent from a whole cluster, or from files that have others like it
-    others = [other.name for other in _in_namespace(kind, view)]
-    if not others and not view.is_whole():
+    if not view.is_whole(kind.gvk):
         yield REFERENCE_EXISTS.problem(path, missing=view.missing()[""])
         return
-    close = view.nearest(name, others)
+    close = view.nearest(name, (other.name for other in _in_namespace(kind, view)))
     message = (
         f"names a {kind.gvk.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
     )

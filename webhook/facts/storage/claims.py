@@ -87,7 +87,7 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
 
 def _claim_exists(name: str, path: FieldPath, subject: Subject) -> Problem:
     view = subject.view()
-    if not view.is_whole():
+    if not view.is_whole(PersistentVolumeClaim.gvk):
         missing = MissingObject(kind=PersistentVolumeClaim.gvk.kind, namespace=subject.namespace, name=name)
         return CLAIM_EXISTS.problem(path, missing=(missing,))
     near = view.nearest(name, subject.once(_claims_of_the_namespace))
@@ -124,7 +124,7 @@ def _class_exists(who: str, wanted: str, path: FieldPath, view: View, *, is_crea
 def _is_absent(name: str, view: View) -> bool:
     if not name or is_placeholder(name) or view.find(StorageClass, name, namespaced=False):
         return False
-    return view.is_whole()
+    return view.is_whole(StorageClass.gvk)
 
 
 def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:

@@ -97,5 +97,5 @@ def read_queues(subject: Subject) -> Queues:
     for queue in queues.values():
         if queue.parent:
             children.setdefault(queue.parent, []).append(queue.name)
-    is_whole = (ROOT in queues and bool(queues[ROOT].state)) or (bool(queues) and view.is_whole())
+    is_whole = (ROOT in queues and bool(queues[ROOT].state)) or (bool(queues) and view.is_whole(Queue.gvk))
     return Queues(queues, is_whole, {name: Items(names, deadline) for name, names in children.items()}, deadline)
