@@ -40,12 +40,15 @@ def command(
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Read the queues of the cluster of this kubeconfig.")
     ] = None,
+    context_is_whole: Annotated[
+        bool, typer.Option("--context-is-whole", help="The files hold everything: what is missing does not exist.")
+    ] = False,
 ) -> int:
     """Show the queues of Kueue: cohorts, ClusterQueues, LocalQueues.
 
     For each flavor's resource: the queue's own quota, the most that it could have if nothing else ran, and what is in
     use; of a cohort, what its members share. Obstacles say why a queue admits nothing: it is stopped, or something that
-    it needs is missing.
+    it needs is missing, which of files is said only with --context-is-whole.
 
     Exits with 0 when every queue can admit something, 1 when one has an obstacle, and 2 when nothing could be read.
     """
@@ -53,7 +56,7 @@ def command(
     is_live = live or kubeconfig is not None
     if is_live == bool(path):
         raise ConfigurationError("queues: name either PATH, or --live for a cluster")
-    made = _live(kubeconfig) if is_live else _shown(FilesCluster(_objects(path or [])))
+    made = _live(kubeconfig) if is_live else _shown(FilesCluster(_objects(path or []), is_whole=context_is_whole))
     if not made.rows:
         sys.stderr.write(terminal.lines(["note: there are no queues"]))
     output.deliver(

@@ -164,7 +164,11 @@ class View:
         Args:
             kind: the kind of that object, of which then no lookup of this request may have failed.
         """
-        return self.cluster.is_whole() and (kind is None or kind not in self._seen.failed)
+        return (kind is None or kind not in self._seen.failed) and self.cluster.is_whole()
+
+    def lacks(self, kind: GroupVersionKind, name: str) -> bool:
+        """Whether a cluster-scoped object does not exist; what nobody knows is noted."""
+        return self.get(kind, name, namespaced=False) is None and self.is_whole(kind)
 
     def named(self, obj: Object) -> str:
         """An object that was looked up, with its file where it is one of a file: "Queue `a` in queues.yaml"."""

@@ -323,12 +323,13 @@ def test_published_train_jobs_merge_with_their_runtimes() -> None:
 def test_a_runtime_of_almost_that_name_is_offered() -> None:
     other = runtime()
     other["metadata"]["name"] = "torch-distributed"
-    (problem,) = of(job(runtimeRef={"name": "torch-distributde"}), other).problems
+    (problem,) = of(job(runtimeRef={"name": "torch-distributde"}), other, is_whole=True).problems
     assert (problem.code, problem.fix) == (
         "train-job/runtime-exists",
         "write `torch-distributed`, or create the runtime first",
     )
-    assert of(job(runtimeRef={"name": "mpi"}), other).problems == []
+    (unknown,) = of(job(runtimeRef={"name": "torch-distributde"}), other).problems
+    assert (unknown.code, unknown.fix, len(unknown.missing)) == ("train-job/runtime-exists", "", 1)
 
 
 def test_a_generated_name_gets_five_letters() -> None:
