@@ -43,7 +43,9 @@ def said(obj: JSON, *known: JSON) -> list[Problem]:
         "SandboxClaim": claim_references,
         "SandboxWarmPool": warm_pool_reference,
     }
-    return list(checks[obj["kind"]](subject(obj, *(each for each in known if each is not WHOLE), is_whole=WHOLE in known)))
+    return list(
+        checks[obj["kind"]](subject(obj, *(each for each in known if each is not WHOLE), is_whole=WHOLE in known))
+    )
 
 
 def codes(obj: JSON, *known: JSON) -> list[tuple[str, str, list[str]]]:
