@@ -229,6 +229,49 @@ def test_namespaces_are_compared_where_they_are_known(
     assert found == ([] if rules == ["unknown"] else rules)
 
 
+PYTORCH = (
+    "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j, namespace: team, labels: "
+    "{kueue.x-k8s.io/queue-name: main}}, spec: {pytorchReplicaSpecs: {Master: {replicas: 1, restartPolicy: OnFailure, "
+    "template: {spec: {containers: [{name: pytorch, image: x, command: [train]}]}}}}}}"
+)
+OFF = ["kueue-unmanaged/integration-off"]
+
+
+def configuration(*frameworks: str) -> str:
+    listed = f"{{frameworks: [{', '.join(frameworks)}]}}"
+    return f"{{apiVersion: config.kueue.x-k8s.io/v1beta1, kind: Configuration, integrations: {listed}}}"
+
+
+def release(text: str) -> str:
+    metadata = "{name: kueue, namespace: claimgate-system}"
+    return f"{{apiVersion: v1, kind: ConfigMap, metadata: {metadata}, data: {{kueue: '{text}'}}}}"
+
+
+@pytest.mark.parametrize(
+    ("files", "context", "rules"),
+    [
+        ({}, "", []),
+        ({}, release("0.18"), []),
+        ({}, release("0.19"), OFF),
+        ({"c.yaml": configuration("batch/job", "kubeflow.org/pytorchjob")}, "", []),
+        ({"c.yaml": configuration("batch/job")}, "", OFF),
+        ({"c.yaml": configuration("kubeflow.org/pytorchjob")}, release("0.19"), []),
+        ({"setup/c.yaml": configuration("batch/job")}, "", []),
+    ],
+    ids=["unknown", "0.18", "0.19", "listed", "not listed", "listed in 0.19", "in another folder"],
+)
+def test_a_release_is_not_assumed(
+    files: dict[str, str], context: str, rules: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = written(tmp_path / "tree", {"job.yaml": PYTORCH, **files})
+    known = ["--context", written(tmp_path / "context", {"c.yaml": context})] if context else []
+    assert told(capsys, folder, *known)[0] == rules
+    run(["audit", folder, *known])
+    is_unknown = not context and "c.yaml" not in files
+    said = "the release of Kueue is not known: name it as data.kueue of ConfigMap kueue in namespace claimgate-system"
+    assert capsys.readouterr().out.count(said) == is_unknown
+
+
 def test_findings_name_objects_as_kustomizations_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = kustomization("[q.yaml, job.yaml]", namespace="team", namePrefix="my-")
     files = {"kustomization.yaml": settings, "q.yaml": CHAIN["queues.yaml"], "job.yaml": job(queue="my-main")}

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.kueue.cluster_queues import Queue
-from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, is_on
+from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, may_be_on
 from webhook.facts.kueue.flavor_nodes import without_nodes
 from webhook.facts.kueue.flavors import Flavor, flavors, mismatch, overlooked
 from webhook.facts.kueue.groups import KUEUE_ADVICE
@@ -18,7 +18,7 @@ from webhook.facts.kueue.never_admitted import PODS
 from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.preflight import preflight
-from webhook.facts.kueue.releases import OWN_KEYS
+from webhook.facts.kueue.releases import OWN_KEYS, knows_release
 from webhook.facts.kueue.workload import PodSetRequests, workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -100,7 +100,7 @@ def advise_flavors(subject: Subject) -> Iterator[Problem]:
         for group in place.queue.groups:
             if any(value and name in group.resources for name, value in pod_set.requests.items()):
                 existing = flavors(group.flavors, place.view)
-                if subject.assumptions.kueue >= OWN_KEYS:
+                if knows_release(subject) and subject.assumptions.kueue >= OWN_KEYS:
                     yield from _flavor_ambiguous(pod_set, existing)
                 yield from _flavor_without_nodes(pod_set, existing, place.queue, subject)
 
@@ -143,7 +143,7 @@ def advise_quota(subject: Subject) -> Iterator[Problem]:
     if place is None or place.queue is None or not pod_sets:
         return
     claiming = next((pod_set for pod_set in pod_sets if pod_set.template.spec.resource_claims), None)
-    if claiming is not None and not is_on(DEVICE_CLAIMS, subject):
+    if claiming is not None and not may_be_on(DEVICE_CLAIMS, subject):
         yield _claims_uncounted(claiming)
     else:
         yield from _no_requests(subject, place.queue, pod_sets)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from webhook import quantity, yamlfile
-from webhook.attributes import JSON, NAME_LABEL
+from webhook.attributes import JSON, NAME_LABEL, GroupVersionKind
 from webhook.errors import InputError
 from webhook.facts.assumptions import KUEUE
 from webhook.facts.kinds import TRAIN_JOB
@@ -53,6 +53,7 @@ KINDS: Final[Mapping[tuple[str, str], str]] = {
     ("sparkoperator.k8s.io", "SparkApplication"): "sparkoperator.k8s.io/sparkapplication",
 }
 """The kinds that Kueue can manage and what its Configuration calls them."""
+_CONFIGURATION: Final = GroupVersionKind("config.kueue.x-k8s.io", "v1beta2", "Configuration")
 MISSING_CONFIGURATION: Final = MissingObject(
     kind="ConfigMap", name=CONFIGURATION.name, namespace=CONFIGURATION.namespace
 )
@@ -125,8 +126,14 @@ def configuration(subject: Subject) -> Configuration:
     written = subject.assumptions.kueue_configuration
     if not written:
         stored = subject.cluster.peek(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
-        written = ConfigMap.of(stored, (), subject.reading).data.get(FILE, "")
+        written = ConfigMap.of(stored, (), subject.reading).data.get(FILE, "") or _of_a_file(subject)
     return _read(written, subject.assumptions.kueue)
+
+
+def _of_a_file(subject: Subject) -> str:
+    """The Configuration that stands in a file as it is, which no cluster has; "" for none, or several."""
+    listed = subject.cluster.objects(_CONFIGURATION)
+    return yamlfile.dump(listed[0]) if len(listed) == 1 else ""
 
 
 @lru_cache(maxsize=16)
