@@ -173,6 +173,14 @@ def test_a_chain_of_objects_stays_in_one_source(
     assert ("ClusterQueue all is defined differently in" in err) is ("again.yaml" in more)
 
 
+def test_a_warning_names_what_it_rests_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = written(tmp_path, CHAIN)
+    run(["audit", folder])
+    assert f", as ClusterQueue `all` in {folder}/queues.yaml says (Kueue: Exceeds" in capsys.readouterr().out
+    run(["audit", written(tmp_path, {"job.yaml": job(queue="", namespace="team"), "q.yaml": local_queue("x", "team")})])
+    assert f"its namespace has LocalQueue x in {folder}/q.yaml, so" in capsys.readouterr().out
+
+
 def test_a_file_comes_before_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = (local_queue(), cluster_queue(4), FLAVOR, job())
     folder = written(tmp_path, {"example.yaml": whole, "other.yaml": cluster_queue(64), "third.yaml": cluster_queue(1)})

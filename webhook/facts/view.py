@@ -170,10 +170,14 @@ class View:
         """Whether a cluster-scoped object does not exist; what nobody knows is noted."""
         return self.get(kind, name, namespaced=False) is None and self.is_whole(kind)
 
-    def named(self, obj: Object) -> str:
-        """An object that was looked up, with its file where it is one of a file: "Queue `a` in queues.yaml"."""
-        file = self.cluster.place(obj.json)
-        return f"{obj.gvk.kind} `{obj.name}`{f' in {file}' if file else ''}"
+    def named(self, kind: GroupVersionKind, name: str, namespace: str = "") -> str:
+        """An object that a message rests on, with its file where it is one of a file: "Queue `a` in queues.yaml"."""
+        return f"{kind.kind} `{name}`{self.origin(self.peek(kind, namespace, name))}"
+
+    def origin(self, obj: JSON) -> str:
+        """Where an object of a file stands: " in queues.yaml"; "" for one of a live cluster."""
+        file = self.cluster.place(obj) if obj else ""
+        return f" in {file}" if file else ""
 
     def note(self, *missing: MissingObject) -> None:
         """Remember what could not be found out, for the fields that are asked."""

@@ -19,6 +19,7 @@ from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.preflight import preflight
 from webhook.facts.kueue.releases import OWN_KEYS, knows_release
+from webhook.facts.kueue.types import ClusterQueue
 from webhook.facts.kueue.workload import PodSetRequests, workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -160,5 +161,6 @@ def _no_requests(subject: Subject, queue: Queue, pod_sets: Sequence[PodSetReques
     covered = {name for group in queue.groups for name in group.resources}
     asked = {name for pod_set in pod_sets for name, value in pod_set.requests.items() if value}
     if PODS not in covered and asked.isdisjoint(covered) and POD_GROUP not in subject.typed(Object).labels:
-        message = f"requests nothing that ClusterQueue `{queue.name}` has quota for, so the job uses no quota"
+        told = subject.view().named(ClusterQueue.gvk, queue.name)
+        message = f"requests nothing that {told} has quota for, so the job uses no quota"
         yield NO_REQUESTS.problem(pod_sets[0].at(("spec",)), message, f"request {either(sorted(covered)[:3])}")

@@ -132,7 +132,7 @@ def _stopped(place: Place, kind: str, name: str, policy: str) -> Problem:
 
 
 def _inactive(place: Place, queue: Queue, cause: str) -> Problem:
-    message = f"leads to ClusterQueue `{queue.name}`, which is inactive because {cause}"
+    message = f"leads to {place.view.named(ClusterQueue.gvk, queue.name)}, which is inactive because {cause}"
     return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", _WAIT)
 
 

@@ -31,7 +31,7 @@ def _problems(fitting: Fitting) -> Iterator[Problem]:
     """What is in the way, the first kind of it alone."""
     pod_sets = [pod_set for pod_set in fitting.subject.once(workload).pod_sets if pod_set.least > 0]
     if not fitting.queue.groups and pod_sets:
-        yield no_matching_flavor(fitting.place.at, fitting.queue)
+        yield no_matching_flavor(fitting.place.at, fitting.told_queue())
         return
     wanted: list[Wanted] = []
     for pod_set in pod_sets:

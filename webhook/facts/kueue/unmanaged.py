@@ -15,6 +15,7 @@ from webhook.facts.kueue.managed import SERVING, Managed, is_owned, local_queues
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.kueue.pod_templates import pod_templates
 from webhook.facts.kueue.releases import OLDEST, UNKNOWN, knows_release
+from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, render
@@ -162,6 +163,10 @@ def _no_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:
         return
     queues = local_queues(subject)
     if queues and not subject.once(configuration).manages_all:
-        message = f"does not name a queue, but its namespace has {named(queues[:3], 'LocalQueue')}"
+        first = named(queues[:3], "LocalQueue")
+        if len(queues) == 1:
+            view = subject.view()
+            first += view.origin(view.peek(LocalQueue.gvk, subject.namespace, queues[0]))
+        message = f"does not name a queue, but its namespace has {first}"
         message = f"the object {message}, so the object starts at once, without quota"
         yield NO_QUEUE_NAME.problem("", message, f"set the label {QUEUE_NAME}: {min(queues)}")

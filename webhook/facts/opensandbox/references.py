@@ -59,7 +59,10 @@ def validate_pool_reference(batch: BatchSandbox, view: View) -> Iterator[Problem
         yield from pool_choice(batch, view)
     elif name and not is_placeholder(name):
         pool = view.find(Pool, name)
-        yield from pool_size(batch, pool) if pool else _reference_exists(batch.spec.path("poolRef"), Pool, name, view)
+        if pool:
+            yield from pool_size(batch, pool, f"Pool `{name}`{view.origin(pool.json)}")
+        else:
+            yield from _reference_exists(batch.spec.path("poolRef"), Pool, name, view)
 
 
 def validate_claim_references(claim: SandboxClaim, view: View) -> Iterator[Problem]:

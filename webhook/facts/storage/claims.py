@@ -80,7 +80,7 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
         claim = view.find(PersistentVolumeClaim, name)
         if claim:
             yield from _class_of_pending_claim(claim, name, mounting, view)
-            yield from _access(claim.spec, f"claim `{name}`", mounting, view)
+            yield from _access(claim.spec, f"claim `{name}`{view.origin(claim.json)}", mounting, view)
         else:
             yield _claim_exists(name, mounting[0].volume.path, subject)
 
