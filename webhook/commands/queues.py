@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
 from webhook import documents, terminal
-from webhook.attributes import JSON
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.live import Watched
@@ -56,7 +54,7 @@ def command(
     is_live = live or kubeconfig is not None
     if is_live == bool(path):
         raise ConfigurationError("queues: name either PATH, or --live for a cluster")
-    made = _live(kubeconfig) if is_live else _shown(FilesCluster(_objects(path or []), is_whole=context_is_whole))
+    made = _live(kubeconfig) if is_live else _shown(_files(path or [], context_is_whole=context_is_whole))
     if not made.rows:
         sys.stderr.write(terminal.lines(["note: there are no queues"]))
     output.deliver(
@@ -87,10 +85,12 @@ def _live(kubeconfig: Path | None) -> Overview:
         watched.cluster.close()
 
 
-def _objects(named: list[str]) -> Iterator[JSON]:
+def _files(named: list[str], *, context_is_whole: bool) -> FilesCluster:
+    """The view of files; those that are templates may hold what seems to be missing."""
     inputs = documents.read(named)
     problems = (*inputs.problems, *documents.nothing(named, inputs, "object"))
     if problems:
         raise InputError(*problems)
     sys.stderr.write(terminal.lines(f"warning: {each}" for each in inputs.repeated))
-    return (each.value for each in inputs.documents)
+    objects = (each.value for each in inputs.documents)
+    return FilesCluster(objects, is_whole=context_is_whole and not inputs.templates)
