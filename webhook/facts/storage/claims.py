@@ -7,6 +7,7 @@ A claim counts as absent only in the view of a whole cluster; otherwise nobody k
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -80,7 +81,10 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
         claim = view.find(PersistentVolumeClaim, name)
         if claim:
             yield from _class_of_pending_claim(claim, name, mounting, view)
-            yield from _access(claim.spec, f"claim `{name}`{view.origin(claim.json)}", mounting, view)
+            origin = view.origin(claim.json)
+            for problem in _access(claim.spec, f"claim `{name}`", mounting, view):
+                told = f"{problem.message} (claim `{name}`{origin})" if origin else problem.message
+                yield replace(problem, message=told)
         else:
             yield _claim_exists(name, mounting[0].volume.path, subject)
 
