@@ -117,7 +117,7 @@ class ServedState:
             lambda: _askable(load(places, how), may_ask=may_ask), marks(lambda: discover(places)), PolicySet.prepare
         )
         context = Reloaded(
-            lambda: FilesCluster(assembly.context_objects(chosen.context, policies.current)),
+            lambda: assembly.context_cluster(chosen, policies.current),
             marks(lambda: discover(chosen.context)),
         )
         watched = live.Watched.start(kubeconfig, policies.current.interests(), log) if is_live else None

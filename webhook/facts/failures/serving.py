@@ -72,7 +72,7 @@ def _answers(container: Container) -> bool:
 
 
 def _disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    if pods.pods < _SEVERAL or not subject.view().is_whole():
+    if pods.pods < _SEVERAL or not subject.view().is_whole(PodDisruptionBudget.gvk):
         return
     labels, has_more = pods.template.metadata.labels, subject.group_kind in SERVICES
     if not any(_selects(selector, labels, has_more=has_more) for selector in subject.once(_selectors)):

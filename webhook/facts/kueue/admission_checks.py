@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.kueue.absence import is_absent
 from webhook.facts.kueue.cluster_queues import Queue
 from webhook.facts.kueue.types import AdmissionCheck
 from webhook.facts.view import View
@@ -26,7 +25,7 @@ def inactive_checks(queue: Queue, view: View) -> Iterator[str]:
     for name, flavors in _checks_of(queue, view).items():
         check = view.find(AdmissionCheck, name, namespaced=False)
         if not check:
-            if is_absent(view, AdmissionCheck.gvk):
+            if view.is_whole(AdmissionCheck.gvk):
                 yield f"its AdmissionCheck `{name}` does not exist (AdmissionCheckNotFound)"
             continue
         active = check.status.condition("Active")

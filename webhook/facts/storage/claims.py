@@ -7,6 +7,7 @@ A claim counts as absent only in the view of a whole cluster; otherwise nobody k
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -87,14 +88,17 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
         claim = view.find(PersistentVolumeClaim, name)
         if claim:
             yield from _class_of_pending_claim(claim, name, mounting, view)
-            yield from _access(claim.spec, f"claim `{name}`", mounting, view)
+            origin = view.origin(claim.json)
+            for problem in _access(claim.spec, f"claim `{name}`", mounting, view):
+                told = f"{problem.message} (claim `{name}`{origin})" if origin else problem.message
+                yield replace(problem, message=told)
         else:
             yield _claim_exists(name, mounting[0].volume.path, subject)
 
 
 def _claim_exists(name: str, path: FieldPath, subject: Subject) -> Problem:
     view = subject.view()
-    if not view.is_whole():
+    if not view.is_whole(PersistentVolumeClaim.gvk):
         missing = MissingObject(kind=PersistentVolumeClaim.gvk.kind, namespace=subject.namespace, name=name)
         return CLAIM_EXISTS.problem(path, missing=(missing,))
     near = view.nearest(name, subject.once(_claims_of_the_namespace))
@@ -131,7 +135,7 @@ def _class_exists(who: str, wanted: str, path: FieldPath, view: View, *, is_crea
 def _is_absent(name: str, view: View) -> bool:
     if not name or is_placeholder(name) or view.find(StorageClass, name, namespaced=False):
         return False
-    return view.is_whole()
+    return view.is_whole(StorageClass.gvk)
 
 
 def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:

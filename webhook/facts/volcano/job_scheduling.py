@@ -66,7 +66,7 @@ def advise_priority(job: Job, subject: Subject) -> Iterator[Problem]:
     view, path = subject.view(), job.spec.path("priorityClassName")
     if view.get(PRIORITY_CLASS, name, namespaced=False) is not None:
         return
-    if not (view.is_whole() or subject.once(read_queues).is_whole):
+    if not (view.is_whole(PRIORITY_CLASS) or subject.once(read_queues).is_whole):
         yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, missing=view.missing()[""])
         return
     message = "names a PriorityClass that does not exist, so Kubernetes refuses every pod"
