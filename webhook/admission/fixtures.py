@@ -139,6 +139,7 @@ def attributes_of_object(
         object=None if operation is Operation.DELETE else value,
         old_object=before if operation in (Operation.UPDATE, Operation.DELETE) else None,
         options=_options(operation),
+        is_plain=True,
     )
 
 
