@@ -8,6 +8,7 @@ COPY requirements.lock requirements-build.lock ./
 RUN pip install --require-hashes -r requirements-build.lock && pip install --require-hashes -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY policies policies
+COPY docs/rules docs/rules
 COPY deploy/samples deploy/samples
 COPY certs certs
 COPY webhook webhook

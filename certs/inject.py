@@ -8,11 +8,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from certs import CertificateError
 from certs.cluster import absent, refused
 
+OwnerReference: TypeAlias = dict[str, str]
 KINDS: Final = ("validating_webhook_configuration", "mutating_webhook_configuration")
 
 
@@ -44,13 +45,32 @@ def operations(configuration: Any, bundle: bytes) -> list[dict[str, Any]]:
     return operations
 
 
-def inject(client: Any, names: Sequence[str], bundle: bytes) -> tuple[Injected, ...]:
+def owned(configuration: Any, owner: OwnerReference | None) -> list[dict[str, Any]]:
+    """The JSON Patch that makes a namespace the owner of a configuration, beside the owners that it has.
+
+    Whoever deletes the namespace then deletes the configuration: one that stays behind asks a server that is gone, and
+    with `failurePolicy: Fail` no Pod can be created any more.
+
+    Args:
+        configuration: a webhook configuration as plain JSON.
+        owner: the namespace; None changes nothing.
+    """
+    metadata = configuration["metadata"]
+    others = [one for one in metadata.get("ownerReferences") or () if one["kind"] != "Namespace"]
+    if owner is None or [*others, owner] == (metadata.get("ownerReferences") or []):
+        return []
+    test = {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]}
+    return [test, {"op": "add", "path": "/metadata/ownerReferences", "value": [*others, owner]}]
+
+
+def inject(client: Any, names: Sequence[str], bundle: bytes, owner_namespace: str = "") -> tuple[Injected, ...]:
     """Put the bundle into the validating and mutating configurations of these names.
 
     Args:
         client: an ApiClient of the kubernetes package.
         names: each may exist in both kinds or in one.
         bundle: PEM certificates.
+        owner_namespace: becomes an owner of the configurations, so that they go when it goes.
 
     Raises:
         CertificateError: a name exists in neither kind, or the cluster refuses.
@@ -58,21 +78,35 @@ def inject(client: Any, names: Sequence[str], bundle: bytes) -> tuple[Injected, 
     from kubernetes.client import AdmissionregistrationV1Api
 
     api = AdmissionregistrationV1Api(client)
+    owner = _reference(client, owner_namespace) if owner_namespace else None
     done: list[Injected] = []
     for name in names:
-        injected = [one for kind in KINDS if (one := _inject_one(api, client, kind, name, bundle)) is not None]
+        both = (_inject_one(api, client, (kind, name), bundle, owner) for kind in KINDS)
+        injected = [one for one in both if one is not None]
         if not injected:
             raise CertificateError(f"there is no webhook configuration `{name}`; apply it first")
         done.extend(injected)
     return tuple(done)
 
 
-def _inject_one(api: Any, client: Any, kind: str, name: str, bundle: bytes) -> Injected | None:
+def _reference(client: Any, namespace: str) -> OwnerReference:
+    from kubernetes.client import CoreV1Api
+
+    with refused(f"namespace {namespace}"):
+        owner = client.sanitize_for_serialization(CoreV1Api(client).read_namespace(namespace))
+    return {"apiVersion": "v1", "kind": "Namespace", "name": namespace, "uid": owner["metadata"]["uid"]}
+
+
+def _inject_one(
+    api: Any, client: Any, place: tuple[str, str], bundle: bytes, owner: OwnerReference | None
+) -> Injected | None:
+    kind, name = place
     with refused(f"{kind.replace('_', ' ')} {name}"):
         current = absent(lambda: getattr(api, f"read_{kind}")(name))
         if current is None:
             return None
-        patch = operations(client.sanitize_for_serialization(current), bundle)
-        if patch:
-            getattr(api, f"patch_{kind}")(name, patch)
+        configuration = client.sanitize_for_serialization(current)
+        patch = operations(configuration, bundle)
+        if both := [*owned(configuration, owner), *patch]:
+            getattr(api, f"patch_{kind}")(name, both)
     return Injected(kind, name, len(patch) // 2)

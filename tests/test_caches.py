@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "caches.md").read_text()
 DECORATORS = ("cache", "lru_cache", "kept_for_short_texts")
+TABLE = "UserCache"
 IMPLEMENTS = "short_texts"
 """The module of `kept_for_short_texts`, which uses one for every function that it decorates."""
 
@@ -22,11 +23,13 @@ def name_of(node: ast.expr) -> str:
 
 
 def caches_of(tree: ast.Module) -> Iterator[str]:
-    """The functions of a module that cache, by a decorator or under another name."""
+    """The functions of a module that cache, by a decorator or under another name, and its tables of user input."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if any(name_of(each) in DECORATORS for each in node.decorator_list):
                 yield node.name
+        elif isinstance(node, ast.AnnAssign) and node.value is not None and name_of(node.value) == TABLE:
+            yield name_of(node.target)
         elif (
             isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Call)
         ) and name_of(node.value.func) in DECORATORS:
@@ -64,7 +67,7 @@ def test_every_table_on_the_page_is_in_the_code() -> None:
 
 def test_an_undeclared_cache_is_found() -> None:
     written = "@cache\ndef a(): ...\n@functools.lru_cache(maxsize=4)\ndef b(): ...\n_c = lru_cache(maxsize=2)(b)\n"
-    assert list(caches_of(ast.parse(written))) == ["a", "b", "_c"]
+    assert list(caches_of(ast.parse(written + "_D: Final = UserCache(1)\n"))) == ["a", "b", "_c", "_D"]
 
 
 def test_nothing_in_the_evaluation_of_policies_is_kept_between_requests() -> None:

@@ -69,9 +69,51 @@ def test_items_of_a_list_know_their_lines(tmp_path):
 
 
 def test_what_cannot_be_read_hides_nothing(folder):
-    (folder / "broken.yaml").write_text("a: [")
-    (folder / "binary.json").write_bytes(b"\xff\xfe")
+    (folder / "broken.yaml").write_text("kind: [")
+    (folder / "binary.json").write_bytes(b'\xff\xfe{"kind": "Pod"}')
     inputs = documents.read([folder, folder / "absent"])
     assert len(inputs.documents) == 4
     named = sorted(problem.file.rpartition("/")[2] for problem in inputs.problems)
     assert named == ["absent", "binary.json", "broken.yaml"]
+
+
+OTHERS = {
+    "tsconfig.json": '{\n  // comments\n  "compilerOptions": {"kindOf": 1,},\n}\n',
+    "devcontainer.json": '{"name": "x", /* a comment */ "image": "y"}',
+    "broken.yaml": "a: [1, 2\nb: }}: d\n",
+    "fixture.yml": "what: kind: apiVersion\n\t- x: [\n",
+    "latin.yaml": b"name: M\xfcller\n",
+}
+MANIFESTS = {
+    "flow.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: a}\n",
+    "indented.yaml": "  apiVersion: v1\n kind: Pod\n",
+    "half.yaml": "kind: Pod\nmetadata: {name: a\n",
+    "listed.yaml": "- kind: Pod\n  metadata: {name: a\n",
+    "comments.json": '{\n  // a comment\n  "kind": "Pod"\n}\n',
+    "short.json": '{"metadata": {}, "apiVersion": "v1"',
+    "quoted.yaml": '"apiVersion": v1\nkind: [\n',
+    "latin.yaml": b"apiVersion: v1\nmetadata: {name: M\xfcller}\n",
+    "wide.yaml": "apiVersion: v1\nkind: Pod\n".encode("utf-16"),
+}
+
+
+def written(folder, files):
+    for name, text in files.items():
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return folder
+
+
+def test_what_does_not_look_like_a_manifest_is_no_error_unless_it_is_named(tmp_path):
+    folder = written(tmp_path, OTHERS)
+    inputs = documents.read([folder])
+    assert (inputs.documents, inputs.problems) == ((), ())
+    assert {each.file for each in inputs.others} == {f"{folder}/{name}" for name in OTHERS}
+    named = documents.read([folder, *(folder / name for name in OTHERS)])
+    assert {each.file for each in named.problems} == {f"{folder}/{name}" for name in OTHERS}
+    assert named.others == ()
+
+
+def test_a_broken_manifest_is_an_error_wherever_it_is(tmp_path):
+    inputs = documents.read([written(tmp_path, MANIFESTS)])
+    assert {each.file for each in inputs.problems} == {f"{tmp_path}/{name}" for name in MANIFESTS}
+    assert inputs.others == ()

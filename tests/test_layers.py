@@ -18,9 +18,9 @@ from tests.rows import all_rows
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 LAYERS = (
-    {"log_writer", "names", "releases", "same", "short_texts", "similar_names", "terminal", "wording"},
-    {"attributes", "errors", "explanation", "name_faults", "problem"},
-    {"charts", "decisions", "deadline", "paths", "logs", "shipped"},
+    {"log_writer", "names", "releases", "same", "similar_names", "terminal", "user_cache", "wording"},
+    {"attributes", "errors", "explanation", "name_faults", "problem", "short_texts"},
+    {"charts", "manifest_text", "decisions", "deadline", "paths", "logs", "shipped"},
     {"quantity", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
     {"yamltext", "settings"},
     {"yamlfile"},

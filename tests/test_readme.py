@@ -1,8 +1,9 @@
-"""README is true: its console blocks are what the commands print, its tables name what there is.
+"""README and the pages of docs are true: console blocks are what commands print, tables and pictures what there is.
 
-`python -m tests.test_readme` writes the console blocks and the tables anew.
+`python -m tests.test_readme` writes the console blocks, the tables and the pictures anew.
 """
 
+import contextlib
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 import typer
 
 from tests.rows import all_rows
+from tests.terminal_picture import picture
 from webhook import yamlfile
 from webhook.cli import EXIT_CODES, VERBS, application, run
 from webhook.settings.serving import ServerSettings
@@ -20,6 +22,12 @@ from webhook.settings.setting import declared
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+PAGES = {path: path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+COMMANDS = PAGES[ROOT / "docs" / "commands.md"]
+TERMINAL = ROOT / "docs" / "pictures" / "terminal.svg"
+QUEUES = ROOT / "docs" / "pictures" / "queues.svg"
+MOST_LINES, MOST_WORDS, MOST_COLUMNS = 120, 1000, 120
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 TABLE = re.compile(r"(<!-- (\w+): [^\n]*-->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 SETTINGS = declared(ServerSettings)
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
@@ -44,7 +52,10 @@ def printed(block):
     return text
 
 
-@pytest.mark.parametrize("block", BLOCK.findall(README), ids=lambda block: block.splitlines()[0][2:42])
+BLOCKS = [block for text in PAGES.values() for block in BLOCK.findall(text)]
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[0][2:42])
 def test_console_blocks_are_what_the_commands_print(block):
     assert printed(block) == block
 
@@ -52,11 +63,53 @@ def test_console_blocks_are_what_the_commands_print(block):
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_is_named(verb):
     assert f"| `claimgate {verb}` |" in README
+    assert f"| `claimgate {verb}` |" in COMMANDS
+
+
+def test_readme_is_two_screens():
+    lines = README.splitlines()
+    assert len(lines) <= MOST_LINES
+    assert len(README.split()) <= MOST_WORDS
+    assert [line for line in lines if len(line) > MOST_COLUMNS] == []
+
+
+def test_links_lead_to_files():
+    pages = {**PAGES, **{path: path.read_text() for path in (ROOT / "CONTRIBUTING.md", ROOT / "deploy" / "README.md")}}
+    lost = [
+        (path.name, to) for path, text in pages.items() for to in LINK.findall(text) if not (path.parent / to).exists()
+    ]
+    assert lost == []
+
+
+def test_the_policy_of_readme_is_the_one_that_its_suite_tests():
+    [written] = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    folder = ROOT / "examples" / "first-policy"
+    assert written == (folder / "policy.yaml").read_text()
+    assert run(["test", str(folder)]) == 0
+    assert run(["policies", "check", str(folder)]) == 0
+
+
+def terminal():
+    """The picture at the top of README: two jobs that fail, and why."""
+    shown = "".join(
+        f"$ claimgate audit examples/research-team/broken/{name}.yaml | fold -s -w 100\n"
+        for name in ("pytorchjob-processes", "volcano-job-gang")
+    )
+    return picture(printed(shown), "A terminal: claimgate audit says of two jobs what is wrong and how to mend it")
+
+
+def test_the_picture_of_a_terminal_is_what_the_commands_print():
+    assert TERMINAL.read_text() == terminal()
+
+
+def test_the_picture_of_queues_is_what_the_command_draws(capsys):
+    assert run(["queues", str(ROOT / "examples" / "research-team" / "cluster"), "-o", "svg"]) == 0
+    assert QUEUES.read_text() == capsys.readouterr().out
 
 
 @pytest.mark.parametrize("code", EXIT_CODES)
 def test_the_exit_table_is_that_of_help(code):
-    assert f"| {code} | {EXIT_CODES[code]} |" in README
+    assert f"| {code} | {EXIT_CODES[code]} |" in COMMANDS
 
 
 def policies():
@@ -102,7 +155,7 @@ TABLES = {"policies": policies, "settings": settings}
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_is_what_its_source_says(name):
-    [table] = [match[3] for match in TABLE.finditer(README) if match[2] == name]
+    [table] = [match[3] for text in PAGES.values() for match in TABLE.finditer(text) if match[2] == name]
     assert table == TABLES[name]()
 
 
@@ -126,6 +179,15 @@ def test_every_target_of_make_is_explained():
     assert [target for target in targets if not re.search(rf"^{target}:.*## ", makefile, re.MULTILINE)] == []
 
 
+def written(text):
+    """A page with its tables and console blocks as they are now."""
+    text = TABLE.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}", text)
+    return BLOCK.sub(lambda match: f"```console\n{printed(match[1])}```", text)
+
+
 if __name__ == "__main__":
-    text = TABLE.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}", README)
-    (ROOT / "README.md").write_text(BLOCK.sub(lambda match: f"```console\n{printed(match[1])}```", text))
+    for page, text in PAGES.items():
+        page.write_text(written(text))
+    TERMINAL.write_text(terminal())
+    with QUEUES.open("w") as picture, contextlib.redirect_stdout(picture):
+        run(["queues", str(ROOT / "examples" / "research-team" / "cluster"), "-o", "svg"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from webhook.short_texts import LONGEST_KEPT, kept_for_short_texts
+from webhook.user_cache import kept_bytes
 
 HALF = LONGEST_KEPT // 2
 
@@ -17,7 +18,7 @@ HALF = LONGEST_KEPT // 2
 def test_a_function_is_asked_again_of_long_texts(first: str, second: str, times: int) -> None:
     asked = []
 
-    @kept_for_short_texts(10)
+    @kept_for_short_texts(1 << 20)
     def join(one: str, other: str) -> str:
         asked.append((one, other))
         return one + other
@@ -26,13 +27,27 @@ def test_a_function_is_asked_again_of_long_texts(first: str, second: str, times:
     assert len(asked) == times
 
 
-def test_only_the_latest_answers_are_kept() -> None:
+def test_so_many_bytes_of_answers_are_kept() -> None:
     asked = []
+    before = kept_bytes()
 
-    @kept_for_short_texts(2)
+    @kept_for_short_texts(1 << 20)
     def upper(text: str) -> str:
         asked.append(text)
         return text.upper()
 
-    assert [upper(each) for each in "abca"] == ["A", "B", "C", "A"]
-    assert asked == ["a", "b", "c", "a"]
+    texts = [f"{number:05}{'x' * 100}" for number in range(3000)]
+    assert list(map(upper, [*texts, texts[-1], texts[0]])) == [text.upper() for text in [*texts, texts[-1], texts[0]]]
+    assert asked == [*texts, texts[0]]
+    assert 0 < kept_bytes() - before <= 1 << 20
+
+
+def test_an_answer_may_be_none() -> None:
+    asked = []
+
+    @kept_for_short_texts(1 << 20)
+    def nothing(text: str) -> None:
+        asked.append(text)
+
+    assert [nothing("a"), nothing("a")] == [None, None]
+    assert asked == ["a"]

@@ -24,11 +24,13 @@ VERBS = {
     "replay": "Say what the webhook would answer to recorded reviews or plain objects.",
     "audit": "Report every finding about the objects of folders, files or stdin.",
     "test": "Run the suites of policies.",
+    "explain": "Say of a rule what it demands and why, with a bad and a good example.",
     "policies": "List, check and export policies.",
     "certs": "Issue, show, rotate and inject certificates.",
     "webhook-config": "Print the webhook configurations for exactly what the policies match.",
     "queues": "Show the queues of Kueue and what each could ever admit.",
     "cel": "Evaluate CEL expressions.",
+    "version": "Print the version.",
     "demo": "Issue a certificate, serve, send sample reviews, audit sample manifests, stop.",
 }
 """Every verb with its one-line summary; `webhook-config` lives in commands/webhook_config.py."""
@@ -117,6 +119,7 @@ def application() -> typer.Typer:
         rich_markup_mode=None,
         no_args_is_help=True,
         epilog=_exit_table(),
+        context_settings={"help_option_names": ["-h", "--help"]},
         add_completion=False,  # Typer's own options ask which shell runs, and ignore the name of another
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from time import monotonic
 from typing import Final, TypeVar
 
@@ -84,6 +84,16 @@ class Deadline:
         if monotonic() + seconds > self.at:
             raise self.overrun(OVER_TIME)
 
+    def may_take(self, seconds: float) -> None:  # noqa: ARG002 - only the event loop asks how long
+        """Read the clock before one call that may take so long, and mostly does not; nothing interrupts it.
+
+        Who is killed at the deadline anyway may begin it; the event loop may not (server/inline_slice.py).
+
+        Raises:
+            Exception: `overrun`, when it is too late.
+        """
+        self.spend(STEP)
+
     def each(self, items: Collection[Item]) -> Iterable[Item]:
         """The items of a collection, all charged: as they are when they are few, otherwise paced."""
         work = len(items)
@@ -123,7 +133,9 @@ class Deadline:
         return self._paced(items)
 
     def _paced(self, items: Iterable[Item]) -> Iterator[Item]:
-        source = iter(items)
+        return chain.from_iterable(self._chunks(iter(items)))  # Python's own code runs once a chunk, not once an item
+
+    def _chunks(self, source: Iterator[Item]) -> Iterator[list[Item]]:
         while chunk := list(islice(source, STEP)):
             self.spend(len(chunk))
-            yield from chunk
+            yield chunk

@@ -46,9 +46,11 @@ REASON_CODES: Mapping[str, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make
 class Decision:
     """What one validation of one policy, under one binding and param, said about one object or template.
+
+    Nobody changes one.
 
     `rule` is the stable id of what was broken: `group/rule` of a problem, and of a validation that rules.yaml names;
     otherwise the policy's name. `problems` are all that the validation is about, with paths from the root of the

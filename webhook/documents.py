@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from webhook import charts, yamlfile
 from webhook.attributes import JSON
 from webhook.errors import Problem
+from webhook.manifest_text import looks_like_manifest
 from webhook.object_lists import is_list, unlisted
 from webhook.paths import FieldPath, parse
 from webhook.report.finding import Locate, Place
@@ -51,7 +52,8 @@ class Inputs:
     """Everything that could be read, in order, and everything that could not.
 
     templates: files that are no manifests before they are rendered; what can be read of them is read all the same,
-    unless a chart holds them. excluded: how many files were left out. repeated: keys that stand twice in one mapping,
+    unless a chart holds them. others: files of folders that cannot be read and do not look like manifests, with what is
+    wrong. excluded: how many files were left out. repeated: keys that stand twice in one mapping,
     which a person should know of; what was read has the last one, as what kubectl sends has.
     """
 
@@ -59,6 +61,7 @@ class Inputs:
     files: int
     problems: tuple[Problem, ...]
     templates: tuple[charts.Template, ...] = ()
+    others: tuple[Problem, ...] = ()
     excluded: int = 0
     repeated: tuple[Problem, ...] = ()
 
@@ -74,6 +77,8 @@ def read(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
     problems: list[Problem] = []
     repeated: list[Problem] = []
     templates: list[charts.Template] = []
+    others: list[Problem] = []
+    itself = {str(Path(name)) for name in named}
     every = list(_sources(named, problems))
     sources = [source for source in every if not _is_excluded(source, exclude)]
     for source in sources:
@@ -84,6 +89,8 @@ def read(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
         repeated.extend(read.repeated)
         if not is_rendered or (read.problems and charts.has_actions(Path(source))):
             templates.append(charts.Template(source, chart))
+        elif read.problems and source not in itself and not _could_be_manifest(source):
+            others.extend(read.problems)
         else:
             problems.extend(read.problems)
     return Inputs(
@@ -91,9 +98,18 @@ def read(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
         files=len(sources),
         problems=tuple(problems),
         templates=tuple(templates),
+        others=tuple(others),
         excluded=len(every) - len(sources),
         repeated=tuple(repeated),
     )
+
+
+def _could_be_manifest(source: str) -> bool:
+    """Whether somebody should hear that a file cannot be read: also where its text cannot be had."""
+    try:
+        return looks_like_manifest(yamlfile.data_of(source))
+    except OSError:
+        return True
 
 
 def nothing(named: Sequence[str | Path], inputs: Inputs, expected: str) -> tuple[Problem, ...]:

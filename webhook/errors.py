@@ -2,6 +2,7 @@
 
     ClaimgateError
     ├── InputError            unreadable file, YAML, JSON or fixture         -> exit 2
+    │   └── UnknownRule       a param names a rule that does not exist
     ├── ConfigurationError    a flag, setting or policy that cannot be used  -> exit 2, refuse to start
     │   └── PolicyError       every problem of the policies, collected
     ├── CallError             an unreadable call: carries its HTTP code      -> metav1.Status
@@ -11,10 +12,12 @@
     │       ├── NoSuchOverload    a function got values that none of its signatures takes
     │       ├── EvaluationPanic   upstream's evaluator breaks off: cannot be absorbed by CEL's || and && either
     │       └── BudgetExceeded    cost or deadline: cannot be absorbed by CEL's || and &&
+    │           └── TooLarge      what is too large to be compiled here, and which the API server may take
     ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
     ├── LookupFailed          an object that could not be looked up (absent is None, not this)
     └── PatchError            a patch that does not apply
-    InlineBudgetSpent         a review that needs a process of its own: outside the tree, so that nothing absorbs it
+    ReviewPaused              a review that begins anew: outside the tree, so that nothing absorbs it
+      InlineBudgetSpent       it needs a process of its own
 
 Caught by class, never by message. Texts are lower case, name the path, and say what to do.
 """
@@ -59,6 +62,10 @@ class InputError(ClaimgateError):
     def __init__(self, *problems: Problem) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = problems
+
+
+class UnknownRule(InputError):
+    """A param that names rules that do not exist, so that nobody knows what it wants."""
 
 
 class ConfigurationError(ClaimgateError):
@@ -142,6 +149,10 @@ class BudgetExceeded(EvaluationError):
     """Cost limit or deadline reached; nothing in the expression may absorb it."""
 
 
+class TooLarge(BudgetExceeded):
+    """What a user wrote is too large to be compiled here: whether the API server takes it is not known."""
+
+
 class BindingError(ClaimgateError):
     """A policy or binding cannot be used on this request: no such namespace, no parameters. The API server's text."""
 
@@ -154,7 +165,11 @@ class PatchError(ClaimgateError):
     """A patch that cannot be read or does not apply; the text is evanphx/json-patch's."""
 
 
-class InlineBudgetSpent(Exception):
+class ReviewPaused(Exception):
+    """The evaluation of a review ends here and begins anew later: nothing may absorb it."""
+
+
+class InlineBudgetSpent(ReviewPaused):
     """A review took longer than the event loop may be held up: it is given to a worker process, from the start."""
 
 

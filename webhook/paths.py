@@ -36,7 +36,7 @@ def render(path: FieldPath) -> str:
     return "".join([f"[{step}]" if isinstance(step, int) else _render_key(step) for step in path]).removeprefix(".")
 
 
-@kept_for_short_texts(4096)
+@kept_for_short_texts(1 << 20)
 def _render_key(key: str) -> str:
     return f".{key}" if _PLAIN.fullmatch(key) else f"[{json.dumps(key, ensure_ascii=False)}]"
 

@@ -170,7 +170,7 @@ def read(value: JSON) -> Quantity | None:
     return _read(str(value).strip())
 
 
-@kept_for_short_texts(4096)
+@kept_for_short_texts(1 << 20)
 def _read(text: str) -> Quantity | None:
     try:
         return parse(text)

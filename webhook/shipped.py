@@ -1,4 +1,4 @@
-"""Where shipped policies and samples are: in the installed package, or above it in a checkout. Reads none."""
+"""Where shipped policies, samples and pages of rules are: in the package, or above it in a checkout. Reads none."""
 
 from __future__ import annotations
 
@@ -39,6 +39,18 @@ def samples(package: Path = _PACKAGE) -> Path:
     folder = _first(package / "_samples", package.parent / "deploy" / "samples")
     if folder is None:
         raise ConfigurationError(f"no samples in {package / '_samples'}; install again")
+    return folder
+
+
+def rule_pages(package: Path = _PACKAGE) -> Path:
+    """The folder of pages about rules: `_rules` of the wheel, else `docs/rules` of the checkout.
+
+    Raises:
+        ConfigurationError: neither is there.
+    """
+    folder = _first(package / "_rules", package.parent / "docs" / "rules")
+    if folder is None:
+        raise ConfigurationError(f"no pages of rules in {package / '_rules'}; install again")
     return folder
 
 

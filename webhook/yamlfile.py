@@ -126,7 +126,7 @@ def text(path: str | Path) -> str:
     """
     file = shown(path)
     try:
-        data = _bytes(path)
+        data = data_of(path)
         if len(data) <= MAX_BYTES:
             return data.decode()
         problem = Problem(message=f"the file is larger than {MAX_BYTES >> 20} MiB; split it", file=file)
@@ -144,7 +144,12 @@ def shown(path: str | Path) -> str:
     return "<stdin>" if str(path) == "-" else str(path)
 
 
-def _bytes(path: str | Path) -> bytes:
+def data_of(path: str | Path) -> bytes:
+    """The beginning of a file, a byte more than is read of one; `-` is standard input.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     if str(path) == "-":
         return sys.stdin.buffer.read(MAX_BYTES + 1)
     with Path(path).open("rb") as stream:

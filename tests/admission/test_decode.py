@@ -217,6 +217,13 @@ def test_a_long_number_is_seen_wherever_it_stands_in_a_large_body() -> None:
         assert type(found["n"]) is float, fill
 
 
+@pytest.mark.parametrize("before", ["", " ", "\n", "\r\n\t", "-", " -", "[", "[ ", "[0,", "[0, ", "[-"])
+def test_a_long_number_is_seen_whatever_stands_before_it(before: str) -> None:
+    sent = body(review(object={"n": "here"})).replace(b'"here"', before.encode() + b"9" * 25 + b"]" * before.count("["))
+    found = decode(sent).object["n"]
+    assert type(found[-1] if isinstance(found, list) else found) is float
+
+
 def test_a_number_that_no_double_holds_is_refused() -> None:
     with pytest.raises(CallError, match="a number that no double can"):
         decode(body(review(object={"n": 10**400})))

@@ -126,12 +126,6 @@ def test_find_all_stops_where_each_match_looks_at_the_whole_text() -> None:
     assert len(regex.find_all(Deadline(), "a1" * 50_000, "[0-9]+")) == 50_000
 
 
-def test_compiled_patterns_are_kept_within_bounds() -> None:
-    for number in range(regex.CACHED_PATTERNS + 50):
-        regex.matcher(f"a{number}")
-    assert regex.matcher.cache_info().currsize <= regex.CACHED_PATTERNS
-
-
 # ---- laws
 
 TEXT = st.text(alphabet="ab,é😀 ", max_size=12)

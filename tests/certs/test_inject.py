@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from certs.inject import operations
+import pytest
+
+from certs.inject import operations, owned
 
 BUNDLE = b"-----BEGIN CERTIFICATE-----\n"
 ENCODED = base64.b64encode(BUNDLE).decode()
@@ -37,3 +39,31 @@ def test_where_every_webhook_has_it_nothing_is_left_to_do() -> None:
 
 def test_a_configuration_without_webhooks_is_left_alone() -> None:
     assert operations({}, BUNDLE) == []
+
+
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "name": "claimgate-system", "uid": "2"}
+BEFORE = {**NAMESPACE, "uid": "1"}
+RELEASE = {"apiVersion": "example.com/v1", "kind": "Release", "name": "r", "uid": "3"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, [NAMESPACE]),
+        ([RELEASE], [RELEASE, NAMESPACE]),
+        ([BEFORE], [NAMESPACE]),  # deleted and made again: the garbage collector would delete the configuration
+        ([RELEASE, NAMESPACE], None),
+    ],
+)
+def test_a_configuration_is_owned_by_its_namespace_beside_other_owners(before: Any, after: Any) -> None:
+    references = {} if before is None else {"ownerReferences": before}
+    patch = owned({"metadata": {"uid": "u", **references}}, NAMESPACE)
+    expected = [
+        {"op": "test", "path": "/metadata/uid", "value": "u"},
+        {"op": "add", "path": "/metadata/ownerReferences", "value": after},
+    ]
+    assert patch == ([] if after is None else expected)
+
+
+def test_without_an_owner_none_is_written() -> None:
+    assert owned({"metadata": {"uid": "u"}}, None) == []

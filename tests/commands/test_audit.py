@@ -296,3 +296,19 @@ def test_a_policy_without_a_binding_is_said_and_can_be_evaluated(verb, tmp_path,
     out, err = capsys.readouterr()
     assert "metadata.labels.deny: is not allowed; remove it" in out
     assert err == ""
+
+
+def test_a_broken_file_that_is_no_manifest_is_counted(tmp_path, capsys):
+    (tmp_path / "tsconfig.json").write_text('{ // comments\n  "compilerOptions": {},\n}\n')
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    assert run(["audit", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert "1 object in 2 files" in out
+    assert "1 document without a Kubernetes object" in out
+    assert ("tsconfig" in out, err) == (False, "")
+    assert run(["audit", "-v", str(tmp_path)]) == 0
+    assert f"{tmp_path}/tsconfig.json:1: not audited: not a Kubernetes manifest: not JSON" in capsys.readouterr().out
+    assert run(["audit", str(tmp_path / "tsconfig.json")]) == 2
+    assert run(["replay", str(tmp_path)]) == 0
+    told = "note: 1 file cannot be read and does not look like a Kubernetes manifest, first "
+    assert told + f"{tmp_path}/tsconfig.json:1:3: not JSON" in capsys.readouterr().err

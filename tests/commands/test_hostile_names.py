@@ -206,7 +206,7 @@ def test_errors(
 
 
 def test_a_file_that_cannot_be_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / f"{IN_FILE.replace('/', '')}.yaml").write_text("a: [\n::error::x\n")
+    (folder / f"{IN_FILE.replace('/', '')}.yaml").write_text("kind: [\n::error::x\n")
     code, said = door(["audit", str(folder)], capsys)
     assert code == 2
     assert all(line.startswith("error: ") for line in said.splitlines() if "not YAML" in line)

@@ -312,7 +312,7 @@ def test_of_the_shipped_policies_export_prints_the_one_that_readme_names(capsys)
     assert run(["policies", "export"]) == 0
     exported = re.findall(r"^  name: (.+)$", capsys.readouterr().out, re.MULTILINE)
     assert [name for name in exported if not name.startswith("claims-exactly-one")] == []
-    assert "only `claims-exactly-one` remains" in (ROOT / "README.md").read_text()
+    assert "only `claims-exactly-one` remains" in (ROOT / "docs" / "limits.md").read_text()
 
 
 def test_a_mutating_policy_that_expands_is_named(tmp_path, capsys):

@@ -161,7 +161,7 @@ def test_a_phase_asks_only_its_policies(phase, policies, tmp_path, capsys):
     [line] = lines(capsys)
     assert {made["policy"] for made in line["decisions"]} == policies
     assert bool(line["patch"]) is (phase != "validate")
-    assert ("seen" in line["patchedObject"]["metadata"]["labels"]) is (phase != "validate")
+    assert ("seen" in line["patchedObject"]["metadata"].get("labels", {})) is (phase != "validate")
 
 
 def test_delete_is_never_patched(tmp_path, capsys):
@@ -290,3 +290,64 @@ def test_a_suite_may_expect_advice(tmp_path, capsys):
     assert "advice" not in capsys.readouterr().err
     assert run(["test", str(folder), "--advice"]) == 0
     assert "note: 1 case: advice: spec.pytorchReplicaSpecs.Master.template.spec.volumes[0]" in capsys.readouterr().err
+
+
+ROLE = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r"}}
+NULLS = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: nulls}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: [CREATE], resources: ["*"]}]}
+  validations:
+  - expression: object.kind != 'ClusterRole' || (has(object.rules) && object.rules == null)
+  - expression: object.kind != 'Pod' || quantity(object.spec.containers[0].resources.limits['nvidia.com/gpu']) == quantity('1')
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: nulls}
+spec: {policyName: nulls, validationActions: [Deny]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fixture", "code"),
+    [
+        pytest.param(request({**ROLE, "rules": None}), 0, id="a review has the null that it has"),
+        pytest.param(request(ROLE), 1, id="a review has none that it has not"),
+        pytest.param(ROLE, 0, id="a file has what an API server writes"),
+        pytest.param({**ROLE, "rules": None}, 0, id="a null in a file too"),
+        pytest.param({**ROLE, "rules": []}, 1, id="an empty list is none"),
+        pytest.param(
+            {**pod(), "spec": {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}},
+            0,
+            id="an amount in a file is a text",
+        ),
+    ],
+)
+def test_objects_are_as_an_api_server_sends_them(fixture, code, tmp_path):
+    policies = write(tmp_path, NULLS, "policies.yaml")
+    file = write(tmp_path, fixture)
+    assert run(["replay", "--policies", policies, file]) == code
+    assert code or run(["audit", "--policies", policies, file]) == 0
+
+
+def test_an_object_is_not_in_its_own_context(tmp_path, capsys):
+    """The first of three queues may not be created below a queue with pods, whatever else is created with it."""
+
+    def queue(name, parent, **status):
+        spec = {"parent": parent, "reclaimable": True}
+        metadata = {"name": name}
+        return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": metadata, "spec": spec} | (
+            {"status": status} if status else {}
+        )
+
+    running = {"allocated": {"pods": "3"}, "state": "Open"}
+    alone, others = [queue("org-b", "org")], [queue("other", "root"), queue("third", "root")]
+    context = write(tmp_path, [queue("org", "root", **running), queue("root", "", state="Open")], "context.json")
+    for number, fixture in enumerate((alone, [*alone, *others], [*others, *alone])):
+        file = write(tmp_path, fixture, f"{number}.json")
+        assert run(["replay", file, "--context", context, "-o", "ndjson"]) == 1
+        [denied] = [line for line in lines(capsys) if not line["allowed"]]
+        assert fixture[denied["index"]] is alone[0]
+        assert "`org` runs 3 pods now" in denied["message"]

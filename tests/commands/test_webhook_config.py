@@ -57,7 +57,7 @@ def test_what_both_have_in_common(capsys: Capture) -> None:
     for webhook in found.values():
         assert webhook["admissionReviewVersions"] == ["v1"]
         assert (webhook["matchPolicy"], webhook["sideEffects"]) == ("Equivalent", "None")
-        assert (webhook["failurePolicy"], webhook["timeoutSeconds"]) == ("Fail", 10)
+        assert (webhook["failurePolicy"], webhook["timeoutSeconds"]) == ("Ignore", 5)
         assert webhook["namespaceSelector"]["matchExpressions"] == [
             {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "claimgate-system"]}
         ]

@@ -15,6 +15,7 @@ from webhook.settings.shared import Settings
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "deploy" / "base"
+OVERLAYS = ROOT / "deploy" / "overlays"
 
 
 def manifests(*names: str) -> list[dict[str, Any]]:
@@ -31,8 +32,7 @@ def one(kind: str, name: str) -> dict[str, Any]:
 
 PODS = {
     "the server": one("Deployment", "claimgate")["spec"]["template"]["spec"],
-    "the first certificate": one("Job", "claimgate-certificates")["spec"]["template"]["spec"],
-    "rotation": one("CronJob", "claimgate-certificates")["spec"]["jobTemplate"]["spec"]["template"]["spec"],
+    "certificates": one("Deployment", "claimgate-certificates")["spec"]["template"]["spec"],
 }
 
 
@@ -92,17 +92,36 @@ def test_arguments_are_ones_the_command_knows(pod: dict[str, Any], capsys: pytes
         assert all(f"{flag} " in shown for flag in flags), shown
 
 
-def test_first_certificate_and_rotation_are_the_same_pod() -> None:
-    assert PODS["the first certificate"] == PODS["rotation"]
+def test_nothing_fails_closed_before_somebody_enforces() -> None:
+    webhooks = [webhook for found in manifests("webhooks.yaml") for webhook in found["webhooks"]]
+    assert {(one["failurePolicy"], one["timeoutSeconds"]) for one in webhooks} == {("Ignore", 5)}
+    patch = {one["path"]: one["value"] for one in document(OVERLAYS / "enforce" / "fail.yaml")}
+    assert patch == {"/webhooks/0/failurePolicy": "Fail", "/webhooks/0/timeoutSeconds": 10}
+    assert all(len(found["webhooks"]) == 1 for found in manifests("webhooks.yaml"))
+
+
+def test_a_new_version_changes_nothing_that_is_immutable() -> None:
+    assert not {found["kind"] for found in manifests()} & {"Job", "Pod"}
+
+
+def test_cert_manager_takes_the_place_of_all_that_looks_after_certificates() -> None:
+    own = {(found["kind"], found["metadata"]["name"]) for found in manifests("certificates.yaml")}
+    removed = documents(OVERLAYS / "cert-manager" / "no-own-certificates.yaml")
+    assert {(found["kind"], found["metadata"]["name"]) for found in removed} == own
+    issued = {
+        found["metadata"]["name"]: found["spec"] for found in documents(OVERLAYS / "cert-manager/certificate.yaml")
+    }
+    assert issued["claimgate"]["secretName"] == PODS["the server"]["volumes"][0]["secret"]["secretName"]
 
 
 def test_certificates_fit_together() -> None:
-    arguments = PODS["rotation"]["containers"][0]["args"]
+    arguments = PODS["certificates"]["containers"][0]["args"]
     namespace, service = one("Namespace", "claimgate-system"), one("Service", "claimgate")
     place = f"{namespace['metadata']['name']}/{service['metadata']['name']}"
     configurations = {m["metadata"]["name"] for m in manifests("webhooks.yaml")}
     volume = PODS["the server"]["volumes"][0]["secret"]
     assert f"--service={place}" in arguments
+    assert f"--owner-namespace={namespace['metadata']['name']}" in arguments
     assert [f"--inject={name}" for name in configurations] == [a for a in arguments if a.startswith("--inject")]
     assert f"--secret={namespace['metadata']['name']}/{volume['secretName']}" in arguments
     assert {item["key"] for item in volume["items"]} == {"tls.crt", "tls.key"}
@@ -117,7 +136,11 @@ def test_certificates_fit_together() -> None:
 def test_rotation_may_touch_nothing_but_its_secret_and_its_webhooks() -> None:
     role, cluster_role = one("Role", "claimgate-certificates"), one("ClusterRole", "claimgate-certificates")
     for rule in [*role["rules"], *cluster_role["rules"]]:
-        assert rule["verbs"] == ["create"] or rule["resourceNames"] in (["claimgate-certificates"], ["claimgate"])
+        assert rule["verbs"] == ["create"] or rule["resourceNames"] in (
+            ["claimgate-certificates"],
+            ["claimgate"],
+            ["claimgate-system"],
+        )
 
 
 def test_two_replicas_outlive_a_node() -> None:

@@ -45,6 +45,15 @@ def missing() -> str:
     return ""
 
 
+def without_controllers() -> str:
+    """Why no controllers can be started here, or ""."""
+    if reason := missing():
+        return reason
+    if not os.access(assets() / "kube-controller-manager", os.X_OK):
+        return f"no kube-controller-manager in {assets()}: namespaces cannot end without one"
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class ApiServer:
     """A running API server and how to talk to it as a cluster administrator."""
@@ -93,6 +102,22 @@ def running(folder: Path, *flags: str) -> Iterator[ApiServer]:
     ):
         _wait(server, token, process)
         yield server
+
+
+@contextmanager
+def controllers(server: ApiServer) -> Iterator[None]:
+    """The controllers that delete what was in a deleted namespace, and what a deleted object owned."""
+    command = [
+        str(assets() / "kube-controller-manager"),
+        f"--kubeconfig={server.kubeconfig}",
+        f"--cert-dir={server.folder}",
+        "--controllers=namespace-controller,garbage-collector-controller",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={_free_ports(1)[0]}",
+    ]
+    with _process(server.folder / "controllers.log", command):
+        yield
 
 
 def _etcd(folder: Path, port: int, peer: int) -> list[str]:
@@ -177,7 +202,12 @@ def trust(server: ApiServer) -> Any:
 
 @contextmanager
 def _process(log: Path, command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    with log.open("wb") as stream, subprocess.Popen(command, stdout=stream, stderr=stream) as process:
+    # a proxy of this machine would be asked for the Services of the cluster
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    with (
+        log.open("wb") as stream,
+        subprocess.Popen(command, stdout=stream, stderr=stream, env=environment) as process,
+    ):
         try:
             yield process
         finally:

@@ -77,7 +77,7 @@ def test_certificates_in_a_secret_and_their_injection(cluster: Cluster, tmp_path
     assert set(secret["data"]) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
     assert claimgate("certs", "rotate", *where) == "nothing is due\n"
     assert "other.default.svc" in claimgate("certs", "show", *where)
-    printed = claimgate("webhook-config", "--name", "other", "--service", "default/other", "--failure-policy", "Ignore")
+    printed = claimgate("webhook-config", "--name", "other", "--service", "default/other")
     (tmp_path / "other.yaml").write_text(printed)
     cluster.server.kubectl("create", "-f", str(tmp_path / "other.yaml"))
     claimgate("certs", "rotate", *where, "--inject", "other")

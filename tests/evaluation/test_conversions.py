@@ -102,4 +102,4 @@ def test_a_policy_for_v1beta1_is_asked_about_a_v1_claim_in_its_own_version():
     found = policies(validating({"expression": "false", "messageExpression": text}, rule=rule))
     sent = request(claim({"devices": {"requests": [NEW, EITHER]}}))
     (decision,) = validate(sent, found, FilesCluster([]), Phase.VALIDATE)
-    assert decision.message == "resource.k8s.io/v1beta1 gpu "
+    assert decision.message == "resource.k8s.io/v1beta1 gpu"

@@ -34,6 +34,11 @@ LENIENT = {
     f"{DOMAIN}.model.includes('x')",
     f"dyn({DOMAIN}.model)",
 }
+UNSEEN = {
+    # an API server refuses these empty lists itself, and leaves them out of what it sends to webhooks
+    "template with metadata: owners",
+    "claim v1beta1: selectors [] beside firstAvailable",
+}
 IGNORED_NULLS = {
     # the API server counts a field that it does not know even where it is null
     "template v1beta1: exactly null",
@@ -85,7 +90,7 @@ def test_what_kubernetes_refuses_is_refused_and_nothing_else(chunk: int) -> None
         outcome = judged(name)
         verdict = outcome.verdict
         assert not [made.message for _, made in outcome.decisions if made.evaluation == "error"], name
-        if verdict.allowed != (VERDICTS[name][1] == "201") and not is_lenient(name):
+        if verdict.allowed != (VERDICTS[name][1] == "201" or name in UNSEEN) and not is_lenient(name):
             wrong.append((name, verdict.status and verdict.status.message, VERDICTS[name][3]))
         if is_lenient(name):
             assert any("needs the feature gate DRAListTypeAttributes" in each for each in verdict.warnings), name

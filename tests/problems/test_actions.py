@@ -1,10 +1,15 @@
 """What a rule does: the catalogue's level, unless params name the rule, and never more than the binding allows."""
 
+import time
+
 import pytest
 
+from webhook.deadline import Deadline
 from webhook.decisions import ValidationAction
+from webhook.errors import BudgetExceeded
 from webhook.problems.actions import EFFECTS, LEVELS, REPORTED, action, chosen, mistakes, within_binding
 from webhook.problems.rule import Rule
+from webhook.user_cache import kept_bytes
 
 DENY, WARN, AUDIT, ADVICE = ValidationAction
 
@@ -36,7 +41,7 @@ def param(**data):
     ids=str,
 )
 def test_params_change_what_is_done(given, expected):
-    named = chosen(given)
+    named = chosen(given, Deadline())
     assert [action(name, CATALOGUE[name].level, named) for name in ("g/a", "g/b")] == expected
 
 
@@ -90,4 +95,19 @@ def test_the_list_that_is_called_off_now_is_told():
 
 
 def test_long_lists_are_read_and_not_kept():
-    assert chosen(param(warn="g/a " * 50_000)) == {"g/a": "Warn"}
+    before = kept_bytes()
+    assert chosen(param(warn="g/a " * 100_000), Deadline()) == {"g/a": "Warn"}
+    assert kept_bytes() == before
+
+
+def test_lists_of_many_updates_are_kept_within_bounds():
+    """A user may write a list of 100 KB anew again and again."""
+    before = kept_bytes()
+    for number in range(400):
+        chosen(param(warn=" ".join(f"g/{number}-{i}" for i in range(300))), Deadline())
+    assert kept_bytes() - before <= 2 << 20
+
+
+def test_long_lists_ask_for_time():
+    with pytest.raises(BudgetExceeded):
+        chosen(param(warn="g/b " * 100_000), Deadline(time.monotonic() + 0.01))

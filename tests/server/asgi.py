@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from webhook.attributes import Attributes, Phase
+from webhook.cel.library.authorizer import Authorizer
 from webhook.deadline import Deadline
 from webhook.decisions import Status, Verdict
 from webhook.logs import Log
@@ -19,6 +20,7 @@ from webhook.server.application import compose
 from webhook.server.counters import Counters
 from webhook.server.readiness import Readiness
 from webhook.server.review_endpoint import Limits
+from webhook.server.review_handler import Authority
 from webhook.server.worker_lane import WorkerLimits
 
 Review = Callable[[Attributes, Phase, Deadline], Verdict]
@@ -33,7 +35,15 @@ def allow(_attributes: Attributes, _phase: Phase, _deadline: Deadline) -> Verdic
 class Given:
     """A reviewer made of one function; what is interrupted is denied."""
 
-    review: Review
+    answer: Review
+    asks: Callable[[Authorizer], Verdict] | None = None
+
+    def review(
+        self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
+    ) -> Verdict:
+        if self.asks is not None and authorizer is not None:
+            return self.asks(authorizer)
+        return self.answer(attributes, phase, deadline)
 
     def interrupt(self, _attributes: Attributes, _phase: Phase, because: str) -> Verdict:
         return Verdict(allowed=False, status=Status(code=422, reason="Invalid", message=f"not evaluated, {because}"))
@@ -61,11 +71,13 @@ class Running:
     readiness: Readiness = field(default_factory=Readiness)
     counters: Counters = field(default_factory=Counters)
     stream: io.StringIO = field(default_factory=io.StringIO)
+    asks: Callable[[Authorizer], Verdict] | None = None
+    authority: Authority | None = None
 
     def __post_init__(self) -> None:
         self.log = Log(stream=self.stream, clock=lambda: 0.0)
         application = compose(
-            Given(self.reviewer),
+            Given(self.reviewer, self.asks),
             self.log,
             self.limits,
             counters=self.counters,
@@ -76,6 +88,7 @@ class Running:
             },
             about={"kubernetes": "1.36"},
             workers=self.workers,
+            authority=self.authority,
         )
         self.app = application.endpoint
         self.scheduler = application.scheduler

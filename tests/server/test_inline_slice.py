@@ -9,6 +9,7 @@ from math import inf
 
 import pytest
 
+from webhook.deadline import Deadline
 from webhook.errors import InlineBudgetSpent
 from webhook.server.inline_slice import _REMEMBERED_S, HEAVY_S, SMALL_BYTES, InlineSlice, Overruns
 from webhook.server.tenants import Tenant
@@ -30,6 +31,27 @@ def test_the_time_that_a_thread_waits_is_not_charged():
     time.sleep(0.1)
     used.look()
     assert used.spent() < 0.05
+
+
+@pytest.mark.parametrize("ask", [InlineSlice.look_ahead, InlineSlice.may_take])
+def test_a_call_that_may_take_too_long_is_not_begun(ask):
+    used = InlineSlice()
+    used.allow(0.05, inf)
+    time.sleep(0.1)
+    ask(used, 0.01)
+    with pytest.raises(InlineBudgetSpent):
+        ask(used, 0.06)
+
+
+def test_a_call_is_not_begun_that_would_end_too_late():
+    used = InlineSlice()
+    used.allow(0.05, time.monotonic() + 0.01)
+    with pytest.raises(InlineBudgetSpent):
+        used.look_ahead(0.02)
+
+
+def test_only_the_loop_leaves_what_mostly_is_quick():
+    Deadline(time.monotonic() + 1).may_take(5)
 
 
 def test_nothing_runs_past_the_deadline():

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
+
+import pytest
+import yaml
 
 from tests.literals import TABLE
 from webhook import shipped
 from webhook.cluster.files import FilesCluster
 from webhook.logs import Log
 from webhook.policy.load import Options, load
+from webhook.policy.policy_set import PolicySet
 from webhook.server.counters import Counters
 from webhook.server.live_params import MOST, LiveParams
 
@@ -29,11 +34,11 @@ def param(**data: str) -> Any:
 class Process:
     """A server's parts around its params, over a view that a test replaces."""
 
-    def __init__(self) -> None:
+    def __init__(self, policies: PolicySet = POLICIES) -> None:
         self.view = FilesCluster([])
         self.counters = Counters()
         self.stream = io.StringIO()
-        self.params = LiveParams(lambda: POLICIES, lambda: self.view, self.counters, Log("info", stream=self.stream))
+        self.params = LiveParams(lambda: policies, lambda: self.view, self.counters, Log("info", stream=self.stream))
 
     def look(self, *objects: Any) -> list[str]:
         """What is logged of a new view."""
@@ -75,3 +80,28 @@ def test_nothing_is_read_where_nothing_changed() -> None:
     assert not process.params.has_changed()
     process.view = FilesCluster([param()])
     assert process.params.has_changed()
+
+
+SELECTED: dict[str, tuple[dict[str, Any], bool]] = {
+    "by label": ({"selector": {"matchLabels": {"team": "a"}}}, True),
+    "by label in a namespace": ({"selector": {"matchLabels": {"team": "a"}}, "namespace": "team"}, True),
+    "by another label": ({"selector": {"matchLabels": {"team": "b"}}}, False),
+    "by name in the namespace of the request": ({"name": "own"}, True),
+    "in another namespace": ({"name": "own", "namespace": "other"}, False),
+}
+
+
+@pytest.mark.parametrize("row", SELECTED)
+def test_a_param_that_a_binding_selects_is_looked_at(row: str, tmp_path: Path) -> None:
+    reference, is_told = SELECTED[row]
+    for document in yaml.safe_load_all((shipped.policies() / "storage" / "policy.yaml").read_text()):
+        (tmp_path / f"{document['metadata']['name']}.yaml").write_text(yaml.safe_dump(document))
+    for binding in yaml.safe_load_all((shipped.policies() / "storage" / "binding.yaml").read_text()):
+        binding["spec"]["paramRef"] = {**reference, "parameterNotFoundAction": "Allow"}
+        (tmp_path / f"{binding['metadata']['name']}-b.yaml").write_text(yaml.safe_dump(binding))
+    process = Process(load([tmp_path], Options(table=TABLE, lazy=True)))
+    held = {
+        **param(deny="storage/claim-exist"),
+        "metadata": {"name": "own", "namespace": "team", "labels": {"team": "a"}},
+    }
+    assert process.look(held) == ([TOLD.replace("claimgate-system/storage", "team/own")] if is_told else [])

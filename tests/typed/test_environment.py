@@ -42,6 +42,8 @@ def test_variables_are_charged():
         ([{"name": "A"}, {"name": "B", "value": "1"}, {"name": "B", "value": "2"}], "1"),
         ([{"name": "B", "valueFrom": {}}, {"name": "B", "value": "2"}], ""),
         ([None, {"name": "B", "value": 1}], ""),
+        ([None, {"name": "B", "value": "2"}], "2"),
+        ([{"value": "1"}, {"name": "B", "value": "2"}], "2"),
         ([{"name": "A", "value": "1"}], ""),
         ({"name": "B"}, ""),
         (None, ""),

@@ -16,7 +16,7 @@ from webhook.workloads.rows import Factor, Row
 
 DATA = Path(__file__).parents[1] / "data"
 CRDS = json.loads((DATA / "crds" / "templates.json").read_text())
-README = DATA.parents[1] / "README.md"
+POLICIES_PAGE = DATA.parents[1] / "docs" / "policies.md"
 SHIPPED = table.load()
 
 WITHOUT_ROW = {
@@ -175,7 +175,7 @@ ODD = "group: a.b\n  versions: [v1]\n  kind: X\n  resource: xs\n  templates: mut
 
 def test_the_row_that_the_readme_shows_is_one(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
-    file.write_text(re.search(r"```yaml\n(- group: example.org\n.*?)```", README.read_text(), re.DOTALL)[1])
+    file.write_text(re.search(r"```yaml\n(- group: example.org\n.*?)```", POLICIES_PAGE.read_text(), re.DOTALL)[1])
     assert table.load([file]).row("example.org", "Fleet").podSets[0].template == "spec.ships[].pod"
 
 

@@ -46,7 +46,7 @@ def decode(body: bytes) -> Attributes:
             json_bounds.narrow((review.request.object, review.request.old_object, review.request.options))
         except OverflowError:
             raise _refuse("the body holds a number that no double can") from None
-    return _attributes(review, is_decoded=True)
+    return _attributes(review)
 
 
 def decode_head(body: bytes) -> Attributes | None:
@@ -98,7 +98,7 @@ def decode_request(request: JSON) -> Attributes:
         raise _refuse(wire.explain(error, root="request")) from None
 
 
-def _attributes(review: wire.Review, *, is_decoded: bool = False) -> Attributes:
+def _attributes(review: wire.Review) -> Attributes:
     group, _, version = (review.api_version or "").rpartition("/")
     if review.kind != wire.KIND or group != wire.GROUP:
         given = f"apiVersion `{_shown(review.api_version)}` and kind `{_shown(review.kind)}`"
@@ -110,10 +110,10 @@ def _attributes(review: wire.Review, *, is_decoded: bool = False) -> Attributes:
         )
     if review.request is None:
         raise _refuse("request: expected an object, found none; the body must carry the request to be reviewed")
-    return _request(review.request, is_decoded=is_decoded)
+    return _request(review.request)
 
 
-def _request(request: wire.Request, *, is_decoded: bool = False) -> Attributes:
+def _request(request: wire.Request) -> Attributes:
     if not request.uid:
         raise _refuse("request.uid: expected a string, found none; the answer must echo it")
     operation = _OPERATIONS.get(request.operation or "")
@@ -142,7 +142,7 @@ def _request(request: wire.Request, *, is_decoded: bool = False) -> Attributes:
         old_object=request.old_object,
         options=request.options,
         dry_run=bool(request.dry_run),
-        is_decoded=is_decoded,
+        is_decoded=True,  # whoever recorded a review had it of an API server
     )
 
 
@@ -157,30 +157,37 @@ def _name(request: wire.Request, operation: Operation) -> str:
 def _kind(kind: wire.Kind | None, path: str) -> GroupVersionKind:
     if kind is None or not kind.kind or not kind.version:
         raise _refuse(f"{path}: expected group, version and kind, found none or empty ones")
-    return GroupVersionKind(_name_at(kind.group or "", path), _name_at(kind.version, path), _name_at(kind.kind, path))
+    named = GroupVersionKind(kind.group or "", kind.version, kind.kind)
+    _bound(named, path)
+    return named
 
 
 def _resource(resource: wire.Resource | None, path: str) -> GroupVersionResource:
     if resource is None or not resource.resource or not resource.version:
         raise _refuse(f"{path}: expected group, version and resource, found none or empty ones")
-    group, version = _name_at(resource.group or "", path), _name_at(resource.version, path)
-    return GroupVersionResource(group, version, _name_at(resource.resource, path))
+    named = GroupVersionResource(resource.group or "", resource.version, resource.resource)
+    _bound(named, path)
+    return named
+
+
+def _bound(names: tuple[str, ...], path: str) -> None:
+    """Refuse a name that is too long: policies are looked up by it."""
+    longest = max(map(len, names))
+    if longest > _LONGEST_NAME:
+        raise _refuse(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {longest}")
 
 
 def _name_at(name: str, path: str) -> str:
-    """A name, by which policies are looked up."""
     if len(name) > _LONGEST_NAME:
-        raise _refuse(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {len(name)}")
+        _bound((name,), path)
     return name
 
 
 def _user(user: wire.User | None) -> UserInfo:
     if user is None:
         return NOBODY
-    known = UserInfo(username=user.username or "", uid=user.uid or "", groups=tuple(user.groups or ()))
-    if not user.extra:
-        return known
-    return known._replace(extra={key: tuple(values or ()) for key, values in user.extra.items()})
+    extra = {key: tuple(values or ()) for key, values in user.extra.items()} if user.extra else NOBODY.extra
+    return UserInfo(user.username or "", user.uid or "", tuple(user.groups or ()), extra)
 
 
 def _shown(given: str | None) -> str:

@@ -16,6 +16,7 @@ from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionR
 from webhook.cluster.cluster_scoped import is_cluster_scoped
 from webhook.errors import CallError
 from webhook.paths import FieldPath
+from webhook.schema.sent import as_sent
 from webhook.wording import shown
 from webhook.workloads.plurals import plural
 
@@ -105,7 +106,8 @@ def attributes_of_object(
     """What the API server would send for this object, as far as the object tells.
 
     The uid is derived from the object's name, so that the same fixture gives the same answer. On DELETE the object
-    goes into `old_object`.
+    goes into `old_object`. Objects of Kubernetes' own kinds are written as an API server writes them, without defaults,
+    unless it cannot decode one: then they stay as they are.
 
     Args:
         value: an object with apiVersion and kind.
@@ -126,7 +128,7 @@ def attributes_of_object(
     where = (_text(metadata, "namespace") or namespace) if namespaced else ""
     if (kind.group, kind.kind) == ("", "Namespace"):
         where = name
-    before = value if old_object is None else old_object
+    now, before, is_decoded = _as_sent(value, value if old_object is None else old_object, kind)
     return Attributes(
         uid=str(uuid5(NAMESPACE_URL, f"{operation}/{kind.api_version}/{kind.kind}/{where}/{name}")),
         kind=kind,
@@ -136,11 +138,19 @@ def attributes_of_object(
         request_resource=resource,
         name=name,
         namespace=where,
-        object=None if operation is Operation.DELETE else value,
+        object=None if operation is Operation.DELETE else now,
         old_object=before if operation in (Operation.UPDATE, Operation.DELETE) else None,
         options=_options(operation),
+        is_decoded=is_decoded,
         is_plain=True,
     )
+
+
+def _as_sent(value: JSON, old: JSON, kind: GroupVersionKind) -> tuple[JSON, JSON, bool]:
+    """Both objects as an API server sends them, and whether it can."""
+    now = as_sent(value, kind)
+    before = now if old is value else as_sent(old, kind)
+    return (value, old, False) if now is None or before is None else (now, before, True)
 
 
 def kind_of(value: JSON) -> GroupVersionKind:

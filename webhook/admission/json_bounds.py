@@ -18,14 +18,16 @@ from webhook.paths import MAX_DEPTH
 _BLOCK: Final = 1 << 16
 
 
-_DIGITS: Final = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
-_LONG_NUMBER: Final = b"0" * 19
-"""The digits that an integer outside int64 has at least."""
+_SIGNS: Final = {**dict.fromkeys(b"0123456789", ord("0")), **dict.fromkeys(b"-:[, \t\r\n", ord(":"))}
+_DIGITS: Final = bytes(_SIGNS.get(byte, ord("x")) for byte in range(256))
+"""Digits as 0, and as a colon what stands before an integer in a list or an object."""
+_LONG_NUMBER: Final = b":" + b"0" * 19
+"""The digits that an integer outside int64 has at least. In a text, other signs stand before as many, as a rule."""
 _INT64: Final = range(-(2**63), 2**63)
 
 
 def has_long_number(body: bytes) -> bool:
-    """Whether there is a number of so many digits; looked for block by block, without a copy of a large body."""
+    """Whether there may be an integer of so many digits; looked for block by block, without a copy of a large body."""
     if len(body) <= _BLOCK:
         return _LONG_NUMBER in body.translate(_DIGITS)
     overlap = len(_LONG_NUMBER) - 1

@@ -13,11 +13,31 @@ from webhook.cel.check.reads import Reads, reads
 from webhook.cel.compile.compiler import Function, compile_tree
 from webhook.cel.cost import Meter, Overrun
 from webhook.cel.environment import Environment
+from webhook.cel.library.patterns import Patterns
+from webhook.cel.syntax.lexer import tokenize
 from webhook.cel.types import Type
+from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError, EvaluationPanic
 
 if TYPE_CHECKING:
     from webhook.cel.estimate.sizes import Sizes
+
+
+_CHARACTER_S = 5e-6
+"""To cut a character of an expression into tokens, also one that belongs to none."""
+_TOKEN_S = 3e-5
+"""To read and check a token, and as long again to make its code; `1<2&&` and `'a'+`, many times, are the slowest."""
+_CHARACTER_BYTES = 250
+
+
+def charge(expression: str, deadline: Deadline) -> None:
+    """Read the clock before a user's expression is compiled, or made a function: nothing interrupts either.
+
+    Raises:
+        Exception: the deadline's, where there is no time.
+    """
+    deadline.look_ahead(len(expression) * _CHARACTER_S)
+    deadline.look_ahead(len(tokenize(expression).kinds) * _TOKEN_S)
 
 
 class Program(Protocol):
@@ -40,6 +60,11 @@ class Program(Protocol):
 
     def reads(self) -> Reads:
         """What it reads of its variables (reads.py)."""
+        ...
+
+    @property
+    def bytes(self) -> int:
+        """What it takes at most, with its constant patterns."""
         ...
 
     def prepare(self) -> None:
@@ -71,11 +96,26 @@ class Engine(Protocol):
         """The name."""
         ...
 
-    def compile(self, expression: str, environment: Environment, *, expects: tuple[Type, ...] = ()) -> Program:
+    def compile(
+        self,
+        expression: str,
+        environment: Environment,
+        *,
+        expects: tuple[Type, ...] = (),
+        deadline: Deadline | None = None,
+    ) -> Program:
         """Compile an expression whose result must be of one of the expected types, if any are given.
+
+        Args:
+            expression: its text.
+            environment: what it may use.
+            expects: the types that its result may have.
+            deadline: of the review in which it came; None for an expression of whoever runs the server.
 
         Raises:
             CompileError: with all issues.
+            TooLarge: what it takes to compile is too large.
+            Exception: the deadline's, where there is no time.
         """
         ...
 
@@ -87,10 +127,13 @@ class CompiledProgram:
     replay of one review loads all policies and asks few of them.
     """
 
-    __slots__ = ("_checked", "_environment", "_exact", "_reads", "_run", "names", "result", "source")
+    __slots__ = ("_checked", "_environment", "_exact", "_patterns", "_reads", "_run", "names", "result", "source")
 
-    def __init__(self, source: str, environment: Environment, expects: tuple[Type, ...]) -> None:
-        checked = read(source, environment, expects)
+    def __init__(
+        self, source: str, environment: Environment, expects: tuple[Type, ...], deadline: Deadline | None = None
+    ) -> None:
+        self._patterns = Patterns(deadline)
+        checked = read(source, environment, expects, self._patterns)
         self.source = source
         self.result = checked.result
         self.names = checked.names
@@ -100,6 +143,14 @@ class CompiledProgram:
         self._run: Function | None = None
         self._exact: Function | None = None
         self._reads: Reads | None = None
+
+    @property
+    def bytes(self) -> int:
+        """What it takes at most, with its constant patterns."""
+        return len(self.source) * _CHARACTER_BYTES + self._patterns.bytes
+
+    def _read(self) -> Checked:
+        return read(self.source, self._environment, patterns=self._patterns)
 
     def prepare(self) -> None:
         """Make the function now."""
@@ -121,7 +172,7 @@ class CompiledProgram:
     def reads(self) -> Reads:
         """What it reads of its variables (reads.py)."""
         if self._reads is None:
-            self._reads = reads(self._checked or read(self.source, self._environment))
+            self._reads = reads(self._checked or self._read())
         return self._reads
 
     def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
@@ -130,14 +181,14 @@ class CompiledProgram:
             estimate,  # only `policies check` asks, and nobody else should wait for it
         )
 
-        cost = estimate(self._checked or read(self.source, self._environment), sizes, worst=worst)
+        cost = estimate(self._checked or self._read(), sizes, worst=worst)
         return cost.least, cost.most
 
     def crashes(self) -> tuple[str, ...]:
         """What of it makes kube-apiserver panic when it is stored there (check/crashes.py)."""
         from webhook.cel.check.crashes import crashes  # only `policies check` asks
 
-        return tuple(crashes(self._checked or read(self.source, self._environment), self.source))
+        return tuple(crashes(self._checked or self._read(), self.source))
 
     def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
         """The value for these variables. The activation maps each variable to plain JSON or a CEL value.
@@ -175,7 +226,9 @@ class CompiledProgram:
     def _evaluate_exactly(self, activation: Mapping[str, Any], limit: int, meter: Meter) -> Any:
         """Near the limit, loops count each iteration. Threads that meet here compile twice; either result serves."""
         if self._exact is None:
-            self._exact = compile_tree(read(self.source, self._environment), self.source, exact=True)
+            if meter.deadline is not None:
+                charge(self.source, meter.deadline)
+            self._exact = compile_tree(self._read(), self.source, exact=True)
         return self._exact(activation, limit, meter)
 
 
@@ -184,13 +237,18 @@ class CompiledEngine:
 
     name = "compiled"
 
-    def compile(self, expression: str, environment: Environment, *, expects: tuple[Type, ...] = ()) -> CompiledProgram:
-        """Compile an expression.
-
-        Raises:
-            CompileError: with all issues.
-        """
-        return CompiledProgram(expression, environment, expects)
+    def compile(
+        self,
+        expression: str,
+        environment: Environment,
+        *,
+        expects: tuple[Type, ...] = (),
+        deadline: Deadline | None = None,
+    ) -> CompiledProgram:
+        """Compile an expression; see `Engine`."""
+        if deadline is not None:
+            charge(expression, deadline)
+        return CompiledProgram(expression, environment, expects, deadline)
 
 
 @lru_cache(maxsize=1)

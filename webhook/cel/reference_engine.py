@@ -33,11 +33,12 @@ from webhook.cel.environment import Environment
 from webhook.cel.estimate.sizes import Sizes
 from webhook.cel.library import standard
 from webhook.cel.library.moments import parse_duration
-from webhook.cel.program import compiled_engine
+from webhook.cel.program import charge, compiled_engine
 from webhook.cel.syntax.tree import Call, ListNode, Macro, MapNode, Node, Select, StructNode, children
 from webhook.cel.types import Type
 from webhook.cel.values import MAPS, NANOSECONDS, Duration, Timestamp, TypeValue, UInt, make_map, map_items, type_name
-from webhook.errors import BudgetExceeded, CompileError, EvaluationError, InlineBudgetSpent, Issue
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded, CompileError, EvaluationError, Issue, ReviewPaused
 
 MACROS = frozenset(("all", "exists", "exists_one", "map", "filter"))
 """Macros that cel-python has, with one variable and one expression."""
@@ -119,6 +120,11 @@ class CelpyProgram:
         self._runners = threading.local()
         self._runner()
 
+    @property
+    def bytes(self) -> int:
+        """What it takes at most, with its constant patterns."""
+        return 2 * self._costs.bytes
+
     def prepare(self) -> None:
         """Do nothing: the expression is compiled already."""
 
@@ -146,7 +152,7 @@ class CelpyProgram:
         variables = {name: to_celpy(activation[name]) for name in self.names if name in activation}
         try:
             return from_celpy(self._runner().evaluate(variables))
-        except (EvaluationError, InlineBudgetSpent):
+        except (EvaluationError, ReviewPaused):
             raise
         except RecursionError:
             raise EvaluationError("the object is nested too deeply") from None
@@ -323,13 +329,22 @@ class CelpyEngine:
 
     name = "celpy"
 
-    def compile(self, expression: str, environment: Environment, *, expects: tuple[Type, ...] = ()) -> CelpyProgram:
-        """Compile an expression.
+    def compile(
+        self,
+        expression: str,
+        environment: Environment,
+        *,
+        expects: tuple[Type, ...] = (),
+        deadline: Deadline | None = None,
+    ) -> CelpyProgram:
+        """Compile an expression; only `deadline`'s clock is read, before.
 
         Raises:
             CompileError: with all issues; also when it needs what cel-python lacks.
 
         """
+        if deadline is not None:
+            charge(expression, deadline)
         return CelpyProgram(expression, environment, expects)
 
 

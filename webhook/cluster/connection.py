@@ -1,7 +1,7 @@
-"""Reading from an API server: where it is, who we are, one GET, one list, one stream of lines.
+"""Talking to an API server: where it is, who we are, one GET, one POST, one list, one stream of lines.
 
 The `kubernetes` package is imported here and only when a connection is made: it costs half a second. It finds the
-server, the credentials and the pool of connections; requests are plain GETs, for objects stay plain JSON here.
+server, the credentials and the pool of connections; requests are plain ones, for objects stay plain JSON here.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
@@ -71,6 +72,10 @@ class Connection(Protocol):
         """One answer. Raises LookupFailed."""
         ...
 
+    def post(self, path: str, body: JSON, read_s: float) -> JSON:
+        """The answer to an object that is created. Raises LookupFailed."""
+        ...
+
     def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> Page:
         """One answer to a list, object by object. Raises LookupFailed."""
         ...
@@ -124,7 +129,12 @@ class _HttpConnection:
     pool: Any
 
     def get(self, path: str, query: Mapping[str, str]) -> JSON:
-        response = self._request(path, query, READ_S)
+        return self._answer(path, self._request(path, query, READ_S))
+
+    def post(self, path: str, body: JSON, read_s: float) -> JSON:
+        return self._answer(path, self._request(path, {}, read_s, body=body))
+
+    def _answer(self, path: str, response: Any) -> JSON:
         try:
             return json.loads(response.data)
         except ValueError:
@@ -138,7 +148,9 @@ class _HttpConnection:
     def stream(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> Lines:
         return _HttpLines(self._request(path, query, read_s, accept), path)
 
-    def _request(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> Any:
+    def _request(
+        self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE, body: JSON = None
+    ) -> Any:
         import urllib3
 
         url = f"{self.configuration.host}{path}?{urlencode(query)}"
@@ -146,12 +158,19 @@ class _HttpConnection:
         headers |= {setting["key"]: setting["value"] for setting in self.configuration.auth_settings().values()}
         timeout = urllib3.Timeout(connect=CONNECT_S, read=read_s)
         try:
+            written = {} if body is None else {"json": body}
             response = self.pool.request(
-                "GET", url, headers=headers, timeout=timeout, preload_content=False, retries=False
+                "POST" if written else "GET",
+                url,
+                headers=headers,
+                timeout=timeout,
+                preload_content=False,
+                retries=False,
+                **written,
             )
         except urllib3.exceptions.HTTPError as error:
             raise Unreachable(self.configuration.host, error) from None
-        if response.status != 200:
+        if response.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
             raise ServerRefused(response.status, f"{path}: {_refusal(response)}")
         return response
 

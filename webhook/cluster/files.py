@@ -41,7 +41,7 @@ class FilesCluster:
         kind = gvk.group, gvk.kind
         if kind not in self._listed:
             self._listed[kind] = listed_by_namespace(self._objects.get(kind, {}))
-        return self._listed[kind].get(None if namespace is None else _namespace(namespace), ())
+        return self._listed[kind].get(None if namespace is None else namespace or "default", ())
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Whether any object of the kind says its namespace."""

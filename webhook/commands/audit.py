@@ -20,7 +20,7 @@ from webhook.commands import audited_objects, options, output
 from webhook.errors import CallError, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.report import formats
-from webhook.report.finding import Finding, Result, findings, subject
+from webhook.report.finding import Finding, Place, Result, findings, subject
 from webhook.report.rule import Rules, rules
 from webhook.report.writer import SkippedDocument, Totals
 from webhook.settings.shared import Settings
@@ -75,7 +75,8 @@ def command(
     wrong_params = assembly.param_problems(assembled.policies, inputs)
     problems = (*inputs.problems, *wrong_params, *documents.nothing(path, inputs, "object"))
     sys.stderr.write(terminal.lines(_told(inputs, assembled, problems)))
-    audit = _Audit(inputs, assembled, reviewed=as_, is_verbose=verbose, details=ReviewOptions(advice=advice))
+    details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
+    audit = _Audit(inputs, assembled, reviewed=as_, is_verbose=verbose, details=details)
     with output.Report(outputs, writers, audit.rules) as report:
         for finding in audit.findings():
             report.entry(finding)
@@ -116,7 +117,7 @@ class _Audit:
         self._reviewed: Reviewed = reviewed
         self._results: Counter[Result] = Counter()
         self._is_undecided = False
-        self._skipped: list[SkippedDocument] = []
+        self._skipped = [_not_a_manifest(each) for each in inputs.others]
         self._unasked: Counter[str] = Counter()
         self._is_verbose = is_verbose
         self._details = details
@@ -156,7 +157,7 @@ class _Audit:
     def totals(self) -> Totals:
         """What the findings so far add up to."""
         return Totals(
-            entries=len(self._inputs.documents) - len(self._skipped),
+            entries=len(self._inputs.documents) + len(self._inputs.others) - len(self._skipped),
             results={result: self._results[result] for result in Result},
             files=self._inputs.files,
             skipped=tuple(self._skipped),
@@ -165,6 +166,12 @@ class _Audit:
             unasked=dict(sorted(self._unasked.items())),
             is_verbose=self._is_verbose,
         )
+
+
+def _not_a_manifest(problem: Problem) -> SkippedDocument:
+    """A file of a folder that cannot be read and does not look like a manifest."""
+    place = Place(file=problem.file, line=problem.line, column=problem.column)
+    return SkippedDocument(place=place, why=f"not a Kubernetes manifest: {problem.message}", is_half=False)
 
 
 def _is_half(value: JSON) -> bool:

@@ -46,6 +46,14 @@ Inject: TypeAlias = Annotated[
         "--inject", metavar="NAME", help="Write the bundle to the webhook configurations of this name; repeatable."
     ),
 ]
+Owner: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--owner-namespace",
+        metavar="NAME",
+        help="Whoever deletes this namespace deletes the configurations with it, so that they block nothing.",
+    ),
+]
 
 
 @app.command()
@@ -113,25 +121,36 @@ def rotate(
     days: Days = 365,
     ca_days: CaDays = 3650,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is due and change nothing.")] = False,
+    every: Annotated[
+        int, typer.Option(min=0, metavar="SECONDS", help="Look again so often, until it is stopped. 0: look once.")
+    ] = 0,
     inject: Inject = None,
+    owner: Owner = "",
     kubeconfig: Kubeconfig = None,
 ) -> int:
     """Renew what is in the last third of its life.
 
-    Run it daily, with --inject. A new authority is first only trusted (--inject), and signs at the next run, an hour
-    later at the earliest: so no API server meets a certificate that it does not trust yet. Without --name and --service
-    the names stay.
+    Run it daily or with --every, and with --inject. A new authority is first only trusted (--inject), and signs at the
+    next run, an hour later at the earliest: so no API server meets a certificate that it does not trust yet. Without
+    --name and --service the names stay.
     """
     from certs import keep
+    from certs.repeat import repeat
 
+    if every and dry_run:
+        raise ConfigurationError("--every: a dry run looks once; leave out one of --every and --dry-run")
     with _complaints():
         store = _store(directory, secret, kubeconfig)
-        lives = keep.Days(serving=days, authority=ca_days)
-        plan, bundle = keep.rotate(store, _names(name, service), now=datetime.now(UTC), days=lives, pretend=dry_run)
-        for reason in plan.reasons or ("nothing is due",):
-            typer.echo(one_line(reason))
-        if not dry_run:
-            _inject(inject, bundle, kubeconfig)
+        names, lives = _names(name, service), keep.Days(serving=days, authority=ca_days)
+
+        def look() -> None:
+            plan, bundle = keep.rotate(store, names, now=datetime.now(UTC), days=lives, pretend=dry_run)
+            for reason in plan.reasons or (() if every else ("nothing is due",)):
+                typer.echo(one_line(reason))
+            if not dry_run:
+                _inject(inject, bundle, kubeconfig, owner, only_changes=bool(every))
+
+        repeat(look, every) if every else look()
     return 0
 
 
@@ -208,19 +227,19 @@ def _split(flag: str, value: str) -> tuple[str, str]:
     return namespace, name
 
 
-def _inject(names: list[str] | None, bundle: bytes, kubeconfig: str | None) -> None:
+def _inject(
+    names: list[str] | None, bundle: bytes, kubeconfig: str | None, owner: str = "", *, only_changes: bool = False
+) -> None:
     if not names:
         return
     from certs.cluster import client
     from certs.inject import inject
 
-    for done in inject(client(kubeconfig), names, bundle):
-        typer.echo(
-            one_line(
-                f"{done.kind.replace('_', ' ')} {done.name}: wrote the bundle to {counted(done.changed, 'webhook')}"
-            ),
-            file=sys.stderr,
-        )
+    for done in inject(client(kubeconfig), names, bundle, owner):
+        if only_changes and not done.changed:
+            continue
+        changed = f"wrote the bundle to {counted(done.changed, 'webhook')}"
+        typer.echo(one_line(f"{done.kind.replace('_', ' ')} {done.name}: {changed}"), file=sys.stderr)
 
 
 def _facts(store: Store) -> list[tuple[str, Facts]]:

@@ -56,6 +56,7 @@ def full(policy: Policy, loaded: PolicySet, exported: Exported) -> dict[str, Any
         "phase": "mutate" if policy.kind == "mutating" else policy.phase,
         "expands": policy.expands,
         "facts": list(policy.facts),
+        "asksAuthorizer": policy.asks_authorizer,
         "covers": sorted(set(_covers(policy, loaded))),
         "portable": not policy.obstacles,
         "obstacles": list(policy.obstacles),

@@ -32,7 +32,7 @@ def checked(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
     """The verdict, then the policies with what is wrong; all of them, with everything, where that is wanted."""
     lines = [_verdict(described)]
     for one in described:
-        wrong, details = list(_wrong(one)), list(_details(one)) if verbose else []
+        wrong, details = [*_wrong(one), *_demands(one)], list(_details(one)) if verbose else []
         if wrong or details:
             lines.append(f"{one['name']} ({one['kind']}, {one['file']}): compiles")
             lines += [f"    {text}" for text in (*details[:1], *wrong, *details[1:])]
@@ -55,6 +55,13 @@ def _wrong(one: dict[str, Any]) -> Iterator[str]:
         yield "never evaluated: no binding names it"
     yield from (f"field: {text}" for text in one["undefinedFields"])
     yield from (f"kube-apiserver 1.36 crashes on it and drops the connection: {text}" for text in one["crashes"])
+
+
+def _demands(one: dict[str, Any]) -> Iterator[str]:
+    """What a server needs for it."""
+    if one["asksAuthorizer"]:
+        role = "`claimgate webhook-config --rbac --authorizer` prints the right that it needs"
+        yield f"it asks `authorizer`: `claimgate serve` takes it only with --authorizer; {role}"
 
 
 def _details(one: dict[str, Any]) -> Iterator[str]:

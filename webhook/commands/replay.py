@@ -28,6 +28,7 @@ from webhook.report.finding import subject
 from webhook.report.rule import Rules, rules
 from webhook.report.writer import Totals
 from webhook.settings.shared import Settings
+from webhook.wording import counted
 from webhook.workloads import table
 
 
@@ -80,7 +81,7 @@ def command(
     inputs = documents.read(fixture)
     local = partial(_local, settings, inputs, unbound=unbound, details=details, explains=explain)
     with _remote(server, ca, settings) if server else local() as asked:
-        replay = _Replay(inputs, phase, asked)
+        replay = Replay(inputs, phase, asked)
         with output.Report(outputs, writers, asked.rules) as report:
             for answer in replay.answers():
                 report.entry(answer)
@@ -90,7 +91,7 @@ def command(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """Who answers, what is known of kinds, and of rules: nothing when a server answers.
 
     `problems` are what is wrong with inputs that are params.
@@ -105,8 +106,8 @@ class _Asked:
 @contextmanager
 def _local(
     settings: Settings, inputs: documents.Inputs, *, unbound: bool, details: ReviewOptions, explains: bool
-) -> Iterator[_Asked]:
-    assembled = assembly.assemble(settings, context=_objects(inputs), unbound=unbound)
+) -> Iterator[Asked]:
+    assembled = assembly.assemble(settings, context=objects(inputs), unbound=unbound)
     options.warn_of_unbound(assembled.policies)
     if explains:
         assembled.policies.prepare()  # so that no policy is said to take the time that it is compiled in
@@ -118,11 +119,14 @@ def _local(
         explains=explains,
     )
     problems = assembly.param_problems(assembled.policies, inputs)
-    yield _Asked(door, assembled.table, rules(assembled.policies), problems)
+    yield Asked(door, assembled.table, rules(assembled.policies), problems)
 
 
-def _objects(inputs: documents.Inputs) -> Iterator[JSON]:
-    """What a cluster holds once all reviews are answered: the objects of one input are each other's context."""
+def objects(inputs: documents.Inputs) -> Iterator[JSON]:
+    """What a cluster holds once all reviews are answered: the objects of one input are each other's context.
+
+    Of what a review itself changes, webhook.cluster.stored makes what it is before.
+    """
     for each in inputs.documents:
         obj = get(each.value, fixtures.object_path(each.value))
         if isinstance(obj, dict) and "kind" in obj:
@@ -130,17 +134,17 @@ def _objects(inputs: documents.Inputs) -> Iterator[JSON]:
 
 
 @contextmanager
-def _remote(server: str, ca: Path | None, settings: Settings) -> Iterator[_Asked]:
+def _remote(server: str, ca: Path | None, settings: Settings) -> Iterator[Asked]:
     from webhook.commands.remote import Remote
 
     with closing(Remote.connect(server, ca)) as door:
-        yield _Asked(door, table.load(settings.workloads), {})
+        yield Asked(door, table.load(settings.workloads), {})
 
 
-class _Replay:
+class Replay:
     """One replay: its answers one after the other, and then what they add up to."""
 
-    def __init__(self, inputs: documents.Inputs, phase: PhaseName, asked: _Asked) -> None:
+    def __init__(self, inputs: documents.Inputs, phase: PhaseName, asked: Asked) -> None:
         self._inputs = inputs
         self._phase: PhaseName = phase
         self._asked = asked
@@ -176,6 +180,10 @@ class _Replay:
     def notes(self) -> Iterator[str]:
         """What somebody who reads the answers should know, each once, with the first review that it is about."""
         yield from (f"warning: {each}" for each in self._inputs.repeated)
+        if others := self._inputs.others:
+            one = "file cannot be read and does not look like a Kubernetes manifest"
+            more = "files cannot be read and do not look like Kubernetes manifests"
+            yield f"note: {counted(len({each.file for each in others}), one, more)}, first {others[0]}"
         yield from self._notes.values()
 
     def totals(self) -> Totals:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import time
 
 from webhook import logs
+from webhook.cluster.connection import connect
 from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.log_writer import LogWriter
 from webhook.logs import Log
+from webhook.server.access_reviews import AccessReviews
 from webhook.server.listener import Place
 from webhook.server.review_endpoint import Limits
 from webhook.server.runtime import ServedState, serve
@@ -36,7 +38,11 @@ def command(*, settings: ServerSettings) -> int:
     logs.capture(log)
     files = _files(settings)
     certificates = Certificates(files)
-    held = ServedState.make(settings, settings.live or settings.kubeconfig is not None, settings.kubeconfig, log)
+    is_live = settings.live or settings.kubeconfig is not None
+    if settings.authorizer and not is_live:
+        raise ConfigurationError("--authorizer: an API server is asked; name it with --live or --kubeconfig")
+    held = ServedState.make(settings, is_live, settings.kubeconfig, log, may_ask=settings.authorizer)
+    authority = AccessReviews(connect(settings.kubeconfig)) if settings.authorizer else None
     place = Place(
         host=settings.host,
         port=settings.port,
@@ -49,7 +55,17 @@ def command(*, settings: ServerSettings) -> int:
     )
     _warn(log, files, settings.probe_port)
     lane = WorkerLimits(workers=settings.workers, memory_bytes=settings.worker_memory)
-    serve(held, certificates, place, limits, log=log, reload_s=settings.reload, started=started, workers=lane)
+    serve(
+        held,
+        certificates,
+        place,
+        limits,
+        log=log,
+        reload_s=settings.reload,
+        started=started,
+        workers=lane,
+        authority=authority,
+    )
     return 0
 
 

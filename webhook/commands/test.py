@@ -84,6 +84,8 @@ class _Tests:
                 if isinstance(entry, Unreadable):
                     self._problems.extend(entry.problems)
                 result = check(entry)
+                if result.result is Result.ERROR and not isinstance(entry, Unreadable):
+                    self._problems.append(Problem(message=f"{entry.id}: {result.why}", file=str(suite.file)))
                 self._results[result.result] += 1
                 self.notes.update(result.notes)
                 if self._shows_advice and isinstance(entry, Case):

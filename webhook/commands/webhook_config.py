@@ -20,6 +20,7 @@ import typer
 from webhook import assembly
 from webhook.attributes import NAME_LABEL, Phase
 from webhook.commands import options
+from webhook.commands.webhook_check import check_files, check_live
 from webhook.errors import ConfigurationError
 from webhook.export.cluster_role import cluster_role
 from webhook.export.webhook_rules import WebhookRule, rules
@@ -50,13 +51,19 @@ class Registration:
 
     name: str = "claimgate"
     client: Mapping[str, Any] = field(default_factory=dict)
-    failure_policy: FailurePolicy = FailurePolicy.FAIL
-    timeout_s: int = 10
+    failure_policy: FailurePolicy = FailurePolicy.IGNORE
+    timeout_s: int = 5
     excluded_namespaces: tuple[str, ...] = ()
 
 
 @options.takes(Settings, "policies", "workloads", "cel_engine", "kubernetes_version")
 def command(
+    path: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH", show_default=False, help="With --check: files of configurations, any webhook's."
+        ),
+    ] = None,
     *,
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of both configurations.")] = "claimgate",
     service: Annotated[
@@ -71,8 +78,8 @@ def command(
     ] = None,
     failure_policy: Annotated[
         FailurePolicy, typer.Option(help="What happens to requests when the webhook cannot be called.")
-    ] = FailurePolicy.FAIL,
-    timeout: Annotated[int, typer.Option(min=1, max=30, metavar="SECONDS", help="How long an API server waits.")] = 10,
+    ] = FailurePolicy.IGNORE,
+    timeout: Annotated[int, typer.Option(min=1, max=30, metavar="SECONDS", help="How long an API server waits.")] = 5,
     exclude_namespace: Annotated[
         list[str] | None,
         typer.Option(
@@ -82,9 +89,30 @@ def command(
     rbac: Annotated[
         bool, typer.Option("--rbac", help="Print the ClusterRole for what the policies look up, named --name, instead.")
     ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say how configurations could block a cluster, instead: PATH or --live.")
+    ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="With --check: all configurations of the cluster, and what ours lacks.")
+    ] = False,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --check: the cluster. Default: the one of kubectl.")
+    ] = None,
+    authorizer: Annotated[
+        bool, typer.Option("--authorizer", help="With --rbac: also what a server with --authorizer needs.")
+    ] = False,
     settings: Settings,
 ) -> int:
-    """Print the Validating- and MutatingWebhookConfiguration for exactly what the loaded policies match."""
+    """Print the Validating- and MutatingWebhookConfiguration for exactly what the loaded policies match.
+
+    With --check, exits with 0 when nothing can block the cluster, and with 1 when something can or, with --live, when
+    something is missing before `failurePolicy: Fail` is safe.
+    """
+    is_live = live or kubeconfig is not None
+    if check != (bool(path) != is_live):
+        raise ConfigurationError("webhook-config: --check needs either PATH or --live, and these need --check")
+    if check and path:
+        return check_files(path)
     client, own = _client(service, url)
     _check_names("--name", name)
     _check_names("--exclude-namespace", *(exclude_namespace or ()))
@@ -95,10 +123,13 @@ def command(
         name=name, client=client, failure_policy=failure_policy, timeout_s=timeout, excluded_namespaces=tuple(excluded)
     )
     loaded = assembly.assemble(settings).policies
+    role = cluster_role(name, loaded.interests(), loaded.table, may_ask=authorizer)
     if rbac:
-        sys.stdout.write(dump(cluster_role(name, loaded.interests(), loaded.table)))
+        sys.stdout.write(dump(role))
         return 0
     manifests = configurations({phase: rules(loaded, phase) for phase in Phase}, registration)
+    if check:
+        return check_live(kubeconfig, name, role, len(manifests))
     if not manifests:
         raise ConfigurationError(_NEVER)
     sys.stdout.write("---\n".join(dump(manifest) for manifest in manifests))

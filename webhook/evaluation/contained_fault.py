@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from webhook.decisions import Fault
-from webhook.errors import ClaimgateError, InlineBudgetSpent, places
+from webhook.errors import ClaimgateError, ReviewPaused, places
 
-_PASSED_ON: Final = (ClaimgateError, InlineBudgetSpent, MemoryError, SystemError)
+_PASSED_ON: Final = (ClaimgateError, ReviewPaused, MemoryError, SystemError)
 """Errors that are no fault of one policy: with a meaning of their own, on purpose, or of the whole process."""
 
 

@@ -32,8 +32,9 @@ def is_asked(policy: Policy, target: Target, param: Param, context: RequestConte
     gate = policy.gate()
     try:
         names = for_conditions(policy, gate.needs, target, param, context)
-        if gate.spec_changes is not None and not _has_new_spec(gate.spec_changes, target, names, context):
-            return _no(gate.spec_changes, context)
+        changes = gate.spec_changes
+        if changes and not (target.has_new_spec or _has_new_spec(changes, target, names, context)):
+            return _no(changes, context)
         unmet = first_false(gate.conditions, names, context)
         return unmet is None or _no(unmet, context)
     except EvaluationError as error:

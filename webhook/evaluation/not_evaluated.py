@@ -49,7 +49,7 @@ def unchecked(
     reports = context.subject(target, param).reports(policy.checks)
     problems = (problem for each in reports for problem in each.unchecked)
     advice = problem_values.shows_advice(policy, context)
-    judged = problem_values.judged(problems, policy, param, advice=advice)
+    judged = problem_values.judged(problems, policy, param, context, advice=advice)
     if not judged:
         return ()
     values = [(listed, value(*listed)) for listed in judged]

@@ -26,12 +26,12 @@ class RequestParams:
     `static` are those that need no request to be found, in the view of the request (policy/static_params.py).
     """
 
-    __slots__ = ("_attributes", "_cluster", "_of_request", "_static")
+    __slots__ = ("_attributes", "_cluster", "_of_request", "static")
 
     def __init__(self, attributes: Attributes, cluster: Cluster, static: dict[Binding, Sequence[Param]]) -> None:
         self._attributes = attributes
         self._cluster = cluster
-        self._static = static
+        self.static = static
         self._of_request: dict[Binding, Sequence[Param]] = {}
 
     def of(self, policy: Policy, binding: Binding) -> Sequence[Param]:
@@ -42,14 +42,14 @@ class RequestParams:
             LookupFailed: nobody can say.
 
         """
-        params = self._static.get(binding)
+        params = self.static.get(binding)
         if params is None:
             params = self._of_request.get(binding)
         if params is None:
             params = self._collect(policy, binding)
             source = binding.param_source
             is_same_for_all = policy.param_kind is None or source is None or is_static(source)
-            (self._static if is_same_for_all else self._of_request)[binding] = params
+            (self.static if is_same_for_all else self._of_request)[binding] = params
         return params
 
     def _collect(self, policy: Policy, binding: Binding) -> Sequence[Param]:

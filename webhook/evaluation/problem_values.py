@@ -28,7 +28,7 @@ def shown(policy: Policy, target: Target, param: Param, context: RequestContext)
     """
     problems = [problem for each in context.subject(target, param).reports(policy.checks) for problem in each.problems]
     advice = shows_advice(policy, context)
-    return [value(problem, action) for problem, action in judged(problems, policy, param, advice=advice)]
+    return [value(problem, action) for problem, action in judged(problems, policy, param, context, advice=advice)]
 
 
 def shows_advice(policy: Policy, context: RequestContext) -> bool:
@@ -36,9 +36,11 @@ def shows_advice(policy: Policy, context: RequestContext) -> bool:
     return context.options.advice and all(rule.lists_problems for rule in policy.rules if PROBLEMS in rule.facts)
 
 
-def judged(problems: Iterable[Problem], policy: Policy, param: Param, *, advice: bool) -> Sequence[Listed]:
+def judged(
+    problems: Iterable[Problem], policy: Policy, param: Param, context: RequestContext, *, advice: bool
+) -> Sequence[Listed]:
     """Problems with what is done about each, without those that are switched off; with advice where it is wanted."""
-    named = actions.chosen(param.object)
+    named = actions.chosen(param.object, context.deadline)
     rules = policy.catalogue
     acted = ((problem, actions.action(problem.code, rules[problem.code].level, named)) for problem in problems)
     return [(problem, action) for problem, action in acted if action != "Off" and (advice or action != "Advice")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from webhook.attributes import Attributes
 from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.lookup import Cluster
+from webhook.cluster.stored import stored
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.evaluation.contained_fault import FaultLog
@@ -93,8 +94,9 @@ def request_context(
     faults: FaultLog | None = None,
     options: ReviewOptions = DEFAULT,
 ) -> RequestContext:
-    """What the policies may ask about a request; shipped parameters count where the cluster has none."""
-    lookups = LayeredCluster(cluster, policies.shipped_params) if policies.shipped_params else cluster
+    """What the policies may ask about a request before it is done; shipped parameters count where there are none."""
+    held = cluster if options.is_stored else stored(cluster, attributes)
+    lookups = LayeredCluster(held, policies.shipped_params) if policies.shipped_params else held
     until = deadline or Deadline()
     view = View(lookups, attributes.namespace, until)
     return RequestContext(

@@ -45,7 +45,12 @@ class RequestNamespace:
             LookupFailed: nobody can say what its labels are.
 
         """
-        return not selector.requirements or matches_namespace(selector, self._attributes, self.labels)
+        if not selector.requirements:
+            return True
+        attributes, labels = self._attributes, self._labels
+        if labels is not None and attributes.namespace and attributes.resource.resource != "namespaces":
+            return selector.matches(labels)  # as mostly: another policy has asked for them
+        return matches_namespace(selector, self._attributes, self.labels)
 
     def shown(self) -> JSON:
         """What `namespaceObject` shows: null for Namespaces themselves and cluster-scoped objects.

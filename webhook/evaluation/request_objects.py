@@ -90,7 +90,8 @@ class RequestObjects:
     def patches(self) -> tuple[Target, ...]:
         """What the request lays over pod templates of other objects, as virtual Pods.
 
-        What the installed release of Trainer drops of a patch does not exist, and no policy is asked about it.
+        What the installed release of Trainer drops of a patch does not exist, and no policy is asked about it. An API
+        server has dropped that before it asks: what it sends exists, whatever release is said to be installed.
 
         Raises:
             LookupFailed: nobody can say which release is installed.
@@ -98,7 +99,7 @@ class RequestObjects:
         """
         if self._patches is None:
             pods = self._virtual_pods(_patches)
-            if pods:
+            if pods and not self.attributes.is_decoded:
                 release = known_to(self._view.unnoted(), Assumptions()).release
                 if not self._keeps_all(release):
                     pruned = [self._pruned(target, release) for target in pods]

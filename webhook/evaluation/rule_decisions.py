@@ -5,7 +5,7 @@ Knows what rules said; evaluating them is validator.py's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Literal
@@ -71,15 +71,15 @@ class RuleDecisions:
 
     def of_checks(self, reports: Sequence[Checked]) -> Sequence[Decision]:
         """Those of a policy that reports what its checks say: the problems, and those that could not be made out."""
-        (rule,), policy, advice = self._policy.rules, self._policy, self._context.options.advice
-        problems = judged(
-            (problem for each in reports for problem in each.problems), policy, self._param, advice=advice
-        )
-        unknown = judged(
-            (problem for each in reports for problem in each.unchecked), policy, self._param, advice=advice
-        )
+        (rule,) = self._policy.rules
+        problems = self._judged(problem for each in reports for problem in each.problems)
+        unknown = self._judged(problem for each in reports for problem in each.unchecked)
         decisions = [*self._listed(0, "deny", rule, problems), *self._listed(0, "unknown", rule, unknown)]
         return decisions or self.admits()
+
+    def _judged(self, problems: Iterable[Problem]) -> Sequence[Listed]:
+        context = self._context
+        return judged(problems, self._policy, self._param, context, advice=context.options.advice)
 
     def unknown(self, index: int, rule: Validation) -> Sequence[Decision]:
         """What is said of a rule that holds without what its facts or checks needed; () where nothing was missing."""

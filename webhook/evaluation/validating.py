@@ -97,33 +97,30 @@ def _binding(
     decisions: DecisionList,
 ) -> None:
     """Add what a policy says under one binding; once the time is up, that it could not say more."""
-    deadline, policy, binding = context.deadline, candidate.policy, candidate_binding.binding
-    trace = context.options.trace
+    binding, index, trace = candidate_binding.binding, candidate_binding.index, context.options.trace
     try:
-        bound_targets = (
-            targets if candidate_binding.index is None else matching(candidate_binding.index, targets, context)
-        )
-        params = context.params.of(policy, binding) if bound_targets else ()
+        bound = targets if index is None else matching(index, targets, context)
+        params = (context.params.static.get(binding) or context.params.of(candidate.policy, binding)) if bound else ()
         if trace is not None:
-            explain_binding(policy, binding, targets, context, bound=bound_targets, params=params)
+            explain_binding(candidate.policy, binding, targets, context, bound=bound, params=params)
         for param in params:
-            for target in bound_targets if len(bound_targets) == 1 else deadline.paced(bound_targets):
+            for target in bound if len(bound) == 1 else context.deadline.paced(bound):
                 if trace is None:
                     judged = _evaluate(candidate, binding, param, target, context)
                 else:
                     evaluate = partial(_evaluate, candidate, binding, param, target, context)
-                    judged = trace.evaluation(policy, binding, param, target, evaluate)
+                    judged = trace.evaluation(candidate.policy, binding, param, target, evaluate)
                 if judged is param.admits:  # as mostly
                     decisions.admit(judged)
-                    continue
-                decisions.add(judged)
-                if judged and judged[-1].evaluation == "error" and deadline.is_over:
-                    return
+                elif judged:  # its conditions hold
+                    decisions.add(judged)
+                    if judged[-1].evaluation == "error" and context.deadline.is_over:
+                        return
     except (BindingError, LookupFailed) as error:
-        decisions.add([unusable(policy, binding, f"failed to configure binding: {error}")])
-        _explain_error(policy, binding, context, error)
+        decisions.add([unusable(candidate.policy, binding, f"failed to configure binding: {error}")])
+        _explain_error(candidate.policy, binding, context, error)
     except BudgetExceeded as error:
-        decisions.add([interrupted(policy, binding, str(error))])
+        decisions.add([interrupted(candidate.policy, binding, str(error))])
 
 
 def _explain_error(policy: Policy, binding: Binding | None, context: RequestContext, error: Exception) -> None:

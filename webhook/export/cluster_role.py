@@ -17,14 +17,17 @@ from webhook.workloads.table import Table
 _VERBS = ("get", "list", "watch")
 """What a watch cache needs."""
 
+_ASKING = {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]}
 
-def cluster_role(name: str, interests: Iterable[Interest], table: Table) -> dict[str, Any]:
+
+def cluster_role(name: str, interests: Iterable[Interest], table: Table, *, may_ask: bool = False) -> dict[str, Any]:
     """The role: for each group one rule for what is read whole, and one for each resource of which names are read.
 
     Args:
         name: of the role.
         interests: what is looked up.
         table: knows resources that no rule of plurals gives.
+        may_ask: also what `authorizer` of a server needs.
     """
     whole: dict[str, set[str]] = {}
     named: dict[tuple[str, str], set[str]] = {}
@@ -43,7 +46,7 @@ def cluster_role(name: str, interests: Iterable[Interest], table: Table) -> dict
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": {"name": name},
-        "rules": [rule for _, rule in sorted(rules.items())],
+        "rules": [*(rule for _, rule in sorted(rules.items())), *([_ASKING] if may_ask else [])],
     }
 
 

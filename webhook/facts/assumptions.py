@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from sys import getsizeof
 from typing import Final
 
 from webhook import releases
 from webhook.attributes import JSON
 from webhook.errors import LookupFailed
 from webhook.releases import Release
+from webhook.user_cache import UserCache
 
 KUEUE: Final[Release] = (0, 19)
 TRAINER: Final[Release] = (2, 3)
@@ -58,12 +59,22 @@ def assumptions(param: JSON, name: str = "its parameter") -> Assumptions:
     ]
     if not told:
         return _DEFAULTS
-    is_short = sum(len(key) + len(text) for key, text in told) <= _LONGEST_KEPT
-    return (_read if is_short else _read.__wrapped__)(tuple(told), name)
+    key = tuple(told), name
+    assumed = _READ.get(key, None)
+    if assumed is None:
+        assumed = _read(*key)
+        size = 3 * sum(getsizeof(part) for pair in told for part in pair) + getsizeof(name)
+        equal = _EQUAL.get(assumed, None)
+        if equal is None:
+            _EQUAL.put(assumed, assumed, size)
+        assumed = equal or assumed
+        _READ.put(key, assumed, size)
+    return assumed
 
 
-_LONGEST_KEPT: Final = 20_000
-"""Characters of one parameter whose reading is kept: anybody may put a ConfigMap of a megabyte into a namespace."""
+_READ: Final[UserCache[tuple[tuple[tuple[str, str], ...], str], Assumptions | None]] = UserCache(1 << 20)
+_EQUAL: Final[UserCache[Assumptions, Assumptions | None]] = UserCache(1 << 20)
+"""The same value for equal ones, so that facts are computed once for all policies that assume the same."""
 _RESOURCES: Final = ("resource.", "vendor.")
 _CONFIGURATION: Final = "controller_manager_config.yaml"
 _WORDS: Final = frozenset(
@@ -71,19 +82,12 @@ _WORDS: Final = frozenset(
 )
 
 
-@lru_cache(maxsize=64)
-def _one(assumed: Assumptions) -> Assumptions:
-    """The same value for equal ones, so that facts are computed once for all policies that assume the same."""
-    return assumed
+_DEFAULTS: Final = Assumptions()
 
 
-_DEFAULTS: Final = _one(Assumptions())
-
-
-@lru_cache(maxsize=64)
 def _read(told: tuple[tuple[str, str], ...], name: str) -> Assumptions:
     texts = dict(told)
-    assumed = Assumptions(
+    return Assumptions(
         kubernetes=_release("kubernetes", texts, name) or _DEFAULTS.kubernetes,
         trainer=_release("trainer", texts, name),
         device_claims=texts["dynamicResourceAllocation"] == "true" if "dynamicResourceAllocation" in texts else None,
@@ -92,7 +96,6 @@ def _read(told: tuple[tuple[str, str], ...], name: str) -> Assumptions:
         kueue=_release("kueue", texts, name) or _DEFAULTS.kueue,
         kueue_configuration=texts.get(_CONFIGURATION, ""),
     )
-    return _one(assumed) if len(assumed.kueue_configuration) <= _LONGEST_KEPT else assumed
 
 
 def _switched_on(gates: str) -> Iterator[str]:

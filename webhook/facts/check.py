@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from webhook.cluster.interest import Interest
-from webhook.errors import ClaimgateError, EvaluationError, InlineBudgetSpent, PatchError
+from webhook.errors import ClaimgateError, EvaluationError, PatchError, ReviewPaused
 from webhook.problem import Problem
 from webhook.typed.objects import Object
 
@@ -81,7 +81,7 @@ def check(group: str, checks: Iterable[Check], subject: Subject) -> Checked:
                 problems.extend(each.run(subject))
     except PatchError as error:
         raise EvaluationError(f"checks `{group}`: the patches of the object cannot be merged: {error}") from error
-    except (ClaimgateError, InlineBudgetSpent):
+    except (ClaimgateError, ReviewPaused):
         raise
     except Exception as fault:
         fault.add_note(group)  # whoever answers for it says in which checks it happened

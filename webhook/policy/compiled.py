@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from webhook.attributes import GroupVersionKind
 from webhook.cel import Program
 from webhook.decisions import Decision, ValidationAction
 from webhook.manifests.label_selectors import Selector
+from webhook.policy.declarations import REQUEST_RESOURCE
 from webhook.policy.matching import Criteria
 from webhook.problems.catalogue import Catalogue
 from webhook.problems.declarations import PROBLEMS
@@ -110,6 +111,8 @@ class MatchConditions:
     needs: frozenset[str] = frozenset()
     spec_changes: Condition | None = None
 
+
+_AUTHORIZER: Final = frozenset(("authorizer", REQUEST_RESOURCE))
 
 T = TypeVar("T")
 
@@ -244,6 +247,11 @@ class Policy:
     def needs(self) -> frozenset[str]:
         """The names that any of the expressions but the matchConditions reads."""
         return self.body().needs
+
+    @property
+    def asks_authorizer(self) -> bool:
+        """Whether an expression asks what somebody may do."""
+        return not _AUTHORIZER.isdisjoint(self.needs | self.gate().needs)
 
     def expressions(self) -> Iterator[Expression]:
         """Every expression of the policy."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.lookup import Cluster
+from webhook.errors import LookupFailed
 from webhook.facts.registry import Registry
 from webhook.manifests.label_selectors import labels_of
 from webhook.paths import FieldPath, get
@@ -37,15 +39,27 @@ class ParamRules:
         if any(actions.mistakes(param, loaded)):  # rules of policies that are not loaded may be named all the same
             yield from actions.mistakes(param, loaded.union(self._registry.catalogue(self._registry.groups)))
 
-    def static_params(self) -> Iterator[tuple[GroupVersionKind, str, str]]:
-        """Kind, namespace and name of the params that bindings name so, each once."""
-        named = (
-            (policy.param_kind, source.namespace, source.name)
-            for policy in self._policies
-            for source in _sources(policy)
-            if policy.param_kind is not None and source.namespace and source.name
-        )
-        yield from dict.fromkeys(named)
+    def kinds(self) -> frozenset[GroupVersionKind]:
+        """The kinds of the params."""
+        return frozenset(policy.param_kind for policy in self._policies if policy.param_kind is not None)
+
+    def params(self, cluster: Cluster) -> Iterator[tuple[GroupVersionKind, JSON]]:
+        """Kind and object of each param that a view holds: by its name, or of those that a selector takes."""
+        named = ((policy.param_kind, source) for policy in self._policies for source in _sources(policy))
+        for kind, source in named:
+            if kind is not None:
+                try:
+                    yield from [(kind, param) for param in _held(kind, source, cluster)]
+                except LookupFailed:
+                    continue  # policies that need it say so
+
+
+def _held(kind: GroupVersionKind, source: ParamSource, cluster: Cluster) -> Iterator[JSON]:
+    if source.namespace and source.name:
+        yield from filter(None, [cluster.get(kind, source.namespace, source.name)])
+        return
+    labels = source.selector.text if source.selector is not None else ""
+    yield from (each for each in cluster.list(kind, source.namespace or None, labels) if _refers(source, each))
 
 
 def _sources(policy: Policy) -> Iterator[ParamSource]:

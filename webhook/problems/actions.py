@@ -17,13 +17,15 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
+from sys import getsizeof
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.decisions import ValidationAction
 from webhook.paths import FieldPath
+from webhook.user_cache import UserCache
 
 Action: TypeAlias = Literal["Deny", "Warn", "Audit", "Advice", "Off"]
 """What is done about a problem, as expressions see it."""
@@ -68,17 +70,28 @@ _OTHER: Final = {"ignore": 'write `"off"`', "false": 'write `"off"` in quotes, b
 """Lists of no action that somebody may write, and what to do: `ignore` is what `off` was called before."""
 _SEPARATOR: Final = re.compile(r"[\s,]+")
 _NONE: Final[Chosen] = MappingProxyType({})
-_LONGEST: Final = 100_000
-"""Characters of the lists of one param that are kept between requests."""
+_CHARACTER_S: Final = 2e-7
+"""To cut a character of a list into ids; a ConfigMap may have a megabyte of them."""
+_ID_BYTES: Final = 150
+_KEPT: Final[UserCache[tuple[str, ...], Chosen | None]] = UserCache(2 << 20)
 
 
-def chosen(param: JSON) -> Chosen:
-    """The rules that a param names, with what is done about each."""
+def chosen(param: JSON, deadline: Deadline) -> Chosen:
+    """The rules that a param names, with what is done about each.
+
+    Raises:
+        Exception: the deadline's, where there is no time to read them.
+    """
     data = _data(param)
     lists = tuple(str(data.get(level) or "") for level in reversed(LEVELS))
     if not any(lists):
         return _NONE
-    return _chosen(lists) if sum(map(len, lists)) < _LONGEST else _chosen.__wrapped__(lists)
+    named = _KEPT.get(lists, None)
+    if named is None:
+        deadline.look_ahead(sum(map(len, lists)) * _CHARACTER_S)
+        named = _chosen(lists)
+        _KEPT.put(lists, named, sum(map(getsizeof, lists)) + _ID_BYTES * len(named))
+    return named
 
 
 def _data(param: JSON) -> Mapping[str, JSON]:
@@ -86,7 +99,6 @@ def _data(param: JSON) -> Mapping[str, JSON]:
     return data if isinstance(data, dict) else {}
 
 
-@lru_cache(maxsize=64)
 def _chosen(lists: tuple[str, ...]) -> Chosen:
     actions: dict[str, Action] = {}
     for text, level in zip(lists, reversed(LEVELS), strict=True):  # the strictest last

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
-from webhook.report import json, junit, ndjson, policyreport, text
+from webhook.report import github, gitlab, html, json, junit, markdown, ndjson, policyreport, sarif, text
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding
@@ -32,6 +32,11 @@ FORMATS: Final[tuple[Format, ...]] = (
     Format(name="json", findings=json.Findings, answers=json.Answers, cases=json.Cases),
     Format(name="ndjson", findings=ndjson.Lines, answers=ndjson.Lines, cases=ndjson.Lines),
     Format(name="junit", findings=junit.Findings, answers=junit.Answers, cases=junit.Cases),
+    Format(name="sarif", findings=sarif.Findings),
+    Format(name="github", findings=github.Findings),
+    Format(name="gitlab", findings=gitlab.Findings),
+    Format(name="markdown", findings=markdown.Findings),
+    Format(name="html", findings=html.Findings),
     Format(name="policyreport", findings=policyreport.Findings),
 )
 

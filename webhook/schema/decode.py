@@ -116,7 +116,7 @@ class _Decoding:
         for index, held in enumerate(value):
             made = _ABSENT if held is None else self._inner(index, held, of.item)
             if made is not held:
-                changed[index] = _empty(of.item) if made is _ABSENT else made
+                changed[index] = empty(of.item) if made is _ABSENT else made
         return [changed.get(index, held) for index, held in enumerate(value)] if changed else value
 
 
@@ -131,8 +131,8 @@ def _is(of: Scalar, value: JSON) -> bool:
     return whole or (of == "intOrText" and kind is str)
 
 
-def _empty(of: Type) -> JSON:
-    """The value that Go starts from."""
+def empty(of: Type) -> JSON:
+    """The value of a type that Go starts from."""
     if isinstance(of, Fields):
         return {}
     return [] if isinstance(of, Items) else _EMPTY.get(of)

@@ -15,7 +15,7 @@ Every object has metadata. Its status is not looked at: controllers write it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -100,7 +100,7 @@ def is_builtin(kind: GroupVersionKind) -> bool:
 def _without_status(of: Type) -> Type:
     if not isinstance(of, Fields):
         return of
-    return Fields({name: inner for name, inner in of.fields.items() if name != "status"}, of.others)
+    return replace(of, fields={name: inner for name, inner in of.fields.items() if name != "status"})
 
 
 def decode_object(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> Decoded:

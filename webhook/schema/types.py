@@ -7,11 +7,13 @@ applyconfigurations/internal), each when it is first asked for. None of them hol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from webhook import yamlfile
 from webhook.patch import schema as kubernetes
 
 Scalar: TypeAlias = Literal["any", "text", "number", "int64", "int32", "truth", "quantity", "intOrText"]
@@ -32,6 +34,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "intOrText": "a whole number or a string",
 }
 """What a scalar must be, in words; anything may be `any` and `quantity`."""
+_WRITTEN_NULL: Final = Path(__file__).with_name("written_null.yaml")
 _SCALARS: Final[Mapping[str | None, Scalar]] = {"string": "text", "numeric": "number", "boolean": "truth"}
 _SPECIAL: Final[Mapping[str, Scalar]] = {
     "#api.resource.Quantity": "quantity",
@@ -52,11 +55,13 @@ class Items:
 class Fields:
     """An object: the types of its fields, and that of every other entry where it is a map.
 
-    An entry that has no type is kept as it is.
+    An entry that has no type is kept as it is. `written_null` are the fields that an API server writes as null where
+    they are not set.
     """
 
     fields: Mapping[str, Type]
     others: Type | None = None
+    written_null: frozenset[str] = frozenset()
 
 
 def named(name: str) -> Type:
@@ -71,7 +76,17 @@ def named(name: str) -> Type:
 
 @cache
 def _of_name(name: str) -> Type:
-    return _of_shape(kubernetes.resolve(name))
+    of = _of_shape(kubernetes.resolve(name))
+    nulls = _written_null().get(name.removeprefix("#"))
+    return replace(of, written_null=frozenset(nulls)) if nulls and isinstance(of, Fields) else of
+
+
+@cache
+def _written_null() -> Mapping[str, Sequence[str]]:
+    """The fields that Go writes as null, by the names of types."""
+    (document,) = yamlfile.read(_WRITTEN_NULL)
+    held: Mapping[str, Sequence[str]] = document.value
+    return held
 
 
 def of_node(node: kubernetes.Node) -> Type:

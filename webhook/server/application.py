@@ -18,10 +18,11 @@ from webhook.server.metrics import Exposition, Gauges
 from webhook.server.readiness import Readiness
 from webhook.server.request_body import BodyBudget, Receive, Scope
 from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
-from webhook.server.review_handler import Reviewer, ReviewHandler
+from webhook.server.review_handler import Authority, Reviewer, ReviewHandler
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import page_tenant
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
+from webhook.user_cache import kept_bytes
 
 
 class Pages:
@@ -82,6 +83,7 @@ def compose(
     gauges: Gauges,
     about: dict[str, str],
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
+    authority: Authority | None = None,
 ) -> Application:
     """Put a process together.
 
@@ -94,6 +96,7 @@ def compose(
         gauges: further figures for /metrics.
         about: further fields for /version.
         workers: how many processes evaluate what takes long, and what each may take.
+        authority: answers what policies ask of `authorizer`.
     """
     scheduler = Scheduler()
     lane = WorkerLane(workers, scheduler, counters)
@@ -106,7 +109,7 @@ def compose(
         return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version)
 
     pages = Pages(create, scheduler)
-    handler = ReviewHandler(reviewer, scheduler, lane, counters, log)
+    handler = ReviewHandler(reviewer, scheduler, lane, counters, log, authority=authority)
     endpoint = ReviewEndpoint(pages, handler, readiness, limits)
     return Application(endpoint=endpoint, pages=pages, scheduler=scheduler)
 
@@ -117,5 +120,6 @@ def _gauges(scheduler: Scheduler, lane: WorkerLane, bodies: BodyBudget) -> Gauge
         "workers_busy": ("Worker processes that evaluate a review.", lambda: lane.busy),
         "workers_waiting": ("Reviews that wait for a worker process.", lambda: lane.waiting),
         "inflight_body_bytes": ("Bytes reserved for bodies above 64 KiB.", lambda: bodies.reserved),
+        "user_cache_bytes": ("Bytes of all that is kept of what users write, at most.", kept_bytes),
         "waiting_bodies": ("Calls that wait until their body may be read.", lambda: bodies.waiting),
     }

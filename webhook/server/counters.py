@@ -76,6 +76,7 @@ class Counters:
         uncaught: faults of our own that nothing but HTTP 500 answers, by type.
         lanes: reviews by where they were evaluated: inline, worker; inline_overrun were begun inline and given over,
             unread did not come whole in time.
+        questions: SubjectAccessReviews that were asked for policies.
         workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews
             for which none was free in time.
         param_mistakes: mistakes found in params of a live cluster, such as rules that do not exist.
@@ -94,6 +95,7 @@ class Counters:
     policy_faults: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     uncaught: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     lanes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
+    questions: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     workers: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     param_mistakes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     background: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))

@@ -25,6 +25,8 @@ WARMING_S: Final = 1.0
 SMALL_BYTES: Final = 16 * 1024
 """Reviews up to this size are always tried on the loop, since a worker costs the loop more than most of them do. It is
 twice an ordinary Pod."""
+_UNNOTICED_S: Final = 0.0001
+"""A call that takes no longer, even at worst, is not worth a look at the clock."""
 _REMEMBERED_S: Final = 30.0
 """Then such a review is tried on the loop again: half a thousandth of its time for each tenant."""
 
@@ -63,6 +65,25 @@ class InlineSlice(Deadline):
         if rest <= 0 or now > self._end:
             raise InlineBudgetSpent
         self.at = now + rest
+
+    def look_ahead(self, seconds: float) -> None:
+        """Read both clocks before one call that takes so long and that nothing interrupts.
+
+        Raises:
+            InlineBudgetSpent: the call would use up more time than there is, or end too late.
+        """
+        self.look()
+        if thread_time() + seconds > self._thread_end or monotonic() + seconds > self._end:
+            raise InlineBudgetSpent
+
+    def may_take(self, seconds: float) -> None:
+        """Read the clock before one call that may take so long, and leave the loop where that is too long.
+
+        Raises:
+            InlineBudgetSpent: the time may not be enough.
+        """
+        if seconds > _UNNOTICED_S:
+            self.look_ahead(seconds)
 
 
 class Overruns:

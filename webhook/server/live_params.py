@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final
 
 from webhook.cluster import Cluster
-from webhook.errors import LookupFailed
+from webhook.cluster.lookup import place_of
 from webhook.logs import Log
 from webhook.paths import render
 from webhook.policy.param_rules import ParamRules
@@ -26,7 +26,7 @@ MOST: Final = 20
 
 
 class LiveParams:
-    """The params that bindings name, as the view of the cluster has them."""
+    """The params that bindings name or select, as the view of the cluster has them."""
 
     def __init__(
         self, policies: Callable[[], PolicySet], cluster: Callable[[], Cluster], counters: Counters, log: Log
@@ -52,7 +52,7 @@ class LiveParams:
     def has_changed(self) -> bool:
         """Whether policies or params may be others than at the last look."""
         policies, cluster = self._policies(), self._cluster()
-        kinds = {kind for kind, *_ in ParamRules(policies.validating, policies.registry).static_params()}
+        kinds = ParamRules(policies.validating, policies.registry).kinds()
         seen = policies, {kind: cluster.revision(kind) for kind in kinds}
         before, self._seen = self._seen, seen
         return seen != before
@@ -72,10 +72,11 @@ class LiveParams:
 
 
 def _mistakes(rules: ParamRules, cluster: Cluster) -> Iterator[str]:
-    for kind, namespace, name in rules.static_params():
-        try:
-            param = cluster.get(kind, namespace, name)
-        except LookupFailed:
-            continue  # policies that need it say so
-        for path, text in rules.mistakes_of_param(param):
-            yield f"{kind.kind} {namespace}/{name}: {render(path)}: {text}"
+    """Each mistake of each param once, however many policies have it."""
+    seen: set[int] = set()
+    for kind, param in rules.params(cluster):
+        if id(param) not in seen:
+            seen.add(id(param))
+            place = "/".join(filter(None, place_of(param)))
+            for path, text in rules.mistakes_of_param(param):
+                yield f"{kind.kind} {place}: {render(path)}: {text}"

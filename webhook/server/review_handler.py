@@ -9,17 +9,21 @@ child was killed, the answer is what the policies' failurePolicy says. Who may r
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from time import monotonic, perf_counter
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from webhook.admission.decode import decode, decode_head
 from webhook.admission.respond import respond
-from webhook.attributes import Attributes, Phase
+from webhook.attributes import Attributes, Phase, UserInfo
+from webhook.cel.library.authorizer import Answers, Authorizer, Decision, OpenQuestion, Question
 from webhook.deadline import Deadline
 from webhook.decisions import Status, Verdict
 from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
 from webhook.logs import Level, Log
+from webhook.server.access_reviews import MOST_QUESTIONS
 from webhook.server.counters import Counters
 from webhook.server.inline_slice import SMALL_BYTES, InlineSlice
 from webhook.server.large_body import LargeBody, keep_only
@@ -39,6 +43,9 @@ _MOST_ANSWER_S: Final = 0.3
 _NO_MEMORY: Final = (MemoryError, SystemError)
 """What C code raises that is given no more; made beforehand, as there is no memory for a pair of them then."""
 
+Known: TypeAlias = dict[Question, Decision | str]
+"""What was asked for one review: the decisions, or why there is none."""
+NOTHING_KNOWN: Final[Known] = {}
 _Input: TypeAlias = bytes | LargeBody | Attributes
 """What a worker is given: a body, or a request that was decoded already."""
 
@@ -46,8 +53,10 @@ _Input: TypeAlias = bytes | LargeBody | Attributes
 class Reviewer(Protocol):
     """The core with its policies and cluster view already given."""
 
-    def review(self, attributes: Attributes, phase: Phase, deadline: Deadline) -> Verdict:
-        """The verdict."""
+    def review(
+        self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
+    ) -> Verdict:
+        """The verdict; raises OpenQuestion where the authorizer does."""
         ...
 
     def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
@@ -55,17 +64,33 @@ class Reviewer(Protocol):
         ...
 
 
+class Authority(Protocol):
+    """Who answers what policies ask of `authorizer`."""
+
+    async def ask(self, question: Question, user: UserInfo, deadline: float) -> Decision | str:
+        """The decision, or why there is none."""
+        ...
+
+
 class ReviewHandler:
     """Answers reviews with a reviewer, on the loop or in a worker, and keeps the counts."""
 
     def __init__(
-        self, reviewer: Reviewer, scheduler: Scheduler, lane: WorkerLane, counters: Counters, log: Log
+        self,
+        reviewer: Reviewer,
+        scheduler: Scheduler,
+        lane: WorkerLane,
+        counters: Counters,
+        log: Log,
+        *,
+        authority: Authority | None = None,
     ) -> None:
         self._reviewer = reviewer
         self._scheduler = scheduler
         self._lane = lane
         self._counters = counters
         self._log = log
+        self._authority = authority
         self._refusals = LimitedLog(self._note, "call refused")
 
     async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float) -> bytes:
@@ -87,7 +112,9 @@ class ReviewHandler:
                 await scheduler.turn(tenant, deadline)
             except TimeoutError:
                 return self._unevaluated(head, phase, _took_longer(started, deadline), started)
-        attributes, answer = self._inline(body, phase, deadline)
+        attributes, answer = self._inline(body, phase, deadline, {})
+        if isinstance(answer, Question):
+            return await self._after_questions(attributes, answer, phase, started, deadline)
         if answer is not None:
             return answer
         scheduler.overruns.add(tenant_of(attributes), size, started)
@@ -113,28 +140,57 @@ class ReviewHandler:
 
     # ---- the event loop
 
-    def _inline(self, body: bytes, phase: Phase, deadline: float) -> tuple[Attributes, bytes | None]:
-        """The request, and the answer to it, or None when it would take too long here."""
+    async def _after_questions(
+        self, attributes: Attributes, question: Question, phase: Phase, started: float, deadline: float
+    ) -> bytes:
+        """Answer a review whose policies ask what somebody may do: each answer begins its evaluation anew."""
+        known: Known = {}
+        tenant = tenant_of(attributes)
+        answer: bytes | Question | None = question
+        while isinstance(answer, Question):
+            known[answer] = await self._ask(answer, attributes.user_info, deadline)
+            try:
+                await self._scheduler.turn(tenant, deadline)
+            except TimeoutError:
+                return self._unevaluated(attributes, phase, _took_longer(started, deadline), started)
+            _, answer = self._inline(attributes, phase, deadline, known)
+        return answer or await self._by_worker(attributes, attributes, phase, started, deadline, known=known)
+
+    async def _ask(self, question: Question, user: UserInfo, deadline: float) -> Decision | str:
+        if self._authority is None:
+            return "the server was started without --authorizer"
+        self._counters.questions[()] += 1
+        return await self._authority.ask(question, user, _evaluation_end(monotonic(), deadline))
+
+    def _inline(
+        self, given: bytes | Attributes, phase: Phase, deadline: float, known: Known
+    ) -> tuple[Attributes, bytes | Question | None]:
+        """The request, and the answer to it, what has to be asked first, or None when it would take too long here."""
         used = InlineSlice()
         tenant = UNKNOWN
         try:
-            attributes = decode(body)
+            attributes = decode(given) if isinstance(given, bytes) else given
             tenant = tenant_of(attributes)
             used.allow(self._scheduler.slice_s(tenant), _evaluation_end(monotonic(), deadline))
-            result = self._result(attributes, phase, used, self._counters)
+            result = self._result(attributes, phase, used, self._counters, known)
         except InlineBudgetSpent:
             self._counters.lanes["inline_overrun",] += 1
             return attributes, None
+        except OpenQuestion as open_question:
+            return attributes, open_question.question
         finally:
             self._scheduler.worked(tenant, used.spent())
         self._counters.lanes["inline",] += 1
         self._note_review("info", "review", result.fields)
         return attributes, result.body
 
-    def _result(self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters) -> WorkerResult:
+    def _result(
+        self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters, known: Known
+    ) -> WorkerResult:
         """Evaluate, encode, count; raises what they raise."""
         started = perf_counter()
-        return self._written(attributes, phase, self._reviewer.review(attributes, phase, deadline), started, counters)
+        verdict = self._reviewer.review(attributes, phase, deadline, Answers(known, MOST_QUESTIONS))
+        return self._written(attributes, phase, verdict, started, counters)
 
     def _written(
         self, attributes: Attributes, phase: Phase, verdict: Verdict, started: float, counters: Counters
@@ -148,14 +204,21 @@ class ReviewHandler:
     # ---- a child process
 
     async def _by_worker(
-        self, given: _Input, head: Attributes | None, phase: Phase, started: float, deadline: float
+        self,
+        given: _Input,
+        head: Attributes | None,
+        phase: Phase,
+        started: float,
+        deadline: float,
+        *,
+        known: Known = NOTHING_KNOWN,
     ) -> bytes:
         """The answer of a worker, or of the policies' failurePolicy when none can give one.
 
         `given` is the request, or the body that only a worker has the time to decode; `head` what is known of it.
         """
         self._counters.lanes["worker",] += 1
-        work = partial(self._in_child, given, phase, _evaluation_end(started, deadline))
+        work = partial(self._in_child, given, phase, _evaluation_end(started, deadline), known)
         tenant = tenant_of(head)
         try:
             async with asyncio.timeout(deadline - monotonic()):
@@ -167,17 +230,24 @@ class ReviewHandler:
             return self._unevaluated(head, phase, str(error), started)
         if result.outcome == "out of memory":
             return self._unevaluated(head, phase, "it needed more memory than one review may take", started)
+        if result.outcome == "question":
+            question, user = _question(result.fields)
+            answer = await self._ask(question, user, deadline)
+            return await self._by_worker(given, head, phase, started, deadline, known={**known, question: answer})
         self._scheduler.overruns.evaluated(tenant, result.seconds)
         return self._relayed(result, started)
 
-    def _in_child(self, given: _Input, phase: Phase, end: float) -> bytes:
+    def _in_child(self, given: _Input, phase: Phase, end: float, known: Known) -> bytes:
         """What a child does; its counts travel with the answer, and it logs nothing."""
         keep_only(given)
         counters = Counters()
         try:
             body = given.joined() if isinstance(given, LargeBody) else given
             attributes = decode(body) if isinstance(body, bytes) else body
-            return self._result(attributes, phase, Deadline(end, BudgetExceeded), counters).packed(counters)
+            try:
+                return self._result(attributes, phase, Deadline(end, BudgetExceeded), counters, known).packed(counters)
+            except OpenQuestion as open_question:
+                result = WorkerResult(outcome="question", fields=_fields(open_question.question, attributes.user_info))
         except CallError as error:
             fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
             result = WorkerResult(outcome="refused", fields=fields)
@@ -237,6 +307,17 @@ class ReviewHandler:
             self._log.write(level, message, fields)
         except OSError as error:
             self._counters.uncaught[f"log: {type(error).__name__}",] += 1
+
+
+def _fields(question: Question, user: UserInfo) -> dict[str, object]:
+    """A question and who sent the review, as a child hands them on: the beginning of a body may not say who."""
+    return {"question": asdict(question), "user": user._asdict()}
+
+
+def _question(fields: Mapping[str, Any]) -> tuple[Question, UserInfo]:
+    user = fields["user"]
+    extra = {name: tuple(values) for name, values in user["extra"].items()}
+    return Question(**fields["question"]), UserInfo(user["username"], user["uid"], tuple(user["groups"]), extra)
 
 
 def _took_longer(started: float, deadline: float) -> str:

@@ -11,7 +11,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +20,8 @@ from typing import Final
 from webhook import assembly
 from webhook.admission.interrupt import interrupt
 from webhook.admission.review import review
-from webhook.attributes import POD, Attributes, GroupVersionResource, Operation, Phase
+from webhook.attributes import POD, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
+from webhook.cel.library.authorizer import Authorizer
 from webhook.cluster import Cluster, live
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -40,10 +41,12 @@ from webhook.server.live_params import LiveParams
 from webhook.server.readiness import Check, Readiness
 from webhook.server.reload import Reloaded, marks, watch
 from webhook.server.review_endpoint import AsgiApp, Limits
+from webhook.server.review_handler import Authority
 from webhook.server.scheduler import Scheduler
 from webhook.server.tls import Certificates
 from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.shared import Settings
+from webhook.wording import named
 from webhook.yamlfile import discover
 
 _SWITCH_S: Final = 0.000_5
@@ -63,7 +66,23 @@ _SAMPLE: Final = Attributes(
     namespace="default",
     object={"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {"containers": [{"name": "main"}]}},
 )
-"""What is reviewed once before the server is ready."""
+_CLAIM_KIND: Final = GroupVersionKind("resource.k8s.io", "v1", "ResourceClaim")
+_CLAIMS: Final = GroupVersionResource("resource.k8s.io", "v1", "resourceclaims")
+_SELECTOR: Final = {"cel": {"expression": "device.driver.matches('a')"}}
+_CLAIM: Final = replace(
+    _SAMPLE,
+    kind=_CLAIM_KIND,
+    resource=_CLAIMS,
+    request_kind=_CLAIM_KIND,
+    request_resource=_CLAIMS,
+    object={
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {},
+        "spec": {"devices": {"requests": [{"name": "a", "exactly": {"selectors": [_SELECTOR]}}]}},
+    },
+)
+"""What is reviewed once before the server is ready: the second one because selectors are compiled in reviews."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +95,17 @@ class ServedState:
     settings: Settings
 
     @classmethod
-    def make(cls, chosen: Settings, is_live: bool, kubeconfig: Path | None, log: Log) -> ServedState:
+    def make(
+        cls, chosen: Settings, is_live: bool, kubeconfig: Path | None, log: Log, *, may_ask: bool = False
+    ) -> ServedState:
         """Load everything for the first time.
+
+        Args:
+            chosen: policies, context and how they are read.
+            is_live: whether there is a cluster to watch.
+            kubeconfig: of that cluster; None for the one that the server runs in.
+            log: where failures of watches go.
+            may_ask: whether policies may ask `authorizer`.
 
         Raises:
             ConfigurationError: policies, context or cluster that cannot be used.
@@ -85,7 +113,9 @@ class ServedState:
         """
         places = assembly.places(chosen)
         how = assembly.options(chosen)
-        policies = Reloaded(lambda: load(places, how), marks(lambda: discover(places)), PolicySet.prepare)
+        policies = Reloaded(
+            lambda: _askable(load(places, how), may_ask=may_ask), marks(lambda: discover(places)), PolicySet.prepare
+        )
         context = Reloaded(
             lambda: FilesCluster(assembly.context_objects(chosen.context, policies.current)),
             marks(lambda: discover(chosen.context)),
@@ -98,7 +128,9 @@ class ServedState:
         context = self.context.current
         return LayeredCluster(context, self.watched.cluster) if self.watched else AssumedNamespaces(context)
 
-    def review(self, attributes: Attributes, phase: Phase, deadline: Deadline) -> Verdict:
+    def review(
+        self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
+    ) -> Verdict:
         """The core with everything it needs."""
         return review(
             attributes,
@@ -106,12 +138,28 @@ class ServedState:
             self.cluster(),
             phase=phase,
             deadline=deadline,
+            authorizer=authorizer,
             api_server_text=self.settings.api_server_text,
         )
 
     def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
         """The verdict on a request that was not evaluated."""
         return interrupt(attributes, self.policies.current, self.cluster(), phase=phase, because=because)
+
+
+def _askable(policies: PolicySet, *, may_ask: bool) -> PolicySet:
+    """The policies, none of which asks what nobody would answer.
+
+    Raises:
+        ConfigurationError: one asks `authorizer`, and the server has none.
+    """
+    asking = [policy.name for policy in policies.policies if policy.asks_authorizer]
+    if asking and not may_ask:
+        names = named(asking, "policy", "policies")
+        asks = "asks" if len(asking) == 1 else "ask"
+        problem = f"{names} {asks} `authorizer`, and without --authorizer every such question would fail"
+        raise ConfigurationError(f"{problem}; start the server with --authorizer, or leave out what asks")
+    return policies
 
 
 def serve(
@@ -124,6 +172,7 @@ def serve(
     reload_s: float,
     started: float,
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
+    authority: Authority | None = None,
     before: Callable[[AsgiApp], AsgiApp] = lambda endpoint: endpoint,
 ) -> None:
     """Put the process together and listen until told to stop.
@@ -137,6 +186,7 @@ def serve(
         reload_s: how often to look for changed files; 0 is never.
         started: when the command began, on the performance counter.
         workers: how many processes evaluate what takes long, and what each may take.
+        authority: answers what policies ask of `authorizer`.
         before: wraps the served application; the benchmark puts a route that does nothing in front.
 
     Raises:
@@ -162,6 +212,7 @@ def serve(
         },
         about={"kubernetes": version, "engine": held.settings.cel_engine},
         workers=workers,
+        authority=authority,
     )
     scheduler = application.scheduler
     scheduler.is_warm.clear()
@@ -199,7 +250,7 @@ def serve(
 
 
 async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
-    """Compile all expressions and review a Pod in both phases, in a thread; only then is the server ready.
+    """Compile all expressions and review a Pod and a claim in both phases, in a thread; only then is the server ready.
 
     A review that comes earlier may take its time on the loop: a worker would compile the same for itself alone.
     """
@@ -208,6 +259,7 @@ async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
         state.policies.current.prepare()
         for phase in Phase:
             state.review(_SAMPLE, phase, Deadline())
+            state.review(_CLAIM, phase, Deadline())
 
     scheduler.is_warm.clear()
     try:

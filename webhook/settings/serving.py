@@ -54,6 +54,9 @@ class ServerSettings(Settings):
     kubeconfig: Path | None = setting(
         None, values.file(), "Look objects up in the cluster of this kubeconfig.", unset="none"
     )
+    authorizer: bool = setting(
+        False, values.switch(), "Let policies ask `authorizer`: the API server is asked with SubjectAccessReviews."
+    )
     timeout: float = setting(10.0, values.seconds(0.1), "Bound of one review; `?timeout=` of a call may be shorter.")
     max_body_bytes: int = setting(20 << 20, values.size(), "Largest body of a call.")
     max_inflight_body_bytes: int = setting(

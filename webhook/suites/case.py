@@ -16,7 +16,7 @@ from webhook.attributes import JSON, Attributes
 from webhook.cel.library.authorizer import Decisions
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.errors import ClaimgateError, Problem
+from webhook.errors import ClaimgateError, Problem, UnknownRule
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.paths import FieldPath, render
 from webhook.policy.load import Options, load_documents
@@ -32,8 +32,8 @@ _ADVICE: Final = ReviewOptions(advice=True)
 class Case:
     """One case. `mismatches` gives a readable text for everything that differs; () is a pass.
 
-    It may raise what reading the parts of the case raises: that is a failure of the case, with its text. `notes` says
-    what somebody who reads a pass should know.
+    It may raise what reading the parts of the case raises: that is a failure of the case, with its text, and a mistake
+    of the case where a param names a rule that does not exist. `notes` says what somebody who reads a pass should know.
     """
 
     id: str
@@ -82,6 +82,8 @@ def check(entry: Entry) -> CaseResult:
     try:
         why = "\n".join(entry.mismatches())
         notes = entry.notes()
+    except UnknownRule as error:
+        return CaseResult(id=entry.id, suite=entry.suite, result=Result.ERROR, why=str(error))
     except ClaimgateError as error:
         why = str(error) or "cannot be read"
     result = Result.FAIL if why else Result.PASS

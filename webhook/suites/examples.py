@@ -68,13 +68,14 @@ def _of_suite(suite: Suite, how: Options, known: Mapping[str, Mapping[bool, Exam
 def _example(case: CaseModel, rule: str, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Example:
     request = own.request(case, suite, policies, how)
     attributes = request.attributes
+    obj, old = own.written(case, suite, attributes)
     return Example(
         rule=rule,
         name=case.name,
         is_bad=case.is_bad,
         operation=str(attributes.operation),
-        object=attributes.object if attributes.object is not None else attributes.old_object,
-        old=attributes.old_object if attributes.object is not None else None,
+        object=obj,
+        old=old,
         said="; ".join(_said(rule, answer(request).verdict.decisions)) if case.is_bad else "",
     )
 

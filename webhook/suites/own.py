@@ -15,7 +15,7 @@ from webhook import yamlfile
 from webhook.admission import fixtures
 from webhook.admission.phases import PhaseName
 from webhook.attributes import JSON, Attributes, Operation
-from webhook.errors import CallError, InputError, Problem
+from webhook.errors import CallError, InputError, Problem, UnknownRule
 from webhook.model_errors import complaint
 from webhook.paths import FieldPath, render
 from webhook.policy.load import Options, load
@@ -186,14 +186,14 @@ def request(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], ho
     """What a case asks.
 
     Raises:
-        InputError: a file that it names cannot be read, what it asks about cannot be sent, or a param names a rule that
-            does not exist.
+        InputError: a file that it names cannot be read, or what it asks about cannot be sent.
+        UnknownRule: a param names a rule that does not exist.
     """
     context = [held for part in (*case.params, *case.context) for held in _objects(part, suite)]
     loaded = policies()
     rules = ParamRules(loaded.validating, loaded.registry)
     if wrong := [Problem(message=text, path=render(at)) for obj in context for at, text in rules.mistakes(obj)]:
-        raise InputError(*wrong)
+        raise UnknownRule(*wrong)
     return Request(
         attributes=_attributes(case, suite, how),
         policies=loaded,
@@ -201,6 +201,20 @@ def request(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], ho
         context=tuple(context),
         authorizer=case.authorizer,
     )
+
+
+def written(case: CaseModel, suite: Suite, attributes: Attributes) -> tuple[JSON, JSON]:
+    """The object that a case asks about as its author wrote it, and for an update what it was before.
+
+    Raises:
+        InputError: a file that it names cannot be read.
+    """
+    value, old = _one(case.subject, suite), attributes.old_object
+    if fixtures.is_call(value):
+        return (old, None) if attributes.object is None else (attributes.object, old)
+    if attributes.object is None or old is None:
+        return value, None
+    return value, value if case.old_input is None else _one(case.old_input, suite)
 
 
 def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:

@@ -34,9 +34,10 @@ class Items(Sequence[Item]):
 
     def __iter__(self) -> Iterator[Item]:
         values, deadline = self._values, self._deadline
-        if len(values) > STEP:
+        work = len(values)
+        if work > STEP:
             return iter(deadline.each(values))
-        deadline.left -= len(values)  # as `each`, without a call: thousands a review
+        deadline.left -= work  # as `each`, without a call: thousands a review
         if deadline.left < 0:
             deadline.look()
         return iter(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from webhook.deadline import Deadline
@@ -10,6 +11,7 @@ from webhook.typed.fields import Field
 from webhook.typed.view import Typed
 
 _NAMES: Final = frozenset((str,))
+_NAME_OF: Final = itemgetter("name")
 _VALUES: Final = frozenset((str, type(None)))
 
 
@@ -60,6 +62,11 @@ def first_value(name: str, listed: Any, deadline: Deadline) -> str:
     if not isinstance(listed, list):
         return ""
     deadline.spend(len(listed))
+    try:
+        if name not in map(_NAME_OF, listed):  # as mostly
+            return ""
+    except (KeyError, TypeError):
+        pass  # one has no name, or is no object
     for variable in listed:
         if isinstance(variable, dict) and variable.get("name") == name:
             value = variable.get("value")

@@ -11,6 +11,7 @@ What is read is kept in the object, which never changes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, overload
 
 from webhook import quantity
@@ -165,8 +166,18 @@ class Part(Field[Inner]):
         """The object."""
         if isinstance(value, dict):
             return self.kind(value, (*owner.at, self.name), owner.reading)
-        owner.reading.reject(value, owner.at)
+        if value is not None:
+            owner.reading.reject(value, owner.at)
         return self.kind({}, (*owner.at, self.name), owner.reading, is_set=False)
+
+
+class AnyPart(Part[Inner]):
+    """An object in a field that may hold anything, which no API server decodes; false where something else stands."""
+
+    def read(self, value: Any, owner: Typed) -> Inner:
+        """The object."""
+        reading = replace(owner.reading, is_decoded=False)
+        return self.kind.of(value, (*owner.at, self.name), reading)
 
 
 class Parts(Field[Items[Inner]]):
@@ -178,13 +189,20 @@ class Parts(Field[Items[Inner]]):
 
     def read(self, value: Any, owner: Typed) -> Items[Inner]:
         """The objects, each with its place."""
-        deadline = owner.reading.deadline
-        if not isinstance(value, list):
-            owner.reading.reject(value, owner.at)
+        reading = owner.reading
+        deadline = reading.deadline
+        if value is None:  # as mostly
             return Items((), deadline)
-        at = (*owner.at, self.name)
+        if not isinstance(value, list):
+            reading.reject(value, owner.at)
+            return Items((), deadline)
+        kind, at = self.kind, (*owner.at, self.name)
         return Items(
-            [_part(self.kind, part, (*at, index), owner) for index, part in enumerate(deadline.each(value))], deadline
+            [
+                kind(part, (*at, index), reading) if isinstance(part, dict) else _part(kind, part, (*at, index), owner)
+                for index, part in enumerate(deadline.each(value))
+            ],
+            deadline,
         )
 
 
@@ -252,11 +270,13 @@ class Labels(Field[Entries[str]]):
 
     def read(self, value: Any, owner: Typed) -> Entries[str]:
         """The texts by their keys."""
-        if not value:
-            return Entries({}, owner.reading.deadline)
         deadline = owner.reading.deadline
-        entries = deadline.each(_mapping(value).items())
-        return Entries({key: text for key, text in entries if isinstance(text, str)}, deadline)
+        if not value or not isinstance(value, dict):
+            return Entries({}, deadline)
+        deadline.spend(len(value))
+        if _TEXT.issuperset(map(type, value.values())):  # as nearly always: no copy
+            return Entries(value, deadline)
+        return Entries({key: text for key, text in value.items() if isinstance(text, str)}, deadline)
 
 
 class Amounts(Field[Entries[Amount]]):
@@ -281,9 +301,11 @@ class ValueMap(Field[Entries[Any]]):
 
     def read(self, value: Any, owner: Typed) -> Entries[Any]:
         """The values by their keys."""
-        if not isinstance(value, dict):
+        if isinstance(value, dict):
+            return Entries(value, owner.reading.deadline)
+        if value is not None:
             owner.reading.reject(value, owner.at)
-        return Entries(_mapping(value), owner.reading.deadline)
+        return Entries({}, owner.reading.deadline)
 
 
 class Quantities(Field[Entries[Quantity]]):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from webhook.attributes import NAMESPACE, GroupVersionKind
 from webhook.typed.collections import Entries
-from webhook.typed.fields import Labels, Part, Parts, Text, Truth
+from webhook.typed.fields import Field, Labels, Part, Parts, Text, Truth
 from webhook.typed.view import Typed
 
 
@@ -24,8 +24,19 @@ class OwnerReference(Typed):
         return self.api_version.rpartition("/")[0], self.kind
 
 
+class _IsControlled(Field[bool]):
+    """Whether one of the owners is a controller; asked of every pod, and so without an object for each owner."""
+
+    def read(self, value: Any, owner: Typed) -> bool:
+        """The answer of the owners."""
+        if not isinstance(value, list):
+            return False
+        owner.reading.deadline.spend(len(value))
+        return True in [isinstance(each, dict) and each.get("controller") is True for each in value]
+
+
 class Metadata(Typed):
-    """meta/v1 ObjectMeta."""
+    """meta/v1 ObjectMeta. `is_controlled`: a controller made the object, of another one."""
 
     name = Text()
     generate_name = Text()
@@ -35,14 +46,7 @@ class Metadata(Typed):
     creation_timestamp = Text()
     deletion_timestamp = Text()
     owner_references = Parts(OwnerReference)
-
-    @property
-    def is_controlled(self) -> bool:
-        """Whether a controller made the object, of another one."""
-        owners = self.json.get("ownerReferences")  # asked of every pod: without an object for each owner
-        if not isinstance(owners, list):
-            return False
-        return True in [owner.get("controller") is True for owner in self.charged(owners) if isinstance(owner, dict)]
+    is_controlled = _IsControlled(name="ownerReferences")
 
 
 class Condition(Typed):

@@ -13,15 +13,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.bench.bounds import attacks, connections, context, cuts, growth, own_policies, rows
+from tests.bench.bounds import attacks, connections, context, cuts, growth, own_policies, rows, updates
 from tests.bench.bounds.memory import MB, Sample, Sampler, look
 from tests.bench.bounds.report import MEMORY_MB, Report
 from tests.bench.bounds.server import ROOT, Server, serving
 from tests.bench.bounds.victims import questions
 
 AFTER_S = 3.0
-SECTIONS = ("victims", "connections", "cuts", "growth")
-TOGETHER = {"issue": 1, "lists": 4, "texts": 2, "bytes": 2, "own": 2}
+SECTIONS = ("victims", "connections", "cuts", "growth", "updates")
+TOGETHER = {"issue": 1, "lists": 4, "texts": 2, "bytes": 2, "own": 2, "compiled": 1}
 """How many attacks of a group share a row: each of the four attackers sends one of them."""
 
 
@@ -109,15 +109,32 @@ def grown(folder: Path, only: str, report: Report) -> list[tuple[str, Sample]]:
         return [sampler.peak()]
 
 
+def updated(folder: Path, report: Report) -> list[tuple[str, Sample]]:
+    """A param that is written anew again and again, on a server that looks for it all the time."""
+    report.section("updates", "memory of the server while a user changes what its policies read")
+    updates.write(folder / "params", 0)
+    places = [ROOT / "policies"], [*context.write(folder / "context"), folder / "params"]
+    with (
+        serving(folder / "updates", *places, "--reload", updates.RELOAD_S) as server,
+        Sampler(server.pid) as sampler,
+    ):
+        sampler.doing = "updates"
+        rows.warm(server, questions())
+        updates.measure(server, folder / "params", report)
+        return [sampler.peak()]
+
+
 def main() -> int:
     """Measure and print."""
     chosen, report = flags(), Report()
     sections, peaks = set(chosen.section or SECTIONS), []
     with tempfile.TemporaryDirectory() as name:
-        if sections - {"growth"}:
+        if sections - {"growth", "updates"}:
             peaks += attacked(Path(name), sections, chosen, report)
         if "growth" in sections:
             peaks += grown(Path(name), chosen.only, report)
+        if "updates" in sections:
+            peaks += updated(Path(name), report)
         memory(peaks, report)
     return report.summary()
 

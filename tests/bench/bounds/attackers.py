@@ -105,6 +105,8 @@ def _run(
     prepared = [Prepared(path, body, f"{timeout_s:g}s") for path in attack.paths]
     number = 0xA0000000 + (first << 24)
     while time.perf_counter() < end:
+        if attack.vary is not None:
+            prepared = [Prepared(attack.paths[0], attack.vary(number), f"{timeout_s:g}s")]
         send_one(to, attack, prepared[number % len(prepared)], number, timeout_s, heard)
         number += 1
     to.close()

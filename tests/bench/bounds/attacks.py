@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
-from tests.bench.bounds import bodies, own_policies, slow_expressions
+from tests.bench.bounds import bodies, compiled, own_policies, slow_expressions
 from tests.bench.bounds.pods import DEVICE_LISTS, POD_LISTS, containers_by_claims
 from tests.bench.bounds.reviews import Maker, count_for, review
 from tests.bench.bounds.workloads import WORKLOAD_LISTS, full_shards, shards
@@ -27,6 +28,7 @@ class Attack:
         policy: the policy of our own that the row is about, "" for none.
         is_ignored: that policy must not deny when it fails.
         is_review: False where the answer is a refusal, 4xx, or, where time ran out first, anything that does not allow.
+        vary: the body of a number, where each request has another one.
         small: a body of the same kind that is quickly answered, to see that the row means what it says.
     """
 
@@ -36,6 +38,7 @@ class Attack:
     policy: str = ""
     is_ignored: bool = False
     is_review: bool = True
+    vary: Callable[[int], bytes] | None = None
     small: Callable[[], bytes] | None = None
     paths: tuple[str, ...] = ("/validate", "/mutate")
 
@@ -102,7 +105,13 @@ def _own() -> Iterator[Attack]:
         yield Attack(f"own: {name}", lambda maker=maker: review(maker(count_for(maker, MB))), paths=("/mutate",))
 
 
-GROUPS = {"issue": _issue, "lists": _lists, "texts": _texts, "bytes": _not_reviews, "own": _own}
+def _compiled() -> Iterator[Attack]:
+    """What is compiled of what users write; each request is another one."""
+    for name, vary in compiled.VARIED.items():
+        yield Attack(name, partial(vary, 1), vary=vary, paths=("/validate",))
+
+
+GROUPS = {"issue": _issue, "lists": _lists, "texts": _texts, "bytes": _not_reviews, "own": _own, "compiled": _compiled}
 
 
 def attacks() -> list[Attack]:

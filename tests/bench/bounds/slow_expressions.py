@@ -90,6 +90,7 @@ OWN = (
     OwnPolicy("format", f"{WORDS}.map(a, '%.900f %s'.format([1.0, {TEXT}])).size() < 0", _both),
     OwnPolicy("format of a list", f"!{WORDS}.all(a, '%s'.format([{WORDS}]).size() > 0)", words),
     OwnPolicy("matches", f"!{WORDS}.all(a, {TEXT}.matches('(a|aa|aaa)+(b|bb)*$') || true)", _both),
+    OwnPolicy("patterns of objects", f"!{WORDS}.all(a, {TEXT}.matches(a) || true)", _numbered("(a{i}|[^b]{{1,9}})+")),
     OwnPolicy("findAll", f"{TEXT}.findAll('a?b?c?(abc|bca)*').size() < 0", _text("abc ")),
     OwnPolicy("find in words", f"!{WORDS}.all(a, {TEXT}.find(a) != 'x')", _both),
     OwnPolicy("isURL", f"!isURL({TEXT}) || url({TEXT}).getHost() == 'x'", _url),

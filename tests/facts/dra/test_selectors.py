@@ -12,7 +12,7 @@ from tests.rows import all_rows
 from webhook.cel import Environment, Meter, compiled_engine
 from webhook.cel.types import ANY, DYN
 from webhook.deadline import Deadline
-from webhook.errors import BudgetExceeded, CompileError, EvaluationError
+from webhook.errors import BudgetExceeded, CompileError, EvaluationError, TooLarge
 from webhook.facts.dra import device_matching as selecting
 from webhook.facts.dra import selectors
 
@@ -29,7 +29,7 @@ def compiled(row: dict):
 
 @all_rows("row", REFUSED, ids=lambda row: f"{row['expr'][:60]} lists {row['lists']}")
 def test_what_kubernetes_refuses_is_refused(row: dict) -> None:
-    assert selectors._refusal(row["expr"], lists=row["lists"])
+    assert selectors._refusal(row["expr"], Deadline(), lists=row["lists"])
 
 
 @all_rows("row", TAKEN, ids=lambda row: f"{row['expr'][:60]} {row['device']}")
@@ -38,7 +38,7 @@ def test_what_kubernetes_takes_has_its_type_cost_and_answer(row: dict) -> None:
     assert str(program.result).replace("any", "google.protobuf.Any") == row["type"]
     assert program.estimate(selectors._size)[1] == row["max_cost"]
     if row["max_cost"] > selectors.MOST_COST:
-        assert "may cost" in selectors._refusal(row["expr"], lists=row["lists"])
+        assert "may cost" in selectors._refusal(row["expr"], Deadline(), lists=row["lists"])
         return
     if "error" in row:
         with pytest.raises(EvaluationError):
@@ -110,6 +110,11 @@ def test_a_selector_that_takes_long_is_not_compiled_without_time(expression: str
     with pytest.raises(BudgetExceeded):
         selectors.compiled(expression, Deadline(time.monotonic() + 0.02))
     assert selectors.judge(expression, Deadline()) == selectors.Judged()
+
+
+def test_a_selector_that_is_too_large_is_not_called_invalid() -> None:
+    with pytest.raises(TooLarge):
+        selectors.judge("device.driver.matches('(\\\\pL{900}|\\\\PN{900})')", Deadline())
 
 
 def test_only_small_selectors_are_kept() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from webhook.cel.check.checker import Checker
 from webhook.cel.check.literals import check_literals
 from webhook.cel.environment import Environment
 from webhook.cel.library.declaration import Overload
+from webhook.cel.library.patterns import Patterns
 from webhook.cel.syntax.parser import DEPTH_LIMIT, parse
 from webhook.cel.syntax.tree import Node
 from webhook.cel.types import BYTES, DYN, Type
@@ -32,6 +33,7 @@ class Checked:
         candidates: the signatures among which a call chooses when it runs, where they are not the same: cel-go forgets
             then what the checker has left of them, unless it has left only one.
         planned: whether constants that fail refuse the expression (Environment.planned).
+        patterns: its constant patterns.
         has_opaque: whether a value of type dyn may be one of a type that JSON has no values of, such as bytes or an IP
             address: only where the expression makes one, or where a declared structure has a field of type dyn.
     """
@@ -44,6 +46,7 @@ class Checked:
     type_names: frozenset[str]
     overloads: Mapping[int, tuple[Overload, ...]]
     candidates: Mapping[int, tuple[Overload, ...]]
+    patterns: Patterns = field(default_factory=Patterns)
     planned: bool = True
     has_opaque: bool = True
 
@@ -56,7 +59,9 @@ class Checked:
         return self.references.get(id(node))
 
 
-def read(source: str, environment: Environment, expects: Sequence[Type] = ()) -> Checked:
+def read(
+    source: str, environment: Environment, expects: Sequence[Type] = (), patterns: Patterns | None = None
+) -> Checked:
     """Parse and check an expression.
 
     Args:
@@ -64,16 +69,24 @@ def read(source: str, environment: Environment, expects: Sequence[Type] = ()) ->
         environment: what it may use.
         expects: the types that its result may have, exactly; any when empty. dyn is a type of its own here, as for
             kube-apiserver: an expression that must be bool has to be bool whatever the input.
+        patterns: where its constant patterns are compiled; None for an expression of a policy.
 
     Raises:
         CompileError: with every issue found.
     """
-    return check(parse(source, environment), environment, expects, source=source)
+    return check(parse(source, environment), environment, expects, source=source, patterns=patterns)
 
 
-def check(node: Node, environment: Environment, expects: Sequence[Type] = (), *, source: str = "") -> Checked:
+def check(
+    node: Node,
+    environment: Environment,
+    expects: Sequence[Type] = (),
+    *,
+    source: str = "",
+    patterns: Patterns | None = None,
+) -> Checked:
     """Check a parsed expression; `source` is only for the places of issues. As read() otherwise."""
-    checker = Checker(source, environment)
+    checker = Checker(source, environment, patterns or Patterns())
     try:
         checker.handlers[type(node)](checker, node)
     except RecursionError:
@@ -101,6 +114,7 @@ def check(node: Node, environment: Environment, expects: Sequence[Type] = (), *,
         type_names=frozenset(checker.type_names),
         overloads=checker.overloads,
         candidates=checker.choices,
+        patterns=checker.patterns,
         planned=environment.planned,
         has_opaque=checker.has_opaque or any(map(_gives_opaque, checker.overloads.values())),
     )

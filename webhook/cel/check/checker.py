@@ -14,6 +14,7 @@ from webhook.cel.check.comprehensions import check_macro
 from webhook.cel.check.inference import UNKNOWN, Inference, is_optional, most_general, show
 from webhook.cel.environment import JSON_PATCH, Environment
 from webhook.cel.library.declaration import Overload, Version
+from webhook.cel.library.patterns import Patterns
 from webhook.cel.library.refusal import SINGLETONS
 from webhook.cel.syntax import lexer
 from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
@@ -59,8 +60,9 @@ class Checker:
     a function in between: one Python frame per level keeps the deepest tree within Python's default recursion limit.
     """
 
-    def __init__(self, source: str, environment: Environment) -> None:
+    def __init__(self, source: str, environment: Environment, patterns: Patterns) -> None:
         self.source = source
+        self.patterns = patterns
         self.environment = environment
         self.inference = Inference()
         self.issues: list[Issue] = []

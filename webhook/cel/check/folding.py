@@ -13,7 +13,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from webhook.cel.library.dispatch import fitting
-from webhook.cel.library.regex import matcher
 from webhook.cel.library.tracking import go_name
 from webhook.cel.syntax import lexer
 from webhook.cel.syntax.tree import Call, Ident, ListNode, Literal, MapNode, Node, Select, children
@@ -104,7 +103,7 @@ class _Folding:
 
     def _pattern(self, node: Call, pattern: str) -> None:
         try:
-            matcher(pattern)
+            self.checked.patterns.pattern(pattern)
         except ValueError as error:
             self._report(node, str(error))
 

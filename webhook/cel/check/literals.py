@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from webhook.cel.check.inference import is_optional, show
 from webhook.cel.library.dispatch import fitting
 from webhook.cel.library.format_string import REFUSALS, FormatProblem, clauses
-from webhook.cel.library.regex import matcher
 from webhook.cel.syntax.tree import Call, ListNode, Literal, MapNode, Node, children
 from webhook.cel.types import DYN, Type
-from webhook.errors import EvaluationError
+from webhook.errors import BudgetExceeded, EvaluationError
 
 if TYPE_CHECKING:
     from webhook.cel.check.checker import Checker
@@ -112,7 +111,9 @@ def _is_good(checker: Checker, node: Call, value: object) -> bool:
         if node.function != "matches":
             fitting(checker.overloads[id(node)][:1], (value,))(value)
         elif isinstance(value, str):
-            matcher(value)
+            checker.patterns.pattern(value)
+    except BudgetExceeded:
+        raise  # it may be good: too large, or out of time
     except (EvaluationError, ValueError):
         return False
     return True

@@ -18,7 +18,7 @@ from webhook.cel.compile import optional as optionals
 from webhook.cel.compile.code import Place, Term
 from webhook.cel.compile.failure import failed_cost
 from webhook.cel.compile.tracked import tracked_operands
-from webhook.cel.library import conversions, costs, regex, runtime, standard
+from webhook.cel.library import conversions, costs, runtime, standard
 from webhook.cel.library.declaration import Cost, Overload
 from webhook.cel.library.dispatch import Dispatch, Unary, fitting, is_metered, looks_inside
 from webhook.cel.library.tracking import tracked_argument
@@ -305,7 +305,8 @@ def _matches(compiler: Compiler, node: Call, arguments: list[Node]) -> Term:
             compiler.writer.charge_value(code.binary(beyond, ast.Mult(), code.literal(each)))
     else:
         term = compiler.reusable(term)
-    return Term(compiler.call(regex.matcher(pattern), term.code, place=place(term)), BOOL, sure=True)
+    is_in = compiler.checked.patterns.pattern(pattern).is_in
+    return Term(compiler.call(is_in, term.code, place=place(term)), BOOL, sure=True)
 
 
 # ---- operators

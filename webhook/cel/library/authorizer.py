@@ -95,7 +95,7 @@ from webhook.attributes import JSON
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.types import BOOL, STRING, Type, opaque
-from webhook.errors import EvaluationError
+from webhook.errors import EvaluationError, ReviewPaused
 from webhook.names import dns1123_label, dns1123_subdomain
 
 AUTHORIZER = opaque("kubernetes.authorization.Authorizer")
@@ -178,6 +178,43 @@ class Decisions:
                 allowed = entry.get("allowed") is True and error is None
                 return Decision(allowed=allowed, reason=entry.get("reason", ""), error=error)
         raise EvaluationError(f"authorizer: no decision is given for {question}")
+
+
+class OpenQuestion(ReviewPaused):
+    """The review goes on when somebody has answered this question."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(str(question))
+        self.question = question
+
+
+class Answers:
+    """An Authorizer that knows what was answered so far; any other question ends the evaluation, to be asked.
+
+    Args:
+        known: a decision for each question, or why nobody could decide it.
+        most: how many questions one review may ask.
+    """
+
+    def __init__(self, known: Mapping[Question, Decision | str], most: int) -> None:
+        self._known = known
+        self._most = most
+
+    def decide(self, question: Question) -> Decision:
+        """Answer what is known.
+
+        Raises:
+            OpenQuestion: it is not.
+            EvaluationError: nobody could decide it, or the review has asked often enough.
+        """
+        known = self._known.get(question)
+        if known is None:
+            if len(self._known) >= self._most:
+                raise EvaluationError(f"authorizer: a review may ask {self._most} questions, and this is one more")
+            raise OpenQuestion(question)
+        if isinstance(known, str):
+            raise EvaluationError(f"authorizer: {known}")
+        return known
 
 
 NO_DECISIONS: Authorizer = Decisions(())

@@ -104,7 +104,7 @@ def _terms(text: str, deadline: Deadline) -> int | None:
 # ---- parts
 
 
-@kept_for_short_texts(256)
+@kept_for_short_texts(128 << 10)
 def zone(name: str) -> ZoneInfo | None:
     """A time zone by name; None for UTC."""
     if name in ("", "UTC", "Local"):

@@ -38,12 +38,13 @@ import calendar
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 from webhook.cel.library import costs, list_origins, url_syntax
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.library.optional_value import NONE, Optional
-from webhook.cel.library.regex import matcher
+from webhook.cel.library.patterns import Pattern, of_policy
 from webhook.cel.types import STRING, Type, list_of, opaque, optional_of
 from webhook.deadline import Deadline
 from webhook.names import dns1035_label, dns1123_label, dns1123_subdomain, label_value, qualified_name
@@ -110,14 +111,19 @@ def uri(text: str, deadline: Deadline) -> list[str]:
     return []
 
 
+@cache
+def _pattern(text: str) -> Pattern:
+    return of_policy(text)
+
+
 def uuid(text: str) -> list[str]:
     """What is wrong with a UUID."""
-    return [] if matcher(_UUID)(text) else ["does not match the UUID format"]
+    return [] if _pattern(_UUID).is_in(text) else ["does not match the UUID format"]
 
 
 def byte(text: str) -> list[str]:
     """What is wrong with base64."""
-    return [] if matcher(_BASE64)(text) else ["invalid base64"]
+    return [] if _pattern(_BASE64).is_in(text) else ["invalid base64"]
 
 
 def is_date(text: str) -> bool:
@@ -138,7 +144,7 @@ def datetime(text: str) -> list[str]:
     """What is wrong with a date and time; what follows a second `t` is not looked at, as upstream has it."""
     day, t, rest = text.lower().partition("t")
     time = rest.partition("t")[0]
-    is_time = matcher(_TIME)(time) and time[:2] <= "23" and time[3:5] <= "59" and time[6:8] <= "59"
+    is_time = _pattern(_TIME).is_in(time) and time[:2] <= "23" and time[3:5] <= "59" and time[6:8] <= "59"
     return [] if t and len(text) > 3 and is_date(day) and is_time else ["invalid datetime"]
 
 

@@ -118,7 +118,7 @@ class Computed(Quantity):
     cel_equals: ClassVar[type] = Quantity
 
 
-@kept_for_short_texts(4096)
+@kept_for_short_texts(1 << 20)
 def quantity(text: str) -> Quantity:
     """Read a quantity. Parsed quantities are cached, since the same few texts come with every Pod."""
     try:

@@ -1,8 +1,7 @@
 r"""Regular expressions in RE2's syntax and linear time: kubernetes.regex, and the matcher of the standard `matches`.
 
 Source: k8s.io/apiserver v0.36.1 pkg/cel/library/regex.go. RE2 through its lowest call: the public `search` of
-google-re2 costs ten times as much. A pattern that is written in the expression is compiled once with it; patterns that
-come from data go through a bounded cache. Compiling one and a single search are calls of C that nothing interrupts.
+google-re2 costs ten times as much. How a pattern is compiled, and within which bounds, is in patterns.py.
 
 string.find(string) -> string
     The first match, '' if there is none.
@@ -28,32 +27,16 @@ string.findAll(string, int) -> list(string)
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from webhook.cel.library import costs, list_origins
 from webhook.cel.library.declaration import Overload
+from webhook.cel.library.patterns import of_user
 from webhook.cel.types import INT, STRING, list_of
 from webhook.deadline import CHARACTERS, Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
-
-CACHED_PATTERNS = 512
-"""How many compiled patterns are kept; one takes about 10 KB, and RE2 lets none grow over 8 MB."""
-
-LONG_PATTERN = 4096
-"""Longer patterns that come from data are compiled each time: hundreds of them would fill the memory …"""
-
-SECONDS_A_CHARACTER = 1.5e-6
-"""… and only where there is time for it: RE2 takes 0.3 microseconds a character of most, and 1.2 of the worst."""
-
-KNOWN_TEXTS = 8192
-"""How many texts are kept with what a pattern said of them: names, images and amounts of one cluster come again …"""
-
-KNOWN_LENGTH = 64
-"""… as far as they are no longer than this: together some megabytes."""
 
 MAX_SCANNED = 500_000_000
 """Bytes that findAll may come to scan in the worst case, when each match looks to the end of the text, before …"""
@@ -67,94 +50,17 @@ MAX_STEPS = 40_000_000
 RE2 comes to take as many steps where a pattern is too large for its automaton: what nobody can pay is not begun.
 """
 
-Search: TypeAlias = tuple[Callable[..., list[tuple[int, int]]], Any]
-"""RE2's match call for a pattern, and its first argument."""
-
-_ESCAPES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
-
-
-_GO_WORDING = {
-    "missing ]": "missing closing ]",
-    "missing )": "missing closing )",
-    "trailing \\": "trailing backslash at end of expression",
-    "no argument for repetition operator": "missing argument to repetition operator",
-    "invalid repetition size": "invalid repeat count",
-    "bad repetition operator": "invalid nested repetition operator",
-    "invalid perl operator": "invalid or unsupported Perl syntax",
-}
-
-
-@lru_cache(maxsize=CACHED_PATTERNS)
-def matcher(pattern: str) -> Callable[[str], bool]:
-    """Compile a pattern to a predicate on text: `matches` with a constant pattern.
-
-    Raises:
-        ValueError: not a pattern; the text is Go's.
-
-    """
-    _compiled(pattern)
-
-    def matched(text: str) -> bool:
-        return _known(pattern, text) if len(text) <= KNOWN_LENGTH else _matches(pattern, text)
-
-    return matched
-
-
-def _matches(pattern: str, text: str) -> bool:
-    return _found_once(_compiled(pattern), text)
-
-
-def _found_once(compiled: Search, text: str) -> bool:
-    search, unanchored = compiled
-    try:
-        data = text.encode()
-    except UnicodeEncodeError:
-        data = text.encode(errors="replace")
-    matches: bool = search(unanchored, data, 0, len(data))[0][0] >= 0
-    return matches
-
-
-_known = lru_cache(maxsize=KNOWN_TEXTS)(_matches)
-
-
-def _compile(pattern: str) -> Search:
-    """RE2's match call for a pattern, and its first argument."""
-    from re2 import Options, _re2
-
-    options = Options()
-    options.never_capture = True
-    options.log_errors = False
-    program = _re2.RE2(pattern.encode("utf-8", "replace"), options)
-    if not program.ok():
-        what, _, part = program.error().decode(errors="replace").partition(": ")
-        raise ValueError(f"error parsing regexp: {_GO_WORDING.get(what, what)}: `{part}`")
-    if "\\C" in _ESCAPES.findall(pattern):  # any byte: RE2 has it, Go and so the API server have not
-        raise ValueError("error parsing regexp: invalid escape sequence: `\\C`")
-    return program.Match, _re2.RE2.Anchor.UNANCHORED
-
-
-_compiled = lru_cache(maxsize=CACHED_PATTERNS)(_compile)
-
 
 def matches(deadline: Deadline, text: str, pattern: str) -> bool:
     """The pattern is found somewhere in the text: the standard function, for patterns that come from data."""
     _payable(text, pattern)
     deadline.spend_text(text)
     try:
-        if len(pattern) > LONG_PATTERN:
-            return _found_once(_from_data(deadline, pattern), text)
-        matched = matcher(pattern)
+        compiled = of_user(pattern, deadline)
     except ValueError as error:
         raise EvaluationError(str(error)) from None
-    return matched(text)
-
-
-def _from_data(deadline: Deadline, pattern: str) -> Search:
-    """A pattern that an expression found in an object: a long one is begun only in time, and not kept."""
-    if len(pattern) <= LONG_PATTERN:
-        return _compiled(pattern)
-    deadline.look_ahead(len(pattern) * SECONDS_A_CHARACTER)
-    return _compile(pattern)
+    deadline.may_take(len(text) * compiled.step_s)
+    return compiled.is_in(text)
 
 
 def _payable(text: str, pattern: str) -> None:
@@ -182,9 +88,11 @@ def _found(deadline: Deadline, text: str, pattern: str) -> Iterator[str]:
     """The matches from left to right; an empty one directly after a match does not count (Go regexp.FindAll)."""
     _payable(text, pattern)
     try:
-        search, unanchored = _from_data(deadline, pattern)
+        compiled = of_user(pattern, deadline)
     except ValueError as error:
         raise EvaluationError(f"Illegal regex: {error}") from None
+    search, unanchored = compiled.search, compiled.unanchored
+    deadline.may_take(len(text) * compiled.step_s)
     data = text.encode("utf-8", "replace")
     size = len(data)
     position, previous_end, scanned = 0, -1, 0

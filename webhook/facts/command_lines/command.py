@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from sys import getsizeof
 from typing import Final, NamedTuple, TypeAlias
 
 from webhook.attributes import JSON
@@ -26,6 +26,7 @@ from webhook.typed.environment import Environment
 from webhook.typed.pods import Container
 from webhook.typed.view import Reading as ReadingOf
 from webhook.typed.view import Typed
+from webhook.user_cache import UserCache
 
 PYTHON: Final = "python"
 SEVERAL: Final = "several"
@@ -80,6 +81,7 @@ class Launch(NamedTuple):
 
 
 _NOTHING: Final = Launch(by="")
+_LAUNCH_BYTES: Final = 2 << 10
 _LONGEST_KEPT: Final = 16 * 1024
 """Characters of a command line that is kept: users choose them, and long ones are rare."""
 
@@ -99,6 +101,11 @@ class _Asked:
         """Characters of all texts."""
         env = sum([len(name) + len(value or "") for name, value in self.env])
         return sum(map(len, self.words)) + env
+
+    def bytes(self) -> int:
+        """What it takes in memory with what is said of it, which may repeat some of its texts."""
+        texts = (*self.words, *(text for pair in self.env for text in pair if text))
+        return _LAUNCH_BYTES + 2 * sum(map(getsizeof, texts))
 
 
 class _Command(Typed):
@@ -148,7 +155,13 @@ def _of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> Launc
 
 def _launch(asked: _Asked) -> Launch:
     """The same, remembered: the roles of a job mostly have one command, and both phases ask."""
-    return (_kept if asked.length() <= _LONGEST_KEPT else _read)(asked)
+    if asked.length() > _LONGEST_KEPT:
+        return _read(asked)
+    started = _KEPT.get(asked, None)
+    if started is None:
+        started = _read(asked)
+        _KEPT.put(asked, started, asked.bytes())
+    return started
 
 
 def _read(asked: _Asked) -> Launch:
@@ -168,7 +181,7 @@ def _read(asked: _Asked) -> Launch:
     return Launch(by=PYTHON, whole=True) if len(started) == 1 else _NOTHING
 
 
-_kept = lru_cache(maxsize=32)(_read)
+_KEPT: Final[UserCache[_Asked, Launch | None]] = UserCache(2 << 20)
 
 
 def _changes_hosts(word: str) -> bool:

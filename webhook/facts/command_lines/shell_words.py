@@ -83,7 +83,7 @@ def _find_line(text: str, sign: str, start: int) -> int:
     return text.find(sign, max(start, at - 1))
 
 
-@kept_for_short_texts(4096)
+@kept_for_short_texts(1 << 20)
 def _plain(text: str) -> Word:
     """A word of one stretch, made once: scripts repeat themselves."""
     return word([Part(text)])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final
 
 from webhook.attributes import JSON
@@ -17,6 +16,7 @@ from webhook.facts.dra.requests import Request, requests
 from webhook.facts.dra.types import ClaimSpec, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.view import View
 from webhook.same import Same
+from webhook.user_cache import UserCache, json_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ def contents_of(claim: ResourceClaim | ResourceClaimTemplate, classes: DeviceCla
     known: ClaimContents | None = view.remembered(key)
     if known is not None:
         return known
-    kept = _kept(Same(claim.json)) if _is_ordinary(claim.claim) else _Kept()
+    kept = _kept(claim.json) if _is_ordinary(claim.claim) else _Kept()
     if not kept.holds(classes):
         kept.contents = _contents(requests(claim.claim, claim.version), classes)
         kept.classes = {name: classes.get(name).json for name in kept.contents.classes if name and classes.get(name)}
@@ -78,9 +78,16 @@ class _Kept:
         )
 
 
-@lru_cache(maxsize=64)
-def _kept(_claim: Same) -> _Kept:
-    return _Kept()
+_KEPT: Final[UserCache[Same, _Kept | None]] = UserCache(4 << 20)
+
+
+def _kept(claim: JSON) -> _Kept:
+    key = Same(claim)
+    kept = _KEPT.get(key, None)
+    if kept is None:
+        kept = _Kept()
+        _KEPT.put(key, kept, json_bytes(claim, _KEPT.largest) + _CONTENTS_BYTES)
+    return kept
 
 
 def _is_ordinary(spec: ClaimSpec) -> bool:
@@ -92,6 +99,7 @@ def _is_ordinary(spec: ClaimSpec) -> bool:
 
 
 _MOST_KEPT: Final = 4
+_CONTENTS_BYTES: Final = 8 << 10
 _SHORT: Final = frozenset(("name", "exactly", "deviceClassName", "allocationMode", "count", "adminAccess"))
 """Fields of a request in which an API server takes no long text."""
 

@@ -16,7 +16,7 @@ from webhook.attributes import JSON
 from webhook.cel import Meter, Program
 from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
-from webhook.errors import CompileError, EvaluationError
+from webhook.errors import CompileError, EvaluationError, TooLarge
 from webhook.facts.dra import device_pools, device_taints
 from webhook.facts.dra.allocatable import Allocatable, allocatable
 from webhook.facts.dra.class_lookup import CLASS
@@ -169,6 +169,8 @@ def _find(programs: Sequence[Program], of_class: int, selection: Selection, clus
         try:
             while taken < len(programs) and programs[taken].evaluate(as_seen, _meter(cluster)) is True:
                 taken += 1
+        except TooLarge:
+            raise
         except EvaluationError as error:
             cluster.deadline.look()  # what time stopped is no failure of the selector
             message = str(error).partition("\n")[0]

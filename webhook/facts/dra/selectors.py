@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Any
+from functools import cache
+from sys import getsizeof
+from typing import Any, Final
 
 from webhook.cel import Engine, Environment, Program, compiled_engine
 from webhook.cel.equality import equal
 from webhook.cel.estimate.sizes import Range
 from webhook.cel.library.declaration import Overload
+from webhook.cel.program import charge
 from webhook.cel.types import ANY, BOOL, DYN, STRING, Structure, Type, map_of, object_type, opaque
 from webhook.deadline import STEP, Deadline
 from webhook.errors import CompileError, EvaluationError
-from webhook.facts.dra.selector_work import selector_work
 from webhook.placeholders import names_variable
+from webhook.user_cache import UserCache
 
 MOST_COST = 1_000_000  # resource/v1 types.go CELSelectorExpressionMaxCost
 _LONGEST = 10 * 1024  # CELSelectorExpressionMaxLength, in bytes
@@ -42,9 +44,15 @@ def judge(expression: str, deadline: Deadline) -> Judged:
     """What the API server will say to a selector's expression.
 
     Raises:
+        TooLarge: what it takes to compile it is too large.
         Exception: the deadline's, where there is no time to compile it.
     """
-    return _known_judgement(expression) if _is_small(expression, deadline) else _judge(expression)
+    deadline.spend(STEP)
+    judged = _JUDGED.get(expression, None)
+    if judged is None:
+        judged = _judge(expression, deadline)
+        _JUDGED.put(expression, judged, sum(map(getsizeof, (expression, judged.problem, judged.gated))))
+    return judged
 
 
 def compiled(expression: str, deadline: Deadline) -> Program:
@@ -52,46 +60,39 @@ def compiled(expression: str, deadline: Deadline) -> Program:
 
     Raises:
         CompileError: the expression is refused.
+        TooLarge: what it takes to compile it is too large.
         Exception: the deadline's, where there is no time to compile it.
     """
-    return _known_program(expression) if _is_small(expression, deadline) else _compile(expression, DYN)
-
-
-def _is_small(expression: str, deadline: Deadline) -> bool:
-    """Whether an expression is small enough to be compiled whatever the time; of a large one, that there is time."""
     deadline.spend(STEP)
-    work = selector_work(expression[: _LONGEST + 1])
-    if not work.is_small:
-        deadline.look_ahead(work.seconds)
-    return work.is_small
+    program = _PROGRAMS.get(expression, None)
+    if program is None:
+        program = _compile(expression, DYN, deadline)
+        charge(expression, deadline)
+        program.prepare()
+        _PROGRAMS.put(expression, program, getsizeof(expression) + program.bytes)
+    return program
 
 
-@lru_cache(maxsize=1024)
-def _known_judgement(expression: str) -> Judged:
-    return _judge(expression)
+_JUDGED: Final[UserCache[str, Judged | None]] = UserCache(2 << 20)
+_PROGRAMS: Final[UserCache[str, Program | None]] = UserCache(8 << 20)
 
 
-@lru_cache(maxsize=256)
-def _known_program(expression: str) -> Program:
-    return _compile(expression, DYN)
-
-
-def _judge(expression: str) -> Judged:
+def _judge(expression: str, deadline: Deadline) -> Judged:
     if not expression.strip():
         return Judged("there is no expression")
     length = len(expression.encode())
     if length > _LONGEST:
         return Judged(f"the expression has {length} bytes, at most {_LONGEST} are allowed")
-    refusal = _refusal(expression, lists=False)
+    refusal = _refusal(expression, deadline, lists=False)
     if refusal and names_variable(expression):
         return Judged()
-    return Judged(gated=refusal) if refusal and not _refusal(expression, lists=True) else Judged(refusal)
+    return Judged(gated=refusal) if refusal and not _refusal(expression, deadline, lists=True) else Judged(refusal)
 
 
-def _refusal(expression: str, *, lists: bool) -> str:
+def _refusal(expression: str, deadline: Deadline, *, lists: bool) -> str:
     attribute = DYN if lists else ANY
     try:
-        program = _compile(expression, attribute)
+        program = _compile(expression, attribute, deadline)
     except CompileError as error:
         return f"does not compile: {error.issues[0].message}"
     if program.result not in (BOOL, attribute):
@@ -102,9 +103,9 @@ def _refusal(expression: str, *, lists: bool) -> str:
     return ""
 
 
-def _compile(expression: str, attribute: Type) -> Program:
+def _compile(expression: str, attribute: Type, deadline: Deadline) -> Program:
     """The one place where a selector becomes a program."""
-    return _engine().compile(expression, _environment(attribute))
+    return _engine().compile(expression, _environment(attribute), deadline=deadline)
 
 
 @cache

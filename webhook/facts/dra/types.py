@@ -12,6 +12,7 @@ from typing import Final
 from webhook.attributes import GroupVersionKind
 from webhook.typed.fields import (
     Amounts,
+    AnyPart,
     OptionalNumber,
     Part,
     Parts,
@@ -127,7 +128,7 @@ class OpaqueConfiguration(Typed):
 
     driver = Text()
     parameters = Raw()
-    nvidia = Part(NvidiaParameters, name="parameters")
+    nvidia = AnyPart(NvidiaParameters, name="parameters")
 
 
 class DeviceConfiguration(Typed):

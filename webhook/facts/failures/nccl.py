@@ -71,7 +71,7 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
 
 def _variables(container: Container) -> Mapping[str, Variable]:
     """Those variables of a container that are looked at, of each name the last, which counts."""
-    if _LOOKED_AT.isdisjoint(container.environment.names):  # as nearly always, and there may be hundreds
+    if not container.env_names.shares(_LOOKED_AT):  # as nearly always, and there may be hundreds
         return {}
     return {variable.name: variable for variable in container.env if variable.name in _LOOKED_AT}
 

@@ -7,7 +7,13 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.gpu import gpu_quota, namespace_quota, node_devices
 from webhook.facts.gpu.device_pods import WORKLOADS
-from webhook.facts.gpu.gpu_requests import WINDOWS_LOOKUPS, gpu_requests, validate_vendors, validate_windows
+from webhook.facts.gpu.gpu_requests import (
+    WINDOWS_LOOKUPS,
+    gpu_requests,
+    may_use_gpus,
+    validate_vendors,
+    validate_windows,
+)
 from webhook.facts.gpu.requested_devices import requests_devices
 from webhook.facts.view import NAMESPACES
 
@@ -16,7 +22,7 @@ _QUOTAS: Final = frozenset((("", "ResourceQuota"),))
 _LIMIT_RANGES: Final = frozenset((("", "LimitRange"),))
 
 CHECKS: Final = (
-    Check(group="gpu-requests", run=gpu_requests, kinds=_PODS),
+    Check(group="gpu-requests", run=gpu_requests, kinds=_PODS, when=may_use_gpus),
     Check(group="gpu-requests", run=validate_vendors, kinds=_PODS, when=requests_devices),
     Check(
         group="gpu-requests",

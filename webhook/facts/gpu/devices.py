@@ -79,13 +79,13 @@ def _device(row: JSON) -> Device:
     return Device(name=row["name"], vendor=row["vendor"], kind=row["kind"], **given)
 
 
-@kept_for_short_texts(4096)
+@kept_for_short_texts(1 << 20)
 def resource(name: str) -> Device:
     """What a container resource is: `nvidia.com/mig-1g.5gb` -> a slice of nvidia's."""
     return _first(name, catalogue().resources)
 
 
-@kept_for_short_texts(4096)
+@kept_for_short_texts(1 << 20)
 def device_class(name: str) -> Device:
     """What devices a DeviceClass probably has, by its name."""
     return _first(name, catalogue().classes)
@@ -96,7 +96,7 @@ def is_published(name: str) -> bool:
     return device_class(name).name == name
 
 
-@kept_for_short_texts(4096)
+@kept_for_short_texts(1 << 20)
 def nearest(name: str) -> str:
     """The known resource that an unknown one was probably meant to be: `nvidia.com/gpus` is near `nvidia.com/gpu`.
 
@@ -110,7 +110,7 @@ def nearest(name: str) -> str:
     )
 
 
-@kept_for_short_texts(4096)
+@kept_for_short_texts(1 << 20)
 def is_gpu_image(image: str) -> bool:
     """Whether an image is built to compute on GPUs, by its name; what looks after devices, such as a plugin, is not."""
     known = catalogue()

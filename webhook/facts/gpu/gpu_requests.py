@@ -15,7 +15,13 @@ from webhook.facts.command_lines.command import MPI, launched_by
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.devices import COUNTED
 from webhook.facts.gpu.groups import GPU_REQUESTS
-from webhook.facts.gpu.requested_devices import DeviceContainer, RequestedDevice, device_containers, requests_devices
+from webhook.facts.gpu.requested_devices import (
+    DeviceContainer,
+    RequestedDevice,
+    device_containers,
+    names_devices,
+    requests_devices,
+)
 from webhook.facts.gpu.types import RuntimeClass
 from webhook.facts.pods.amounts import name_of
 from webhook.facts.subject import Subject
@@ -99,6 +105,11 @@ _NEED_NONE: Final = frozenset(
     )
 )
 """Roles, in lower case, that have the image of the workers and no GPU on purpose."""
+
+
+def may_use_gpus(subject: Subject) -> bool:
+    """Whether a pod requests devices, or sees GPUs without a request, to be asked for with `Subject.once`."""
+    return names_devices(subject) or any(_sees_gpus(each, subject) for each in subject.once(device_containers))
 
 
 def gpu_requests(subject: Subject) -> Iterator[Problem]:

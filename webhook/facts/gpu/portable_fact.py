@@ -224,7 +224,7 @@ class _Field(NamedTuple):
     unset: JSON
 
 
-@kept_for_short_texts(64)
+@kept_for_short_texts(64 << 10)
 def _field(side: str, name: str) -> _Field:
     where = {"path": paths.render((side, name)), "pointer": paths.pointer((side, name))}
     nothing = {**dict.fromkeys(("isSet", "isNull", "isKept"), False), "text": "", "count": ""}

@@ -96,8 +96,7 @@ class DeviceContainer(NamedTuple):
 def device_containers(subject: Subject) -> Items[DeviceContainer]:
     """The containers of a Pod, then its init containers, to be asked for with `Subject.once`."""
     pod = subject.typed(Pod).spec
-    named = pod.resource_names
-    if named.extended or _PORTABLE in named.names:
+    if names_devices(subject):
         return pod.containers.of([device_container(container) for container in pod.all_containers()])
     return pod.containers.of([DeviceContainer(container, ()) for container in pod.all_containers()])
 
@@ -109,7 +108,13 @@ def device_container(container: Container) -> DeviceContainer:
 
 def requests_devices(subject: Subject) -> bool:
     """Whether any container requests some, to be asked for with `Subject.once`."""
-    return any(container.requested for container in subject.once(device_containers))
+    return names_devices(subject) and any(container.requested for container in subject.once(device_containers))
+
+
+def names_devices(subject: Subject) -> bool:
+    """Whether a Pod requests anything that may be a device, as few pods do."""
+    named = subject.typed(Pod).spec.resource_names
+    return bool(named.extended) or _PORTABLE in named.names
 
 
 def _requested(container: Container) -> tuple[RequestedDevice, ...]:

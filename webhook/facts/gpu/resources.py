@@ -146,7 +146,7 @@ def _resource(each: RequestedDevice, at: str) -> JSON:
     }
 
 
-@kept_for_short_texts(1024)
+@kept_for_short_texts(512 << 10)
 def _below(side: str, name: str) -> str:
     """The path of one amount below its container."""
     return "." + paths.render(("resources", side, name))

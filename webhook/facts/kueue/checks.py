@@ -31,6 +31,7 @@ from webhook.facts.kueue.not_now import queue_required
 from webhook.facts.kueue.objects import CONFIGURATIONS, GROUP, LOOKUPS, QUEUE_NAME, QUEUES
 from webhook.facts.kueue.preflight import preflight
 from webhook.facts.kueue.unmanaged import unmanaged
+from webhook.facts.read_changes import changes_what_is_read
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
@@ -57,7 +58,7 @@ _UNASKED: Final = ("owner", "kind", "framework", "namespace")
 def job(subject: Subject) -> Iterator[Problem]:
     """What Kueue's webhooks refuse of a job."""
     how = subject.once(managed)
-    if how.why_not in _UNASKED:
+    if how.why_not in _UNASKED or not subject.once(changes_what_is_read):
         return
     for validate in _RULES:
         yield from validate(subject, how)
@@ -104,7 +105,7 @@ def advice(subject: Subject) -> Iterator[Problem]:
 
 def _queue_check(kind: str, *rules: Callable[[Subject], Iterator[Problem]]) -> Check:
     def run(subject: Subject) -> Iterator[Problem]:
-        for rule in rules:
+        for rule in rules if subject.once(changes_what_is_read) else ():
             yield from rule(subject)
 
     lookups = (*QUEUES, NAMESPACES, CONFIGURATIONS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from sys import getsizeof
 from typing import Final
 
 from webhook import quantity, yamlfile
@@ -29,6 +29,7 @@ from webhook.facts.subject import Subject
 from webhook.problem import MissingObject
 from webhook.releases import Release
 from webhook.typed.objects import ConfigMap
+from webhook.user_cache import UserCache
 
 FILE: Final = "controller_manager_config.yaml"
 """The key of the ConfigMap, and of a param, that holds the text."""
@@ -125,11 +126,22 @@ def configuration(subject: Subject) -> Configuration:
     written = subject.assumptions.kueue_configuration
     if not written:
         stored = subject.cluster.peek(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
-        written = ConfigMap.of(stored, (), subject.reading).data.get(FILE, "")
-    return _read(written, subject.assumptions.kueue)
+        written = ConfigMap.of(stored, (), subject.reading).data.get(FILE, "") if stored else ""
+    key = written, subject.assumptions.kueue
+    read = _READ.get(key, None)
+    if read is None:
+        subject.deadline.look_ahead(len(written) * _CHARACTER_S)
+        read = _read(*key)
+        _READ.put(key, read, getsizeof(written) + len(written) * _CHARACTER_BYTES)
+    return read
 
 
-@lru_cache(maxsize=16)
+_CHARACTER_S: Final = 1e-5
+"""YAML takes about as long for a character, and nothing interrupts it."""
+_CHARACTER_BYTES: Final = 10
+_READ: Final[UserCache[tuple[str, Release], Configuration | None]] = UserCache(4 << 20)
+
+
 def _read(text: str, release: Release) -> Configuration:
     written = _loaded(text)
     resources, frameworks = written.resources, written.integrations.frameworks

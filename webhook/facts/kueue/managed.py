@@ -68,7 +68,7 @@ def concerns_kueue(subject: Subject) -> bool:
 
 
 def _names_kueue(metadata: Metadata) -> bool:
-    return GROUP in "\n".join((*metadata.labels, *metadata.annotations))
+    return GROUP in "\n".join((*metadata.labels.keys(), *metadata.annotations.keys()))
 
 
 def managed(subject: Subject) -> Managed:

@@ -63,6 +63,8 @@ KUEUE_QUEUE_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
     function="ValidateWorkload",
 )
 
+_REQUIRED_IN: Final = "v1beta1"
+"""Later versions do not need podSets, but a list has an entry: config/components/crd/bases."""
 _BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _BOOSTS: Final = range(-(2**31), 2**31)
 _AMOUNTS: Final = frozenset(("requests", "limits", "overhead"))
@@ -88,7 +90,8 @@ def validate_workload(subject: Subject) -> Iterator[Problem]:
 def _validate_pod_set_count(spec: WorkloadSpec, subject: Subject) -> Iterator[Problem]:
     path, count = spec.path("podSets"), len(spec.pod_sets)
     message = count_fault(count, most_pod_sets(subject.assumptions.kueue))
-    if message:
+    is_optional = subject.attributes.kind.version != _REQUIRED_IN
+    if message and (spec.has("podSets") or not is_optional):
         fix = count_fix(count, most_pod_sets(subject.assumptions.kueue), "pod set")
         yield _pod_sets(path, message, fix, shown=counted(count, "pod set"))
     partial = sum(pod_set.min_count is not None for pod_set in spec.pod_sets)

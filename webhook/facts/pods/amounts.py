@@ -40,7 +40,7 @@ class Name:
         return not self.is_extended and not self.page
 
 
-@kept_for_short_texts(4096)
+@kept_for_short_texts(1 << 20)
 def name_of(text: str) -> Name:
     """What a name says."""
     is_extended = "/" in text and "kubernetes.io/" not in text
@@ -73,7 +73,7 @@ def shown(value: JSON) -> str:
     return f"`{wording.shown(value) if isinstance(value, list | dict) else text_of(value)}`"
 
 
-@kept_for_short_texts(4096)
+@kept_for_short_texts(1 << 20)
 def read(text: str) -> Quantity | None:
     """The quantity of a text, None for what is none."""
     try:

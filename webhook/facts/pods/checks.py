@@ -57,9 +57,11 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
     pod, metadata = template.spec, template.metadata
     yield from container_validation.validate_containers(pod)
     yield from container_validation.validate_volumes(pod)
-    yield from container_validation.validate_pod_user(pod.security_context)
+    if pod.has("securityContext"):
+        yield from container_validation.validate_pod_user(pod.security_context)
     yield from container_validation.validate_service_account(pod)
-    yield from placement_validation.validate_affinity(pod.affinity)
+    if pod.has("affinity"):
+        yield from placement_validation.validate_affinity(pod.affinity)
     yield from placement_validation.validate_tolerations(pod)
     yield from placement_validation.validate_scheduling_gates(pod)
     yield from placement_validation.validate_node_selector_labels(pod)

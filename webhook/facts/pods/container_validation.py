@@ -80,8 +80,10 @@ def validate_containers(pod: PodSpec) -> Iterator[Problem]:
         yield from _validate_image(container)
         yield from validate_env(container)
         yield from validate_volume_mounts(container)
-        yield from validate_container_ports(container)
-        yield from validate_user(container.security_context)
+        if container.has("ports"):
+            yield from validate_container_ports(container)
+        if container.has("securityContext"):
+            yield from validate_user(container.security_context)
 
 
 def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Sequence[Problem]:
@@ -108,7 +110,7 @@ def _validate_image(container: Container) -> Iterator[Problem]:
 
 def validate_env(container: Container) -> Iterator[Problem]:
     """As ValidateEnv, with relaxed names."""
-    names = container.environment.names
+    names = container.env_names
     if not names or ("" not in names and _is_env_name("".join(names))):  # as nearly always, and there may be hundreds
         return
     for index, name in enumerate(names):

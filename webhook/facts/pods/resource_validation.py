@@ -221,7 +221,7 @@ def _pod_level(name: str, text: str) -> Broken | None:
     return None
 
 
-@kept_for_short_texts(4096)
+@kept_for_short_texts(1 << 20)
 def _judge(name: str, text: str) -> Broken | None:
     if is_placeholder(name) or is_placeholder(text):
         return None

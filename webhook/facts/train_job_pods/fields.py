@@ -190,11 +190,16 @@ def _release(text: str) -> Release:
     return release
 
 
-def validate_fields(obj: JSON, kind: str, release: Release, rules: FieldRules, deadline: Deadline) -> Iterator[Problem]:
-    """Every field that the release does not have."""
+def validate_fields(
+    obj: JSON, kind: str, release: Release, rules: FieldRules, deadline: Deadline, *, is_sent: bool = False
+) -> Iterator[Problem]:
+    """Every field that the release does not have.
+
+    An API server drops such fields before it asks: of an object that it has sent, it is the release that is wrong.
+    """
     shape = table().kinds.get(kind)
     if shape is not None:
-        yield from _Reader(release, rules, deadline).object(obj, shape, ())
+        yield from _Reader(release, rules, deadline, is_sent).object(obj, shape, ())
 
 
 def pruned(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:
@@ -275,6 +280,7 @@ class _Reader:
     release: Release
     rules: FieldRules
     deadline: Deadline
+    is_sent: bool
 
     def object(self, value: JSON, shape: Shape, at: FieldPath) -> Iterator[Problem]:
         self.deadline.spend(1)
@@ -289,10 +295,9 @@ class _Reader:
     def _field(self, name: str, held: JSON, shape: Shape, at: FieldPath) -> Iterator[Problem]:
         changed, path = shape.changed.get(name), (*at, name)
         if changed is not None and not changed.since <= self.release <= changed.until:
-            message = f"is ignored by Trainer {shown(self.release)} because only {changed.releases} this field"
-            fix = f"use {changed.instead.format(patches=overlays.field(self.release))}"
+            message, fix = self._of_other_release(changed)
             yield self.rules.other_release_field.problem(path, message, fix)
-        elif changed is None and shape.lacks(name, self.release):
+        elif changed is None and shape.lacks(name, self.release) and not self.is_sent:
             message = f"is ignored because Trainer {shown(self.release)} does not know this field"
             known = sorted(each for each in shape.known or () if shape.keeps(each, self.release))
             near = nearest(name, self.deadline.paced(known))
@@ -300,3 +305,12 @@ class _Reader:
             yield self.rules.unknown_field.problem(path, message, fix)
         elif name in shape.inner:
             yield from self.object(held, shape.inner[name], path)
+
+    def _of_other_release(self, changed: Changed) -> tuple[str, str]:
+        """What is wrong with a field that the release does not have, and the fix."""
+        release, only = shown(self.release), f"only {changed.releases} this field"
+        if not self.is_sent:
+            fix = f"use {changed.instead.format(patches=overlays.field(self.release))}"
+            return f"is ignored by Trainer {release} because {only}", fix
+        told = f"is not a field of Trainer {release}, which is assumed: {only}, and the API server has kept it"
+        return told, "ask the administrator to name the installed release in `trainer` of ConfigMap `trainer`"

@@ -7,8 +7,9 @@ runtime_merge.py, those of counting in processes.py. Knows no rule about what is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
@@ -41,6 +42,7 @@ from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 from webhook.typed.pods import Container
 from webhook.typed.view import Reading
+from webhook.user_cache import UserCache, json_bytes
 from webhook.workloads.podsets import PodSet, group_kind
 
 
@@ -177,23 +179,21 @@ def find(reference: RuntimeRef, view: View) -> Runtime:
     is_namespaced, name = reference.kind == TrainingRuntime.gvk.kind, reference.name
     kind = TrainingRuntime if is_namespaced else ClusterTrainingRuntime
     held = view.get(kind.gvk, name, namespaced=is_namespaced) if name else None
-    decoded = {} if held is None else _decoded(_Held(Same(held), kind.gvk, view.deadline))
+    decoded = {} if held is None else _decoded(held, kind.gvk, view.deadline)
     return Runtime(kind=kind.gvk, name=name, object=kind(decoded, (), Reading(view.deadline), is_set=held is not None))
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """A runtime as the cluster has it; until when it may be read makes no difference to what it is."""
-
-    runtime: Same
-    kind: GroupVersionKind
-    deadline: Deadline = field(compare=False)
+_DECODED: Final[UserCache[tuple[Same, GroupVersionKind], JSON]] = UserCache(8 << 20)
 
 
-@lru_cache(maxsize=16)
-def _decoded(held: _Held) -> JSON:
+def _decoded(runtime: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
     """A runtime, decoded once for all TrainJobs until the cluster has another object in its place."""
-    return decode_object(held.runtime.held, held.kind, held.deadline).value or {}
+    key = Same(runtime), kind
+    decoded = _DECODED.get(key, None)
+    if decoded is None:
+        decoded = decode_object(runtime, kind, deadline).value or {}
+        _DECODED.put(key, decoded, 2 * json_bytes(runtime, _DECODED.largest))
+    return decoded
 
 
 def runtime_podsets(job: MergedTrainJob) -> tuple[PodSet, ...]:

@@ -39,6 +39,7 @@ from webhook.facts.trainer.pod_validation import validate_pods
 from webhook.facts.trainer.runtime_plugins import TORCH_ADDRESS
 from webhook.facts.trainer.torchtune import validate_torchtune
 from webhook.problem import Problem
+from webhook.releases import Release
 
 _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
 
@@ -78,7 +79,13 @@ def train_job_alone(subject: Subject) -> Iterator[Problem]:
         yield from validate(job)
     if job.object.json is not subject.object:  # something is left out of it
         rules = fields.OF_TRAIN_JOBS
-        yield from fields.validate_fields(subject.object, "TrainJob", job.release, rules, subject.deadline)
+        yield from _fields(subject, "TrainJob", job.release, rules)
+
+
+def _fields(subject: Subject, kind: str, release: Release, rules: fields.FieldRules) -> Iterator[Problem]:
+    """Fields that the release does not have."""
+    is_sent = subject.attributes.is_decoded
+    yield from fields.validate_fields(subject.object, kind, release, rules, subject.deadline, is_sent=is_sent)
 
 
 def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
@@ -140,7 +147,7 @@ def training_runtime(subject: Subject) -> Iterator[Problem]:
         yield from runtime_validation.validate_immutable_fields(subject)
     yield from _runtime_advice(runtime, subject)
     kind = subject.group_kind[1]
-    yield from fields.validate_fields(subject.object, kind, release, fields.OF_RUNTIMES, subject.deadline)
+    yield from _fields(subject, kind, release, fields.OF_RUNTIMES)
 
 
 def _runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Problem]:

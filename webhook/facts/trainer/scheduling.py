@@ -21,8 +21,11 @@ from webhook.typed.collections import Items
 
 GANG_SIZE: Final = TRAIN_JOB.rule(
     "train-job/gang-size",
-    title="A TrainJob whose pods are scheduled together has at least one of them.",
-    why="A PodGroup has at least one member, so that Trainer can make neither the group nor the JobSet.",
+    title="A TrainJob whose pods coscheduling starts together has at least one of them.",
+    why=(
+        "A PodGroup of coscheduling has at least one member, so that Trainer can make neither the group nor the "
+        "JobSet. One of Volcano may have none."
+    ),
     refused_by="the API server, when Trainer makes the PodGroup",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/coscheduling/coscheduling.go",
     fails="controller",
@@ -55,6 +58,9 @@ GANG_DEPENDENCY: Final = TRAIN_JOB_ADVICE.rule(
     fails="pending",
 )
 
+_NEEDS_A_POD: Final = "coscheduling"
+"""spec.minMember is at least 1 in kubernetes-sigs/scheduler-plugins v0.33.5 apis/scheduling/v1alpha1/types.go, and at
+least 0 in volcano-sh/volcano@ed72c7c8 scheduling.volcano.sh_podgroups.yaml."""
 _QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
@@ -82,7 +88,7 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
         fix = "use a runtime that requests these resources"
         yield TRAIN_JOB_GANG_RESOURCES.problem("spec.trainer.resourcesPerNode", message, fix)
     pods = [replicated.parallelism for replicated in job.jobs]
-    if sum(pods) < 1 and job.jobs:
+    if sum(pods) < 1 and job.jobs and by == _NEEDS_A_POD:
         message = f"makes no pod for the PodGroup of {by}, which needs at least one pod, so the job is never started"
         yield GANG_SIZE.problem("spec.trainer.numNodes", message, "set at least 1", sum(pods))
     first = sum(replicated.parallelism for replicated in job.jobs if not replicated.depends_on)

@@ -7,6 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check, kinds_of
 from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.read_changes import changes_what_is_read
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
@@ -160,7 +161,13 @@ CHECKS: Final = (
         kinds=frozenset((kinds.JOB_FLOW,)),
         lookups=(*_OF_JOBS, kinds.OF_JOB_TEMPLATES),
     ),
-    Check(group="volcano-queue", run=_filled(queue), kinds=frozenset((kinds.QUEUE,)), lookups=(kinds.OF_QUEUES,)),
+    Check(
+        group="volcano-queue",
+        run=_filled(queue),
+        kinds=frozenset((kinds.QUEUE,)),
+        lookups=(kinds.OF_QUEUES,),
+        when=changes_what_is_read,
+    ),
     Check(
         group="volcano-queue",
         run=queue_deletion,
@@ -179,6 +186,7 @@ CHECKS: Final = (
         run=_filled(hyper_node),
         kinds=frozenset((kinds.HYPER_NODE,)),
         lookups=(kinds.OF_HYPER_NODES,),
+        when=changes_what_is_read,
     ),
     Check(
         group="volcano-pod",

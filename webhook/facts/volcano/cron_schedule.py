@@ -42,7 +42,7 @@ _FIELDS: Final = (
 )
 
 
-@kept_for_short_texts(256)
+@kept_for_short_texts(128 << 10)
 def schedule_error(schedule: str) -> str:
     """Why a schedule cannot be read; "" for one that can."""
     if len(schedule) > _LONGEST:
@@ -58,7 +58,7 @@ def schedule_error(schedule: str) -> str:
     return ""
 
 
-@kept_for_short_texts(256)
+@kept_for_short_texts(128 << 10)
 def is_never(schedule: str) -> bool:
     """Whether a schedule that can be read names days that no year has, such as 30 February."""
     if schedule.startswith("@"):
@@ -119,7 +119,7 @@ def _number(text: str, field: _Field) -> int:
     return int(text)
 
 
-@kept_for_short_texts(256)
+@kept_for_short_texts(128 << 10)
 def zone_error(name: str) -> str:
     """Why a time zone is refused; "" for a good one, and where no time zones are installed."""
     if any(part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part) for part in name.split("/")):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.cel.library.regex import LONG_PATTERN, matcher
+from webhook.cel.library.patterns import of_user
+from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_HYPER_NODE
 from webhook.facts.volcano_objects.types import HyperNode, HyperNodeMember
@@ -62,7 +63,7 @@ def _one_selector(member: HyperNodeMember) -> Iterator[Problem]:
 
 def _pattern(member: HyperNodeMember) -> Iterator[Problem]:
     match = member.selector.regex_match
-    if error := _error(match.pattern):
+    if error := _error(match.pattern, match.reading.deadline):
         message = f"is not a valid regular expression ({error})"
         yield PATTERN.problem(match.path("pattern"), message, "correct the pattern", match.pattern)
 
@@ -74,12 +75,12 @@ def _member_itself(member: HyperNodeMember, node: HyperNode) -> Iterator[Problem
         yield MEMBER_ITSELF.problem(exact.path("name"), message, "name another HyperNode", exact.name)
 
 
-def _error(pattern: str) -> str:
-    """Why a text is not a regular expression; "" for a good one, and for what is filled in later or very long."""
-    if len(pattern) > LONG_PATTERN or names_variable(pattern):
+def _error(pattern: str, deadline: Deadline) -> str:
+    """Why a text is not a regular expression; "" for a good one, and for what is filled in later."""
+    if names_variable(pattern):
         return ""
     try:
-        matcher(pattern)
+        of_user(pattern, deadline)
     except ValueError as error:
         return str(error)
     return ""

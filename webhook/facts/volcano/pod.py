@@ -72,7 +72,7 @@ def pod(subject: Subject) -> Iterator[Problem]:
     """The annotations of a Pod that Volcano reads."""
     pod = subject.typed(Pod)
     annotations = pod.metadata.annotations
-    if _READ.isdisjoint(annotations):
+    if _READ.isdisjoint(annotations.keys()):
         return
     if pod.spec.scheduler_name == kinds.SCHEDULER:
         yield from _budget(annotations)

@@ -1,0 +1,42 @@
+"""Looking after certificates for as long as a process runs. Knows signals and waiting, and nothing of certificates."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from threading import Event
+
+from certs import CertificateError
+
+
+def repeat(look: Callable[[], None], every_s: float, stopped: Event | None = None) -> None:
+    """Look, wait, look again, until SIGTERM or Ctrl-C.
+
+    A look that fails is tried again like every other. Its error is printed when it differs from that of the look
+    before, so that a cluster that is away for a night leaves one line.
+
+    Args:
+        look: one look; raises CertificateError when something is missing or the cluster refuses.
+        every_s: seconds between two looks.
+        stopped: ends the loop when it is set; by default the two signals set it.
+    """
+    stop = stopped or _on_signals()
+    told = ""
+    while not stop.is_set():
+        try:
+            look()
+            told = ""
+        except CertificateError as error:
+            if str(error) != told:
+                told = str(error)
+                sys.stderr.write(f"not done, trying again every {every_s:g} seconds: {told}\n")
+                sys.stderr.flush()
+        stop.wait(every_s)
+
+
+def _on_signals() -> Event:
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop

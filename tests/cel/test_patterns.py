@@ -1,0 +1,113 @@
+"""Patterns of users are compiled within bounds of time and memory, whatever they are; nothing too large is called invalid."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from tests.random_patterns import random_pattern
+from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel.library import patterns
+from webhook.cel.library.patterns import LARGE_BYTES, SMALL_BYTES, Patterns, of_policy, of_user
+from webhook.cel.types import STRING
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded, CompileError, TooLarge
+from webhook.user_cache import kept_bytes
+
+LARGE = r"\pL{100}"
+"""Forty thousand instructions: too many for the event loop."""
+TOO_LARGE = r"(\pL{900}|\PN{900})"
+"""Go takes it: 1,800 instructions there, 800,000 here."""
+
+
+class Asked(Deadline):
+    """Notes how long it was told that something takes, and stops what takes longer than a limit."""
+
+    def __init__(self, most_s: float) -> None:
+        super().__init__()
+        self.most_s = most_s
+        self.seconds = 0.0
+
+    def look_ahead(self, seconds: float) -> None:
+        self.seconds = max(self.seconds, seconds)
+        if seconds > self.most_s:
+            raise BudgetExceeded
+
+
+def test_a_pattern_is_compiled_once_while_it_is_kept() -> None:
+    assert of_user("a+b", Deadline()) is of_user("a+b", Deadline())
+
+
+def test_a_large_one_asks_for_time_and_is_not_kept() -> None:
+    with pytest.raises(BudgetExceeded):
+        of_user(LARGE, Asked(0.1))
+    before = kept_bytes()
+    assert of_user(LARGE, Deadline()).bytes > LARGE_BYTES
+    assert kept_bytes() == before
+    assert of_user(LARGE, Deadline()) is not of_user(LARGE, Deadline())
+
+
+def test_many_classes_take_time_to_read() -> None:
+    asked = Asked(0.1)
+    with pytest.raises(BudgetExceeded):
+        of_user(r"(?i)" + "|".join([r"\pL"] * 1000), asked)
+
+
+@pytest.mark.parametrize("expression", [f"text.matches(r'{TOO_LARGE}')", f"text.find(r'{TOO_LARGE}') == ''"])
+def test_what_is_too_large_is_not_called_invalid(expression: str) -> None:
+    environment = Environment(variables={"text": STRING})
+    with pytest.raises(TooLarge, match="is too large: simplify it"):
+        compiled_engine().compile(expression, environment, deadline=Deadline())
+
+
+@pytest.mark.parametrize("call", ["text.matches(pattern) || true", "text.find(pattern) == '' || true"])
+def test_nothing_absorbs_that_a_pattern_of_an_object_is_too_large(call: str) -> None:
+    program = compiled_engine().compile(call, Environment(variables={"text": STRING, "pattern": STRING}))
+    with pytest.raises(TooLarge):
+        program.evaluate({"text": "a", "pattern": TOO_LARGE}, Meter(deadline=Deadline()))
+
+
+def test_a_wrong_one_is_called_invalid() -> None:
+    with pytest.raises(CompileError, match="invalid matches argument"):
+        compiled_engine().compile("text.matches('(')", Environment(variables={"text": STRING}), deadline=Deadline())
+
+
+def test_constant_patterns_of_one_expression_are_bounded_together() -> None:
+    found = Patterns(Deadline())
+    found.pattern(LARGE + "1")
+    found.pattern(LARGE + "2")
+    with pytest.raises(TooLarge, match="too large together"):
+        found.pattern(LARGE + "3")
+
+
+def test_those_of_a_policy_have_all_the_memory_that_they_need() -> None:
+    assert of_policy(LARGE) is of_policy(LARGE) is of_user(LARGE, Asked(0.0))
+
+
+def test_a_text_may_take_long_to_be_searched() -> None:
+    assert of_user("(x?){500}x{500}y", Deadline()).step_s > 1e-5
+    assert of_policy("(x?){500}x{500}y").step_s == 0
+
+
+def test_random_patterns_stay_within_the_bounds() -> None:
+    """RE2 gives up by itself; that it does so in time is measured by tests/bench/bounds."""
+    chosen, counts = random.Random(11), {"small": 0, "large": 0, "refused": 0}
+    for _ in range(1000):
+        text, asked = random_pattern(chosen, chosen.randrange(2, 7)), Asked(0.1)
+        try:
+            counts["small"] += of_user(text, asked).bytes < 2 * SMALL_BYTES + len(text) * 8192
+        except BudgetExceeded:
+            counts["large"] += 1
+        except ValueError:
+            counts["refused"] += 1
+    assert min(counts.values()) > 50
+    assert sum(counts.values()) == 1000
+    assert patterns._KEPT.bytes <= 8 << 20
+
+
+@pytest.mark.parametrize("compiled", [of_policy, lambda text: of_user(text, Deadline())], ids=["policy", "user"])
+def test_any_byte_is_not_gos(compiled: Callable[[str], object]) -> None:
+    with pytest.raises(ValueError, match="invalid escape sequence"):
+        compiled(r"\C")

@@ -1,0 +1,66 @@
+"""The view while a request is reviewed: what is created is not there yet, what is changed is still what it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.cluster.test_views import POD, Unsynced, pod
+from webhook.admission.fixtures import attributes_of_object
+from webhook.attributes import Operation
+from webhook.cluster import Cluster
+from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import LayeredCluster
+from webhook.cluster.nearest_files import NearestFiles, RepeatedObjects
+from webhook.cluster.stored import stored
+
+OTHER = pod("b", "n")
+
+
+def viewed(view: Cluster, obj: Any, operation: str, old: Any = None) -> tuple[Any, list[str]]:
+    """Of an object what the view of its review has under its name, and the names of all."""
+    asked = attributes_of_object(obj, operation=Operation(operation), old_object=old)
+    seen = stored(view, asked)
+    return seen.get(POD, "n", "a"), [each["metadata"]["name"] for each in seen.list(POD, "n")]
+
+
+def test_what_is_created_is_not_there() -> None:
+    own = pod("a", "n", spec=1)
+    for view in (FilesCluster([own, OTHER]), LayeredCluster(FilesCluster([own]), FilesCluster([OTHER]))):
+        assert viewed(view, own, "CREATE") == (None, ["b"])
+        assert viewed(view, pod("a", "n", spec=2), "CREATE") == (None, ["b"])
+        assert viewed(view, OTHER, "CREATE") == (own, ["a"])
+
+
+def test_what_is_updated_or_deleted_is_what_it_was() -> None:
+    old, new = pod("a", "n", spec={"x": 1}), pod("a", "n", spec={"x": 2})
+    for held in ([new, OTHER], [OTHER], [old, OTHER]):
+        assert viewed(FilesCluster(held), new, "UPDATE", old) == (old, ["a", "b"])
+        assert viewed(FilesCluster(held), old, "DELETE") == (old, ["a", "b"])
+
+
+def test_other_kinds_and_namespaces_are_as_they_are() -> None:
+    elsewhere = pod("a", "m")
+    seen = stored(FilesCluster([pod("a", "n"), elsewhere]), attributes_of_object(pod("a", "n")))
+    assert seen.get(POD, "m", "a") is elsewhere
+    assert list(seen.list(POD, "m")) == list(seen.list(POD, None)) == [elsewhere]
+
+
+def test_a_view_that_says_so_already_is_the_same_view() -> None:
+    """Also one that keeps of each object a few fields."""
+    old = pod("a", "n", spec={"x": 1, "y": 2})
+    for held in (old, pod("a", "n", spec={"x": 1}), pod("a", "n")):
+        view = FilesCluster([held])
+        assert stored(view, attributes_of_object(old, operation=Operation.UPDATE)) is view
+    view = FilesCluster([OTHER])
+    assert stored(view, attributes_of_object(old)) is view
+
+
+def test_a_view_that_cannot_say_is_the_same_view() -> None:
+    view = Unsynced()
+    assert stored(view, attributes_of_object(pod("a", "n"))) is view
+
+
+def test_of_names_that_several_files_have_none_is_there() -> None:
+    near, far = pod("a", "n", spec=1), pod("a", "n", spec=2)
+    view = NearestFiles(FilesCluster([far, near]), RepeatedObjects([("x/1", far), ("y/2", near)]), "y/2")
+    assert viewed(view, near, "CREATE") == (None, [])

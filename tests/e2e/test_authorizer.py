@@ -1,0 +1,124 @@
+"""Policies that ask `authorizer`: claimgate asks the API server, and says what the API server's own policy says."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.e2e.conftest import Cluster, _port, claimgate
+
+pytestmark = pytest.mark.e2e
+
+BREAKS_GLASS = "authorizer.group('').resource('pods').namespace('default').check('breakglass').allowed()"
+USERS = {"alice": True, "bob": False, "root": True}
+GROUPS = {"root": ["system:masters", "system:authenticated"]}
+
+
+def policy(name: str, expressions: list[str], conditions: list[dict[str, str]] = []) -> list[dict[str, Any]]:  # noqa: B006
+    api = {"apiVersion": "admissionregistration.k8s.io/v1"}
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}]
+    spec = {
+        "matchConstraints": {"resourceRules": rules},
+        "matchConditions": [{"name": "mine", "expression": "object.metadata.name.startsWith('guarded')"}, *conditions],
+        "validations": [{"expression": each, "message": "you may not break the glass"} for each in expressions],
+    }
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    return [
+        {**api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec},
+        {**api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": binding},
+    ]
+
+
+@pytest.fixture(scope="module")
+def served(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A server that may ask the cluster, with one policy that does."""
+    folder = tmp_path_factory.mktemp("authorizer")
+    (folder / "policy.yaml").write_text(yaml.safe_dump_all(policy("glass", [BREAKS_GLASS])))
+    files = ["--tls-cert", str(cluster.certificates / "tls.crt"), "--tls-key", str(cluster.certificates / "tls.key")]
+    place = ["--host", "127.0.0.1", "--port", "0", "--drain", "0", "--kubeconfig", str(cluster.server.kubeconfig)]
+    command = [sys.executable, "-m", "webhook", "serve", *files, *place, "--policies", str(folder), "--authorizer"]
+    log = folder / "log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(command, stderr=stream)
+    try:
+        trust = ssl.create_default_context(cafile=str(cluster.certificates / "ca.crt"))
+        trust.check_hostname = False
+        with httpx.Client(verify=trust, base_url=f"https://localhost:{_port(process, log)}") as client:
+            yield client
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def roles(cluster: Cluster) -> None:
+    """Alice may break the glass; Bob may do everything else with ConfigMaps."""
+    kubectl = cluster.server.kubectl
+    kubectl("create", "role", "glass", "--verb=breakglass", "--resource=pods", "--namespace=default")
+    kubectl("create", "rolebinding", "glass", "--role=glass", "--user=alice", "--namespace=default")
+    kubectl("create", "clusterrole", "maps", "--verb=create", "--resource=configmaps")
+    kubectl("create", "clusterrolebinding", "maps", "--clusterrole=maps", "--user=alice", "--user=bob")
+
+
+def asked(client: httpx.Client, user: str, data: dict[str, str] | None = None) -> Any:
+    """What the server answers to a ConfigMap of this user."""
+    resource = {"group": "", "version": "v1", "resource": "configmaps"}
+    kind = {"group": "", "version": "v1", "kind": "ConfigMap"}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "guarded", "namespace": "default"}}
+    who = {"username": user, "groups": GROUPS.get(user, ["system:authenticated"])}
+    request = {"uid": "1", "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource}
+    more = {"name": "guarded", "namespace": "default", "operation": "CREATE", "userInfo": who}
+    body = {"request": {**request, **more, "object": {**config, "data": data or {}}}}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", **body}
+    answer = client.post("/validate", content=json.dumps(review), headers={"content-type": "application/json"})
+    return answer.json()["response"]
+
+
+@pytest.mark.usefixtures("roles")
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("data", [None, {"large": "x" * 200_000}], ids=["on the loop", "in a worker"])
+def test_who_may_is_what_the_api_server_says(served: httpx.Client, user: str, data: dict[str, str] | None) -> None:
+    response = asked(served, user, data)
+    assert response["allowed"] is USERS[user], response
+    if not USERS[user]:
+        assert "you may not break the glass" in response["status"]["message"]
+
+
+@pytest.mark.usefixtures("roles", "served")
+def test_the_policy_of_the_api_server_says_the_same(cluster: Cluster) -> None:
+    cluster.server.apply(*policy("glass", [BREAKS_GLASS]))
+    for number in range(100):
+        done = cluster.server.kubectl(*_creating(f"guarded-{number}", "bob"), code=None)
+        if done.returncode:
+            break
+    for user, allowed in USERS.items():
+        done = cluster.server.kubectl(*_creating(f"guarded-{user}", user), code=None)
+        assert (done.returncode == 0) is allowed, done.stderr
+    cluster.server.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", "glass")
+
+
+def _creating(name: str, user: str) -> tuple[str, ...]:
+    groups = [f"--as-group={group}" for group in GROUPS.get(user, [])]
+    return ("create", "configmap", name, f"--as={user}", *groups, "--dry-run=server")
+
+
+def test_a_server_without_authorizer_refuses_such_a_policy(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump_all(policy("glass", [BREAKS_GLASS])))
+    files = ["--tls-cert", str(cluster.certificates / "tls.crt"), "--tls-key", str(cluster.certificates / "tls.key")]
+    arguments = ["serve", *files, "--kubeconfig", str(cluster.server.kubeconfig), "--policies", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "webhook", *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "policy glass asks `authorizer`" in done.stderr
+    assert "start the server with --authorizer" in done.stderr
+    assert "it asks `authorizer`" in claimgate("policies", "check", str(tmp_path))

@@ -1,0 +1,169 @@
+"""Installing, enforcing, going back, upgrading and removing claimgate, as a cluster lives through it.
+
+The API server runs no Pods: the server of this cluster never answers, which is what a faulty install looks like, and
+the process that looks after certificates runs beside it with the arguments that its Pod would have.
+"""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e import apiserver
+from tests.e2e.apiserver import ApiServer
+from tests.e2e.conftest import claimgate
+from tests.e2e.test_rules import pod
+from tests.yamldata import documents
+
+pytestmark = pytest.mark.e2e
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+CONFIGURATIONS = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration")
+NAMESPACE = "claimgate-system"
+ATTEMPTS = 300
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A cluster with nothing in it."""
+    if reason := apiserver.without_controllers():
+        pytest.skip(reason)
+    # asked for the endpoints of the Service, of which there are none, as kube-proxy refuses at once where there are none
+    flags = ["--enable-aggregator-routing=true"]
+    with apiserver.running(tmp_path_factory.mktemp("install"), *flags) as running, apiserver.controllers(running):
+        yield running
+
+
+def test_a_cluster_survives_an_install_that_never_answers(server: ApiServer) -> None:
+    _apply(server, "base")
+    server.apply(pod("before-any-bundle", {"cpu": "1"}))
+    with _certificates(server):
+        _until(lambda: all(_bundles(server)), "both configurations have the bundle")
+        bundle = _secret(server)["ca.crt"]
+        assert _bundles(server) == [bundle, bundle]
+        server.apply(pod("nobody-answers", {"cpu": "1"}))
+        _is_checked_before_it_enforces(server)
+        _enforces_and_goes_back(server)
+        _upgrades(server)
+        _injects_what_is_applied_anew(server, bundle)
+    _leaves_nothing_that_blocks(server)
+
+
+def _is_checked_before_it_enforces(server: ApiServer) -> None:
+    live = ["webhook-config", "--check", "--kubeconfig", str(server.kubeconfig)]
+    (told,) = claimgate(*live, code=1).splitlines()
+    assert told == f"Service {NAMESPACE}/claimgate: 0 replicas ready, 2 expected: look at the Pods behind it"
+    server.kubectl("delete", "clusterrole", "claimgate")
+    assert "ClusterRole claimgate: policies look up" in claimgate(*live, code=1)
+    _apply(server, "base")
+    for node in ("a", "b"):
+        server.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+    server.apply(_endpoints("a", "a"))
+    (told,) = claimgate(*live, code=1).splitlines()
+    assert "all replicas run on one node" in told
+    server.kubectl("apply", "-f", "-", given=yaml.safe_dump(_endpoints("a", "b")))
+    assert claimgate(*live) == "nothing can block the cluster\n"
+    server.kubectl("delete", "endpointslice", "claimgate", "--namespace", NAMESPACE)
+
+
+def _endpoints(*nodes: str) -> dict[str, Any]:
+    """Ready replicas on these nodes, as the API server's controllers would note them."""
+    metadata = {"name": "claimgate", "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": "claimgate"}}
+    endpoints = [
+        {"addresses": [f"192.0.2.{number}"], "nodeName": node, "conditions": {"ready": True}}
+        for number, node in enumerate(nodes, 1)
+    ]
+    kind = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4"}
+    return {**kind, "metadata": metadata, "endpoints": endpoints, "ports": [{"name": "https", "port": 8443}]}
+
+
+def _enforces_and_goes_back(server: ApiServer) -> None:
+    _apply(server, "overlays/enforce")
+    _until(lambda: "claimgate.dev" in _refusal(server, "enforced"), "a Pod is refused")
+    assert "no endpoints available for service" in _refusal(server, "enforced")
+    server.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other-kinds-are-not-asked-about"}})
+    for namespace in (
+        "kube-system",
+        NAMESPACE,
+    ):  # Deployments are registered, and these two namespaces are not asked about
+        server.kubectl("create", "deployment", "needed-to-start", "--image=i", "--namespace", namespace)
+    _apply(server, "base")
+    _until(lambda: not _refusal(server, "gone-back"), "a Pod is taken again")
+
+
+def _upgrades(server: ApiServer) -> None:
+    """A new image of everything: nothing that was applied is immutable."""
+    rendered = server.kubectl("kustomize", str(DEPLOY / "base")).stdout
+    newer = rendered.replace("image: claimgate:", "image: registry.example/claimgate:9.")
+    assert newer.count("registry.example") == 2
+    server.kubectl("apply", "-f", "-", given=newer)
+
+
+def _injects_what_is_applied_anew(server: ApiServer, bundle: str) -> None:
+    server.kubectl("delete", CONFIGURATIONS[0], "claimgate")
+    _apply(server, "base")
+    _until(lambda: _bundles(server) == [bundle, bundle], "the new configuration has the bundle")
+
+
+def _leaves_nothing_that_blocks(server: ApiServer) -> None:
+    _apply(server, "overlays/enforce")
+    assert _refusal(server, "enforced-again")
+    server.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+    _until(lambda: not _refusal(server, "after-the-namespace"), "nothing asks a server that is gone")
+    for kind in CONFIGURATIONS:
+        _until(lambda kind=kind: not server.kubectl("get", kind, "-o", "name").stdout, f"no {kind} is left")  # type: ignore[misc]
+
+
+@contextmanager
+def _certificates(server: ApiServer) -> Iterator[None]:
+    """The process of the Deployment claimgate-certificates, as it is deployed, looking more often."""
+    (deployment,) = [one for one in documents(DEPLOY / "base" / "certificates.yaml") if one["kind"] == "Deployment"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    arguments = [one for one in container["args"] if not one.startswith("--every")]
+    command = [sys.executable, "-m", "webhook", *arguments, "--every=1", f"--kubeconfig={server.kubeconfig}"]
+    with subprocess.Popen(command) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+
+
+def _apply(server: ApiServer, folder: str) -> None:
+    server.kubectl("apply", "-k", str(DEPLOY / folder))
+
+
+def _bundles(server: ApiServer) -> list[str]:
+    webhooks = [server.get(kind, "claimgate")["webhooks"] for kind in CONFIGURATIONS]
+    return [one["clientConfig"].get("caBundle", "") for (one,) in webhooks]
+
+
+def _secret(server: ApiServer) -> dict[str, str]:
+    data: dict[str, str] = server.get("secret", "claimgate-certificates", NAMESPACE)["data"]
+    assert b"BEGIN CERTIFICATE" in base64.b64decode(data["ca.crt"])
+    return data
+
+
+def _refusal(server: ApiServer, name: str) -> str:
+    """What is said to who creates a Pod, or "" where it would be taken."""
+    done = server.kubectl(
+        "create", "--dry-run=server", "-f", "-", given=yaml.safe_dump(pod(name, {"cpu": "1"})), code=None
+    )
+    return done.stderr if done.returncode else ""
+
+
+def _until(holds: Callable[[], object], what: str) -> None:
+    for _ in range(ATTEMPTS):
+        if holds():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"not after {ATTEMPTS} looks: {what}")

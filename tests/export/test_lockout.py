@@ -1,0 +1,101 @@
+"""Ways in which a webhook blocks its cluster: each is told, and what excludes it is seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rows import all_rows
+from webhook.errors import ConfigurationError
+from webhook.export.lockout import dangers
+from webhook.manifests.webhook_configurations import is_configuration, parse
+
+PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+SERVICE = {"service": {"namespace": "policy", "name": "policy"}, "caBundle": "YQ=="}
+NAME = "kubernetes.io/metadata.name"
+
+
+def configuration(**webhook: Any) -> dict[str, Any]:
+    both = {"name": "w.example.com", "clientConfig": SERVICE, "rules": [PODS], **webhook}
+    kind = "ValidatingWebhookConfiguration"
+    given = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": "w"},
+        "webhooks": [both],
+    }
+    assert is_configuration(given)
+    return given
+
+
+def excluding(*names: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": NAME, "operator": "NotIn", "values": list(names)}]}
+
+
+def rule(group: str, resource: str, operation: str = "*", **more: Any) -> dict[str, Any]:
+    return {"apiGroups": [group], "apiVersions": ["*"], "operations": [operation], "resources": [resource], **more}
+
+
+BOTH = excluding("kube-system", "policy")
+ROWS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "Pods everywhere": ({}, ("no Pod of kube-system", "its own Pods cannot be created again")),
+    "it ignores failures": ({"failurePolicy": "Ignore"}, ()),
+    "kube-system and its own left out": ({"namespaceSelector": BOTH}, ()),
+    "its own alone left out": ({"namespaceSelector": excluding("policy")}, ("no Pod of kube-system",)),
+    "only namespaces with a label": ({"namespaceSelector": {"matchLabels": {"team": "a"}}}, ()),
+    "all namespaces without a label": (
+        {"namespaceSelector": {"matchExpressions": [{"key": "free", "operator": "DoesNotExist"}]}},
+        ("no Pod of kube-system", "its own Pods"),
+    ),
+    "only labelled objects": ({"objectSelector": {"matchLabels": {"team": "a"}}}, ()),
+    "everything": (
+        {"rules": [rule("*", "*/*")], "namespaceSelector": excluding("policy")},
+        (
+            "no Pod of kube-system",
+            "nodes cannot renew",
+            "lose their leader",
+            "no node can join",
+            "no node can report",
+            "no namespace can be labelled",
+            "token",
+            "rights",
+            "certificate",
+        ),
+    ),
+    "all parents, no sub-resource": (
+        {"rules": [rule("", "*")], "namespaceSelector": BOTH},
+        ("no node can join", "labelled"),
+    ),
+    "status of everything": ({"rules": [rule("", "*/status")], "namespaceSelector": BOTH}, ("no node can report",)),
+    "what has a namespace alone": ({"rules": [rule("", "*", scope="Namespaced")], "namespaceSelector": BOTH}, ()),
+    "a named node": ({"rules": [rule("", "nodes", resourceNames=["n"])]}, ()),
+    "deleting Pods": ({"rules": [rule("", "pods", "DELETE")]}, ()),
+    "leases": (
+        {"rules": [rule("coordination.k8s.io", "leases", "UPDATE")], "namespaceSelector": BOTH},
+        ("nodes cannot renew",),
+    ),
+    "no bundle": ({"clientConfig": {"service": SERVICE["service"]}, "namespaceSelector": BOTH}, ("no caBundle",)),
+    "a long wait": ({"timeoutSeconds": 30, "namespaceSelector": BOTH}, ("each request waits 30 seconds",)),
+    "an address has no namespace of its own": ({"clientConfig": {"url": "https://x"}}, ("no Pod of kube-system",)),
+}
+
+
+@all_rows("given, expected", ROWS.values(), ids=ROWS)
+def test_ways_to_block(given: dict[str, Any], expected: tuple[str, ...]) -> None:
+    found = [danger.harm for danger in dangers(parse(configuration(**given)), {})]
+    assert len(found) == len(expected), found
+    assert all(words in harm for harm, words in zip(found, expected, strict=True)), found
+
+
+def test_labels_of_a_namespace_count_where_they_are_known() -> None:
+    given = parse(configuration(namespaceSelector={"matchExpressions": [{"key": "free", "operator": "DoesNotExist"}]}))
+    found = list(dangers(given, {"kube-system": {"free": ""}}))
+    (told,) = map(str, found)
+    assert told.startswith("ValidatingWebhookConfiguration w: w.example.com: while it does not answer, its own Pods")
+    assert told.endswith("; exclude namespace policy in its namespaceSelector, or set failurePolicy to Ignore")
+
+
+def test_another_shape_is_an_error_with_its_place() -> None:
+    with pytest.raises(ConfigurationError, match=r"webhooks\[0\]\.rules: expected a list"):
+        parse(configuration(rules="all"))

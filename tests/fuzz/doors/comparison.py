@@ -1,0 +1,164 @@
+"""Asks both doors, and compares the documents that they answer with."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from tests.fuzz.differential.answers import load
+from tests.fuzz.doors.cases import Group, groups
+from tests.literals import TABLE
+from tests.server.asgi import Running
+from tests.server.serving import Pki, listening
+from webhook import documents
+from webhook.admission import fixtures, wire
+from webhook.admission.envelope import review
+from webhook.admission.phases import Local, PhaseName
+from webhook.attributes import JSON, Attributes, Phase
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.files import FilesCluster
+from webhook.commands.replay import Asked, Replay, objects
+from webhook.deadline import Deadline
+from webhook.decisions import Verdict
+from webhook.errors import CallError
+from webhook.policy.policy_set import PolicySet
+from webhook.schema.kinds import is_builtin
+from webhook.server.reload import Reloaded
+from webhook.server.runtime import ServedState
+from webhook.settings.shared import Settings
+
+TIMEOUT_S: Final = 30.0
+"""The longest that a webhook may be given: no review of these takes it, on whatever machine."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A fixture that the doors answer differently."""
+
+    fixture: JSON
+    group: Group
+    replayed: JSON
+    served: JSON
+
+    def told(self) -> str:
+        """In words: both answers, the fixture, the context."""
+        parts = {
+            "replay": self.replayed,
+            "server": self.served,
+            "fixture": self.fixture,
+            "context": self.group.context,
+        }
+        told = "\n".join(f"{name}: {json.dumps(part, default=str)}" for name, part in parts.items())
+        return f"{self.group.phase} by {', '.join(map(str, self.group.policies))}\n{told}"
+
+
+@dataclass
+class Comparison:
+    """What came of a run."""
+
+    compared: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    differences: list[Difference] = field(default_factory=list)
+
+
+class Served:
+    """What a server answers with: the state of a real one, with the policies and context of the group that is asked."""
+
+    def __init__(self) -> None:
+        self._state: ServedState | None = None
+
+    def hold(self, policies: PolicySet, held: Sequence[JSON]) -> None:
+        """Take up policies and context, as after a reload."""
+        kept, view = (_unchanging(each) for each in (policies, FilesCluster(held)))
+        self._state = ServedState(kept, view, None, Settings())
+
+    def review(self, attributes: Attributes, phase: Phase, deadline: Deadline) -> Verdict:
+        """The verdict of the state."""
+        assert self._state is not None
+        return self._state.review(attributes, phase, deadline)
+
+
+def _unchanging(value: Any) -> Reloaded[Any]:
+    return Reloaded(lambda: value, tuple)
+
+
+def compare(reviews: int, seed: int, folder: Path, most: int) -> Comparison:
+    """Draw fixtures, and compare the answers of both doors.
+
+    Args:
+        reviews: how many are drawn at least.
+        seed: of the random numbers.
+        folder: where policies, fixtures and certificates are written.
+        most: after so many differences the rest is left.
+
+    """
+    served, result, pki = Served(), Comparison(), Pki(folder)
+    with (
+        listening(Running(served.review), pki.files) as server,
+        httpx.Client(base_url=server.address, verify=pki.trust(), timeout=TIMEOUT_S, trust_env=False) as client,
+    ):
+        for group in groups(reviews, seed, folder):
+            for difference in _compared(group, served, client, folder / "fixtures.json", result):
+                result.differences.append(difference)
+                if len(result.differences) >= most:
+                    return result
+    return result
+
+
+def _compared(
+    group: Group, served: Served, client: httpx.Client, file: Path, result: Comparison
+) -> Iterator[Difference]:
+    file.write_text(json.dumps(group.fixtures, default=str))
+    inputs = documents.read([file])
+    held = [*group.context, *objects(inputs)]
+    policies = _policies(group.policies)
+    served.hold(policies, held)
+    local = Local(policies=policies, cluster=AssumedNamespaces(FilesCluster(held)), timeout_s=TIMEOUT_S)
+    for each in inputs.documents:
+        replayed = list(_replayed(each, group.phase, local))
+        sent = _sent(each.value)
+        if sent is None:
+            continue
+        got = client.post(f"/{group.phase}", params={"timeout": f"{TIMEOUT_S:.0f}s"}, json=sent).json()
+        result.compared += 1
+        result.outcomes.update(_outcomes(got))
+        if [got] != replayed:
+            yield Difference(each.value, group, replayed, got)
+
+
+@lru_cache(maxsize=4)
+def _policies(places: tuple[Path, ...]) -> PolicySet:
+    """The policies of a group; most groups have the shipped ones."""
+    return load(places)
+
+
+def _replayed(document: documents.Input, phase: Phase, local: Local) -> Iterator[JSON]:
+    """The response that replay shows; none where it cannot read the fixture."""
+    alone = documents.Inputs(documents=(document,), files=1, problems=())
+    name: PhaseName = "mutate" if phase is Phase.MUTATE else "validate"
+    return (answer.response for answer in Replay(alone, name, Asked(local, TABLE, {})).answers())
+
+
+def _sent(fixture: JSON) -> JSON | None:
+    """The review that an API server sends; None where it sends none, such as of an object that it cannot decode."""
+    if fixtures.is_review(fixture) and fixture["apiVersion"] == wire.API_VERSION:
+        return fixture
+    try:
+        made = fixtures.attributes(fixture, TABLE.row)
+    except CallError:
+        return None
+    return review(made) if made.is_decoded or not is_builtin(made.kind) else None
+
+
+def _outcomes(answer: JSON) -> Iterator[str]:
+    """What an answer shows of what policies can do."""
+    response = answer.get("response") or {}
+    yield "allowed" if response.get("allowed") else "denied"
+    yield from (name for name in ("warnings", "patch", "auditAnnotations") if response.get(name))

@@ -1,0 +1,93 @@
+"""An object that breaks a rule and is stored already still takes updates of what the rule does not read.
+
+Every bad example of every suite is stored and then changed: its finalizers, labels and annotations, its status, its
+number of replicas, as controllers and people do who want to be rid of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.literals import OPTIONS
+from webhook import shipped
+from webhook.attributes import JSON, Operation
+from webhook.policy.load import load
+from webhook.suites import own
+from webhook.suites.case import Request, answer
+from webhook.suites.files import Suite
+
+FOLDERS = sorted(path.parent for path in Path(shipped.policies()).glob("*/suite.yaml"))
+
+
+def without_finalizers(obj: JSON) -> tuple[JSON, JSON]:
+    """As it is deleted: its controller takes the finalizer away."""
+    gone = {**obj["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    return {**obj, "metadata": gone}, {**obj, "metadata": {**gone, "finalizers": ["example.org/x"]}}
+
+
+def with_labels(obj: JSON) -> tuple[JSON, JSON]:
+    metadata = obj["metadata"]
+    labels = {**(metadata.get("labels") or {}), "example.org/seen": "yes"}
+    annotations = {**(metadata.get("annotations") or {}), "example.org/seen": "yes"}
+    return {**obj, "metadata": {**metadata, "labels": labels, "annotations": annotations}}, obj
+
+
+def with_status(obj: JSON) -> tuple[JSON, JSON]:
+    status = obj.get("status") if isinstance(obj.get("status"), dict) else {}
+    return {**obj, "status": {**status, "observedGeneration": 7}}, obj
+
+
+def with_replicas(obj: JSON) -> tuple[JSON, JSON] | None:
+    """As `kubectl scale --replicas=0` or its scale sub-resource leaves it."""
+    spec = obj.get("spec")
+    replicas = spec.get("replicas") if isinstance(spec, dict) else None
+    if type(replicas) is not int or replicas < 1:
+        return None
+    return {**obj, "spec": {**spec, "replicas": 0}}, obj
+
+
+CHANGES = {"finalizers": without_finalizers, "labels": with_labels, "status": with_status, "replicas": with_replicas}
+
+
+def stored(folder: Path) -> Iterator[tuple[str, Request, JSON]]:
+    """The bad examples of a suite: name, request and the object that was denied."""
+    suite = Suite(file=folder / "suite.yaml", root=folder)
+    policies = load([folder], OPTIONS)
+    for case in own.cases(suite):
+        if case.expect.allowed or case.expect.errors:
+            continue
+        request = own.request(case, suite, lambda: policies, OPTIONS)
+        obj = request.attributes.object
+        if obj is not None and isinstance(obj.get("metadata"), dict) and not request.attributes.sub_resource:
+            yield case.name, request, obj
+
+
+def updated(request: Request, now: JSON, old: JSON, sub_resource: str = "") -> Request:
+    given = request.attributes
+    made = replace(
+        given, operation=Operation.UPDATE, object=deepcopy(now), old_object=deepcopy(old), sub_resource=sub_resource
+    )
+    return replace(request, attributes=made)
+
+
+def denials(name: str, request: Request, change: str, obj: JSON) -> Iterator[str]:
+    pair = CHANGES[change](obj)
+    if pair is None:
+        return
+    for sub_resource in ("", "status") if change == "status" else ("",):
+        verdict = answer(updated(request, *pair, sub_resource)).verdict
+        if not verdict.allowed:
+            yield f"{name}: {verdict.status and verdict.status.message}"
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_stored_can_be_changed_where_no_rule_looks(folder: Path, change: str) -> None:
+    bad: list[Any] = list(stored(folder))
+    assert [text for each in bad for text in denials(each[0], each[1], change, each[2])] == []

@@ -1,0 +1,80 @@
+"""Reviews that ask what somebody may do: on the loop and in a worker, a few times, and with nobody who answers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.server.asgi import Running, review_of
+from webhook.attributes import UserInfo
+from webhook.cel.library.authorizer import Authorizer, Decision, Question
+from webhook.decisions import Status, Verdict
+from webhook.errors import EvaluationError
+from webhook.server.review_handler import INLINE_BYTES
+
+USER = {"username": "alice", "groups": ["dev"]}
+SMALL = review_of(userInfo=USER)
+LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * INLINE_BYTES}, userInfo=USER)
+BOTH = pytest.mark.parametrize("body", [SMALL, LARGE], ids=["on the loop", "in a worker"])
+
+
+@dataclass
+class Book:
+    """Whoever answers from a list, and writes down what was asked."""
+
+    allowed: set[str]
+    asked: list[tuple[str, UserInfo]] = field(default_factory=list)
+
+    async def ask(self, question: Question, user: UserInfo, deadline: float) -> Decision | str:
+        await asyncio.sleep(0)
+        assert deadline > 0
+        self.asked.append((question.path, user))
+        return "nobody knows" if question.path == "/unknown" else Decision(allowed=question.path in self.allowed)
+
+
+def asks(*paths: str) -> Any:
+    """A review that asks about each path, and admits when all are allowed."""
+
+    def review(authorizer: Authorizer) -> Verdict:
+        try:
+            answers = [authorizer.decide(Question(user="alice", verb="get", path=path)) for path in paths]
+        except EvaluationError as error:
+            return Verdict(allowed=False, status=Status(code=422, reason="Invalid", message=str(error)))
+        return Verdict(allowed=all(answer.allowed for answer in answers))
+
+    return review
+
+
+@BOTH
+@pytest.mark.parametrize("allowed", [True, False])
+def test_each_answer_begins_the_review_anew(body: dict[str, Any], allowed: bool) -> None:
+    book = Book({"/a", "/b"} if allowed else {"/a"})
+    running = Running(asks=asks("/a", "/b", "/a"), authority=book)
+    assert running.post("/validate", body).json()["response"]["allowed"] is allowed
+    assert book.asked == [(path, UserInfo("alice", "", ("dev",))) for path in ("/a", "/b")]
+    assert running.counters.questions == {(): 2}
+    assert len(running.lines()) == 1
+
+
+@BOTH
+def test_a_review_may_not_ask_for_ever(body: dict[str, Any]) -> None:
+    book = Book({f"/{number}" for number in range(20)})
+    running = Running(asks=asks(*sorted(book.allowed)), authority=book)
+    status = running.post("/validate", body).json()["response"]["status"]
+    assert status["message"] == "authorizer: a review may ask 8 questions, and this is one more"
+    assert len(book.asked) == 8
+
+
+@BOTH
+def test_what_nobody_knows_is_an_error_of_the_policy(body: dict[str, Any]) -> None:
+    running = Running(asks=asks("/unknown"), authority=Book(set()))
+    assert running.post("/validate", body).json()["response"]["status"]["message"] == "authorizer: nobody knows"
+
+
+@BOTH
+def test_without_authorizer_nobody_is_asked(body: dict[str, Any]) -> None:
+    status = Running(asks=asks("/a")).post("/validate", body).json()["response"]["status"]
+    assert status["message"] == "authorizer: the server was started without --authorizer"

@@ -1,0 +1,210 @@
+"""Patterns as programs of RE2: those of policies once and for all, those that users write within bounds.
+
+Nothing interrupts RE2 while it compiles or searches, and a pattern of ten characters may become a program of 8 MB. RE2
+itself bounds a program when it is told how much memory there is, and gives up as soon as it needs more: so a pattern of
+a user is first tried in little memory, which takes a few milliseconds whatever it is, and then in much where there is
+time, which the event loop never has. What is too large then is not evaluated: Go takes patterns of up to 128 MB.
+
+How long it takes was measured with google-re2 1.1 on 10,000 random patterns, nested, counted, with classes of Unicode
+(tests/cel/test_patterns.py makes them anew).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from sys import getsizeof
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from webhook.deadline import Deadline
+from webhook.errors import TooLarge
+from webhook.user_cache import UserCache
+
+SMALL_BYTES: Final = 32 << 10
+"""Memory of a program that may be compiled on the event loop: 2,700 instructions, most in 1 ms, all in 5."""
+LARGE_BYTES: Final = 8 << 20
+"""Memory of any other one: RE2's own default. It takes 50 to 150 ms, a second at worst."""
+_SMALL_S: Final = 0.001
+_LARGE_S: Final = 0.150
+_CHARACTER_S: Final = 1.5e-6
+"""To read a character of a pattern, which RE2 does whatever memory there is …"""
+_COSTLY_S: Final = 1.5e-4
+"""… and a class of Unicode, or all but some characters, which are hundreds of ranges, or a count of up to 1,000."""
+_COSTLY_BYTES: Final = 8 << 10
+_CHARACTER_BYTES: Final = 100
+_STEP_S: Final = 1e-8
+"""For a byte of a text and an instruction, where RE2 has no memory for its automaton; mostly it takes a hundredth."""
+_MOST_CONSTANT: Final = 24 << 20
+"""Bytes that the constant patterns of one expression may take together; a worker has 44 MB."""
+
+_LONGEST_KEPT: Final = 64
+"""Characters of a text whose answer is kept; a search costs ten times a look at what is kept."""
+
+_COSTLY: Final = re.compile(r"\\[pPDSW]|\[\^|\[:\^|\{")
+_TOO_LARGE: Final = "pattern too large"
+_ESCAPES: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
+_GO_WORDING: Final = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+}
+
+
+class Pattern:
+    """A pattern as RE2's program.
+
+    Attributes:
+        search: RE2's match call; takes `unanchored`, the text as bytes, where to begin and where to end.
+        unanchored: its first argument.
+        bytes: what it takes at most, with what RE2 remembers while it searches.
+        step_s: how long a byte of a text may take at worst; 0 of a policy's own, which is trusted.
+        text: it as it is written.
+    """
+
+    __slots__ = ("__weakref__", "bytes", "search", "step_s", "text", "unanchored")
+
+    def __init__(self, text: str, program: Any, unanchored: Any, size: int) -> None:
+        self.text = text
+        self.search: Callable[..., list[tuple[int, int]]] = program.Match
+        self.unanchored = unanchored
+        self.bytes = size
+        self.step_s = program.ProgramSize() * _STEP_S
+
+    def is_in(self, text: str) -> bool:
+        """Whether it is found somewhere in a text."""
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            data = text.encode(errors="replace")
+        return self.search(self.unanchored, data, 0, len(data))[0][0] >= 0
+
+
+class _PolicyPattern(Pattern):
+    """A pattern of a policy. What it said of short texts is kept: names and images of one cluster come again."""
+
+    __slots__ = ()
+
+    def __init__(self, text: str, program: Any, unanchored: Any, size: int) -> None:
+        super().__init__(text, program, unanchored, size)
+        self.step_s = 0.0
+
+    def is_in(self, text: str) -> bool:
+        if len(text) > _LONGEST_KEPT:
+            return super().is_in(text)
+        key = self.text, text
+        matched = _ANSWERS.get(key, None)
+        if matched is None:
+            matched = super().is_in(text)
+            _ANSWERS.put(key, matched, getsizeof(text))
+        return matched
+
+
+class Patterns:
+    """The constant patterns of one expression: compiled once, however often the expression is walked over."""
+
+    __slots__ = ("_deadline", "_found")
+
+    def __init__(self, deadline: Deadline | None = None) -> None:
+        """Begin without any.
+
+        Args:
+            deadline: of the review in which a user's expression came; None for an expression of a policy.
+        """
+        self._deadline = deadline
+        self._found: dict[str, Pattern] = {}
+
+    def pattern(self, text: str) -> Pattern:
+        """A pattern of the expression.
+
+        Raises:
+            ValueError: not a pattern; the text is Go's.
+            TooLarge: it is too large, or all of them together are.
+            Exception: the deadline's, where there is no time to compile it.
+        """
+        pattern = self._found.get(text)
+        if pattern is None:
+            pattern = of_policy(text) if self._deadline is None else of_user(text, self._deadline)
+            self._found[text] = pattern
+            if self._deadline is not None and self.bytes > _MOST_CONSTANT:
+                raise TooLarge("its regular expressions are too large together: simplify or split them")
+        return pattern
+
+    @property
+    def bytes(self) -> int:
+        """What they take at most."""
+        return sum(pattern.bytes for pattern in self._found.values())
+
+
+_OF_POLICIES: Final[WeakValueDictionary[str, Pattern]] = WeakValueDictionary()
+"""Those that a compiled policy holds: `find` looks for its constant pattern when it is evaluated."""
+_ANSWERS: Final[UserCache[tuple[str, str], bool | None]] = UserCache(2 << 20)
+_KEPT: Final[UserCache[str, Pattern | None]] = UserCache(8 << 20)
+
+
+def of_policy(text: str) -> Pattern:
+    """A pattern that whoever runs the server has written.
+
+    Raises:
+        ValueError: not a pattern, or one that is too large.
+    """
+    pattern = _OF_POLICIES.get(text)
+    if pattern is None:
+        pattern = _OF_POLICIES[text] = _compile(text, LARGE_BYTES, _PolicyPattern)
+    return pattern
+
+
+def of_user(text: str, deadline: Deadline) -> Pattern:
+    """A pattern that a user may have written.
+
+    Raises:
+        ValueError: not a pattern; the text is Go's.
+        TooLarge: it is too large to be compiled at all.
+        Exception: the deadline's, where there is no time to compile it.
+    """
+    pattern = _KEPT.get(text, None) or _OF_POLICIES.get(text)
+    if pattern is not None:
+        return pattern
+    reading_s = len(text) * _CHARACTER_S + len(_COSTLY.findall(text)) * _COSTLY_S
+    deadline.look_ahead(reading_s + _SMALL_S)
+    try:
+        pattern = _compile(text, SMALL_BYTES)
+    except _NoMemoryError:
+        return _large(text, reading_s, deadline)
+    _KEPT.put(text, pattern, pattern.bytes)
+    return pattern
+
+
+def _large(text: str, reading_s: float, deadline: Deadline) -> Pattern:
+    deadline.look_ahead(reading_s + _LARGE_S)
+    try:
+        return _compile(text, LARGE_BYTES)
+    except _NoMemoryError:
+        shown = text if len(text) <= 60 else f"{text[:60]}…"
+        raise TooLarge(f"the regular expression `{shown}` is too large: simplify it") from None
+
+
+class _NoMemoryError(ValueError):
+    """A pattern that needs more memory than it was given."""
+
+
+def _compile(text: str, most_bytes: int, kind: type[Pattern] = Pattern) -> Pattern:
+    from re2 import Options, _re2
+
+    options = Options()
+    options.never_capture = True
+    options.log_errors = False
+    options.max_mem = most_bytes
+    program = _re2.RE2(text.encode("utf-8", "replace"), options)
+    if not program.ok():
+        what, _, part = program.error().decode(errors="replace").partition(": ")
+        error = _NoMemoryError if what.startswith(_TOO_LARGE) else ValueError
+        raise error(f"error parsing regexp: {_GO_WORDING.get(what, what)}: `{part}`")
+    if "\\C" in _ESCAPES.findall(text):  # any byte: RE2 has it, Go and so the API server have not
+        raise ValueError("error parsing regexp: invalid escape sequence: `\\C`")
+    read = len(text) * _CHARACTER_BYTES + len(_COSTLY.findall(text)) * _COSTLY_BYTES
+    return kind(text, program, _re2.RE2.Anchor.UNANCHORED, most_bytes + read)

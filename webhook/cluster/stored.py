@@ -1,0 +1,94 @@
+"""The view of a cluster as it is while one request is reviewed: before what the request asks for is done.
+
+What is created is not there yet, and what is updated or deleted is still what `oldObject` says. A view says otherwise
+where it is made of the very files that are reviewed, or where a watch is late or early. Kinds are told apart by group
+and kind, as every view does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from webhook.attributes import JSON, NAMESPACE, Attributes, GroupVersionKind, Operation
+from webhook.cluster.lookup import Cluster, place_of
+from webhook.errors import LookupFailed
+
+_OPERATIONS: Final = frozenset((Operation.CREATE, Operation.UPDATE, Operation.DELETE))
+
+
+def stored(cluster: Cluster, attributes: Attributes) -> Cluster:
+    """A view as it is before a request: the same view, as nearly always, where it says what the request says."""
+    if attributes.operation not in _OPERATIONS:
+        return cluster
+    kind, name = attributes.kind, attributes.name
+    namespace = "" if kind == NAMESPACE else attributes.namespace
+    try:
+        held = cluster.get(kind, namespace, name)
+    except LookupFailed:  # nobody holds objects of this kind, or not yet
+        return cluster
+    old = None if attributes.operation is Operation.CREATE else attributes.old_object
+    if _says_nothing_else(held, old):
+        return cluster
+    return StoredCluster(cluster, (kind.group, kind.kind), (namespace, name), held, old)
+
+
+class StoredCluster:
+    """A view in which one object is another one, or absent."""
+
+    def __init__(
+        self, view: Cluster, kind: tuple[str, str], place: tuple[str, str], held: JSON | None, old: JSON | None
+    ) -> None:
+        """Args: the view; group and kind, namespace and name of the object; what the view has, and what is true."""
+        self._view = view
+        self._kind = kind
+        self._place = place
+        self._held = held
+        self._old = old
+
+    def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+        """The object as it was, or one of the view.
+
+        Raises:
+            LookupFailed: the view cannot say.
+        """
+        if (gvk.group, gvk.kind) == self._kind and (namespace, name) == self._place:
+            return self._old
+        return self._view.get(gvk, namespace, name)
+
+    def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
+        """Those of the view, with the object as it was.
+
+        Raises:
+            LookupFailed: the view cannot say.
+        """
+        listed = self._view.list(gvk, namespace, labels)
+        if (gvk.group, gvk.kind) != self._kind or namespace not in (None, self._place[0]):
+            return listed
+        kept = [obj for obj in listed if obj is not self._held]
+        return kept if self._old is None else sorted((*kept, self._old), key=place_of)
+
+    def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
+        """As the view has it.
+
+        Raises:
+            LookupFailed: the view cannot say.
+        """
+        return self._view.is_namespaced(gvk)
+
+    def synced(self, gvk: GroupVersionKind) -> bool:
+        """As the view has it."""
+        return self._view.synced(gvk)
+
+    def revision(self, gvk: GroupVersionKind) -> object:
+        """That of the view; of the kind of the object this view, which never changes."""
+        return self if (gvk.group, gvk.kind) == self._kind else self._view.revision(gvk)
+
+
+def _says_nothing_else(held: JSON | None, old: JSON | None) -> bool:
+    """Whether what is held is a part of what is true: a view keeps of an object the fields that somebody reads."""
+    if held is None or old is None:
+        return held is old
+    if isinstance(held, dict) and isinstance(old, dict):
+        return all(name in old and _says_nothing_else(each, old[name]) for name, each in held.items())
+    return bool(held == old)

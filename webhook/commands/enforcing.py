@@ -1,0 +1,127 @@
+"""Whether a cluster is ready for claimgate to fail closed: what a person would look at before enforcing.
+
+Knows what the API server tells of the configurations, the Service, its endpoints, the certificate and the rights, and
+asks for nothing else. Each line is one thing that is missing; what could not be looked at is said, too.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from webhook.cluster.connection import Connection, ServerRefused
+from webhook.errors import LookupFailed
+from webhook.manifests.webhook_configurations import ServiceReference, WebhookConfiguration
+from webhook.wording import counted
+
+_SECRET: Final = "claimgate-certificates"  # noqa: S105 - its name
+_REPLICAS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster as this check reads it. Every answer raises LookupFailed."""
+
+    connection: Connection
+
+    def items(self, path: str, **query: str) -> list[dict[str, Any]]:
+        """The objects of a list."""
+        return list(self.connection.get(path, query).get("items") or ())
+
+    def one(self, path: str) -> dict[str, Any] | None:
+        """An object, or None when there is none."""
+        try:
+            return dict(self.connection.get(path, {}))
+        except ServerRefused as refused:
+            if refused.code == 404:
+                return None
+            raise
+
+
+def missing(
+    cluster: Cluster, ours: Sequence[WebhookConfiguration], role: Mapping[str, Any], phases: int
+) -> Iterator[str]:
+    """What has to be done before enforcing.
+
+    Args:
+        cluster: where to look.
+        ours: claimgate's own configurations there.
+        role: the ClusterRole that the loaded policies need.
+        phases: how many configurations there should be.
+    """
+    if len(ours) < phases:
+        yield f"{counted(phases, 'configuration')} expected, found {len(ours)}: apply deploy/base"
+    services = {one.client_config.service: one.client_config.ca_bundle for each in ours for one in each.webhooks}
+    for service, bundle in services.items():
+        if service is not None:
+            yield from _told(f"Service {service.namespace}/{service.name}", _of_service(cluster, service))
+            yield from _told(f"Secret {service.namespace}/{_SECRET}", _of_certificate(cluster, service, bundle))
+    yield from _told(f"ClusterRole {role['metadata']['name']}", _of_role(cluster, role))
+
+
+def _told(what: str, lacks: Iterator[str]) -> Iterator[str]:
+    try:
+        yield from (f"{what}: {each}" for each in lacks)
+    except LookupFailed as error:
+        yield f"{what}: unknown, because it cannot be read: {error}"
+
+
+def _of_service(cluster: Cluster, service: ServiceReference) -> Iterator[str]:
+    if cluster.one(f"/api/v1/namespaces/{service.namespace}/services/{service.name}") is None:
+        yield "there is none: apply deploy/base"
+        return
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{service.namespace}/endpointslices"
+    slices = cluster.items(path, labelSelector=f"kubernetes.io/service-name={service.name}")
+    endpoints = [one for each in slices for one in each.get("endpoints") or ()]
+    ready = [one for one in endpoints if (one.get("conditions") or {}).get("ready", True) is not False]
+    if len(ready) < _REPLICAS:
+        yield f"{counted(len(ready), 'replica')} ready, {_REPLICAS} expected: look at the Pods behind it"
+    elif len({one.get("nodeName") for one in ready}) < _REPLICAS <= len(cluster.items("/api/v1/nodes")):
+        yield "all replicas run on one node: its end would be the end of all of them; delete one Pod, so that it moves"
+
+
+def _of_certificate(cluster: Cluster, service: ServiceReference, bundle: str) -> Iterator[str]:
+    from certs import CertificateError
+    from certs.issue import is_signed_by, read
+    from certs.keep import split
+
+    secret = cluster.one(f"/api/v1/namespaces/{service.namespace}/secrets/{_SECRET}")
+    serving = base64.b64decode((secret or {}).get("data", {}).get("tls.crt", ""))
+    if not serving:
+        yield "unknown, because there is no such Secret with tls.crt: see to it that caBundle fits your own certificate"
+        return
+    try:
+        is_trusted = any(is_signed_by(serving, one) for one in split(base64.b64decode(bundle)))
+        names = read(serving)[0].names
+    except (CertificateError, binascii.Error) as error:
+        yield f"the certificate or the caBundle cannot be read: {error}"
+        return
+    if not is_trusted:
+        yield "no authority of the caBundle signed the certificate: wait a moment, or inject the bundle"
+    name = f"{service.name}.{service.namespace}.svc"
+    if name not in names:
+        yield f"the certificate is not for {name}: issue it with --service {service.namespace}/{service.name}"
+
+
+def _of_role(cluster: Cluster, role: Mapping[str, Any]) -> Iterator[str]:
+    applied = cluster.one(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role['metadata']['name']}")
+    granted = _grants((applied or {}).get("rules") or ())
+    lacking = sorted({f"{resource}.{group}".rstrip(".") for group, resource, _ in _grants(role["rules"]) - granted})
+    if lacking:
+        fix = "apply what `claimgate webhook-config --rbac` prints"
+        yield f"policies look up {', '.join(lacking)}, which it does not allow: {fix}"
+
+
+def _grants(rules: Sequence[Mapping[str, Any]]) -> set[tuple[str, str, str]]:
+    """Group, resource and name of what may be listed and watched; name "" for all."""
+    return {
+        (group, resource, name)
+        for rule in rules
+        if {"list", "watch"} <= set(rule.get("verbs") or ()) or "*" in (rule.get("verbs") or ())
+        for group in rule.get("apiGroups") or ()
+        for resource in rule.get("resources") or ()
+        for name in rule.get("resourceNames") or ("",)
+    }

@@ -1,0 +1,54 @@
+"""`claimgate explain`: one rule, as its page says it. Reads the pages that were written ahead, and no policy."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from webhook import shipped
+from webhook.errors import ConfigurationError
+from webhook.similar_names import nearest
+
+_ID: Final = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
+_NAMED: Final = re.compile(r"(?m)^## (\S+/\S+)$")
+
+
+def command(
+    rule: Annotated[
+        list[str], typer.Argument(metavar="RULE", help="The id of a rule, as it ends a message: gpu-portable/all.")
+    ],
+) -> int:
+    """Say of a shipped rule what it demands and why, where it comes from, and show a bad and a good example.
+
+    For rules of your own policies there is `claimgate policies rules --rule ID DIR`.
+    """
+    folder = shipped.rule_pages()
+    sys.stdout.write("\n".join(_section(folder, each.strip("()")) for each in rule))
+    return 0
+
+
+def _section(folder: Path, name: str) -> str:
+    """What the page of its group says of a rule.
+
+    Raises:
+        ConfigurationError: there is no such rule.
+    """
+    page = folder / f"{name.partition('/')[0]}.md"
+    if _ID.fullmatch(name) and page.is_file():
+        parts = _NAMED.split(page.read_text(encoding="utf-8"))
+        sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+        if name in sections:
+            return f"{name}\n\n{sections[name].strip()}\n"
+    close = nearest(name, _all(folder))
+    advice = f"did you mean {close}?" if close else "`claimgate policies rules` lists all"
+    raise ConfigurationError(f"explain: no shipped rule is called `{name}`; {advice}")
+
+
+def _all(folder: Path) -> Iterator[str]:
+    for page in sorted(folder.glob("*.md")):
+        yield from _NAMED.findall(page.read_text(encoding="utf-8"))

@@ -1,0 +1,70 @@
+"""`claimgate webhook-config --check`: what could block a cluster, and what is missing before claimgate enforces."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from webhook import documents, terminal
+from webhook.errors import InputError, LookupFailed, Problem
+from webhook.export.lockout import Namespaces, dangers
+from webhook.manifests.label_selectors import labels_of
+from webhook.manifests.webhook_configurations import GROUP, KINDS, WebhookConfiguration, is_configuration, parse
+
+_FINE: Final = "nothing can block the cluster"
+
+
+def check_files(named: Sequence[str]) -> int:
+    """Say how the configurations of files can block a cluster; exit code 1 when one can.
+
+    Raises:
+        InputError: nothing can be read, or there is no configuration.
+    """
+    inputs = documents.read(named)
+    problems = (*inputs.problems, *documents.nothing(named, inputs, "webhook configuration"))
+    if problems:
+        raise InputError(*problems)
+    configurations = [parse(one.value) for one in inputs.documents if is_configuration(one.value)]
+    if not configurations:
+        raise InputError(*(Problem(message="there is no webhook configuration", file=name) for name in named))
+    return _tell([str(danger) for each in configurations for danger in dangers(each, {})])
+
+
+def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phases: int) -> int:
+    """Say how any configuration of a cluster can block it, ours as if it failed closed, and what ours lacks for that.
+
+    Args:
+        kubeconfig: of the cluster; None for kubectl's.
+        name: of our own configurations.
+        role: the ClusterRole that the loaded policies need.
+        phases: in how many phases there is something to register.
+    """
+    from webhook.cluster.connection import connect
+    from webhook.commands.enforcing import Cluster, missing
+
+    cluster = Cluster(connect(kubeconfig))
+    try:
+        namespaces: Namespaces = {
+            one["metadata"]["name"]: labels_of(one) for one in cluster.items("/api/v1/namespaces")
+        }
+        configurations = [
+            parse({**one, "kind": kind}) for kind in KINDS for one in cluster.items(f"/apis/{GROUP}/v1/{kind.lower()}s")
+        ]
+    except LookupFailed as error:
+        raise InputError(Problem(message=f"the cluster cannot be asked: {error}")) from None
+    ours = [_closed(each) for each in configurations if each.metadata.name == name]
+    others = [each for each in configurations if each.metadata.name != name]
+    lines = [str(danger) for each in (*ours, *others) for danger in dangers(each, namespaces)]
+    return _tell([*missing(cluster, ours, role, phases), *lines])
+
+
+def _closed(configuration: WebhookConfiguration) -> WebhookConfiguration:
+    webhooks = [one.model_copy(update={"failure_policy": "Fail"}) for one in configuration.webhooks]
+    return configuration.model_copy(update={"webhooks": webhooks})
+
+
+def _tell(lines: Sequence[str]) -> int:
+    sys.stdout.write(terminal.lines(lines or [_FINE]))
+    return int(bool(lines))

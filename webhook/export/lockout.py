@@ -1,0 +1,138 @@
+"""In which ways a webhook can block its cluster while it does not answer.
+
+Knows what a cluster needs to start and to mend itself: the Pods of kube-system and of the webhook, leases, nodes, and
+what binds, routes and admits. A webhook that fails closed and is asked about these keeps itself from coming back.
+Sources: kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices, and the requests of
+kubelet, kube-scheduler and kube-controller-manager v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from webhook.attributes import NAME_LABEL
+from webhook.manifests.label_selectors import EVERYTHING, Labels, selector
+from webhook.manifests.models import NamedRule
+from webhook.manifests.webhook_configurations import Webhook, WebhookConfiguration
+
+Namespaces: TypeAlias = Mapping[str, Labels]
+"""The labels of namespaces by name; one that is not there has the label of its name alone."""
+
+_SYSTEM: Final = "kube-system"
+_LEASES: Final = "kube-node-lease"
+_PATIENCE_S: Final = 15
+"""A controller that waits longer for each of its requests falls behind; API servers wait 10 s unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """A request on which a cluster depends. `namespace` "" for one outside namespaces, OWN for the webhook's own."""
+
+    group: str
+    resource: str
+    operation: str
+    namespace: str
+    harm: str
+
+
+_OWN: Final = "its own"
+_NEEDS: Final = (
+    _Need("", "pods", "CREATE", _SYSTEM, "no Pod of kube-system can be created: network, DNS and proxy of a new node"),
+    _Need("", "pods", "CREATE", _OWN, "its own Pods cannot be created again"),
+    _Need("apps", "deployments", "UPDATE", _OWN, "its own Deployment cannot be changed, so no new image can mend it"),
+    _Need("apps", "replicasets", "CREATE", _OWN, "its own Deployment cannot roll out"),
+    _Need("", "secrets", "UPDATE", _OWN, "its own certificate cannot be renewed"),
+    _Need("", "pods/binding", "CREATE", _OWN, "its own Pods cannot be scheduled"),
+    _Need("", "pods/status", "UPDATE", _OWN, "kubelets cannot report that its own Pods run"),
+    _Need("discovery.k8s.io", "endpointslices", "UPDATE", _OWN, "its own Service does not learn of new Pods"),
+    _Need("coordination.k8s.io", "leases", "UPDATE", _LEASES, "nodes cannot renew their leases and become NotReady"),
+    _Need("coordination.k8s.io", "leases", "UPDATE", _SYSTEM, "controllers and schedulers lose their leader"),
+    _Need("", "nodes", "CREATE", "", "no node can join"),
+    _Need("", "nodes/status", "UPDATE", "", "no node can report its state"),
+    _Need("", "namespaces", "UPDATE", "", "no namespace can be labelled, so none can be exempted"),
+    _Need("authentication.k8s.io", "tokenreviews", "CREATE", "", "nobody's token can be checked"),
+    _Need("authorization.k8s.io", "subjectaccessreviews", "CREATE", "", "nobody's rights can be checked"),
+    _Need("certificates.k8s.io", "certificatesigningrequests", "CREATE", "", "no kubelet gets a certificate"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Danger:
+    """One way in which a webhook blocks its cluster: which webhook, what happens, and what to do."""
+
+    configuration: str
+    webhook: str
+    harm: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.configuration}: {self.webhook}: {self.harm}; {self.fix}"
+
+
+def dangers(configuration: WebhookConfiguration, namespaces: Namespaces) -> Iterator[Danger]:
+    """Every way in which a configuration can block the cluster.
+
+    A webhook with `failurePolicy: Ignore` has none. One with matchConditions is taken as if these were true: what they
+    leave out is not looked at. One with an objectSelector that no unlabelled object meets is asked by few, and is left
+    out.
+
+    Args:
+        configuration: ours or any other.
+        namespaces: what is known of labels.
+    """
+    place = f"{configuration.kind} {configuration.metadata.name}"
+    for webhook in configuration.webhooks:
+        if webhook.failure_policy == "Fail":
+            for harm, fix in _of_webhook(webhook, namespaces):
+                yield Danger(place, webhook.name, harm, fix)
+
+
+def _of_webhook(webhook: Webhook, namespaces: Namespaces) -> Iterator[tuple[str, str]]:
+    service = webhook.client_config.service
+    if service is not None and not webhook.client_config.ca_bundle:
+        yield (
+            "no call of it can succeed, because it has no caBundle",
+            "write clientConfig.caBundle, as `claimgate certs inject` does",
+        )
+    if webhook.timeout_seconds > _PATIENCE_S:
+        waits = f"while it does not answer, each request waits {webhook.timeout_seconds} seconds"
+        yield waits, f"set timeoutSeconds to {_PATIENCE_S} or less"
+    if not selector(webhook.object_selector).matches({}):
+        return
+    for need in _NEEDS:
+        namespace = need.namespace
+        if namespace == _OWN:
+            if service is None:
+                continue
+            namespace = service.namespace
+        if any(_names(rule, need) for rule in webhook.rules) and _asks(webhook, namespace, namespaces):
+            yield f"while it does not answer, {need.harm}", _fix(need, namespace)
+
+
+def _names(rule: NamedRule, need: _Need) -> bool:
+    """Whether a rule names a request; one for named objects is for few."""
+    if rule.resource_names or rule.scope == ("Cluster" if need.namespace else "Namespaced"):
+        return False
+    resource, _, sub = need.resource.partition("/")
+    wanted = {need.resource, f"*/{sub}", f"{resource}/*", "*/*"} if sub else {resource, "*", "*/*"}
+    return (
+        not {need.group, "*"}.isdisjoint(rule.api_groups)
+        and not {need.operation, "*"}.isdisjoint(rule.operations)
+        and not wanted.isdisjoint(rule.resources)
+    )
+
+
+def _asks(webhook: Webhook, namespace: str, namespaces: Namespaces) -> bool:
+    """Whether its namespaceSelector lets it be asked; outside namespaces the selector means nothing."""
+    chosen = selector(webhook.namespace_selector)
+    if not namespace or chosen == EVERYTHING:
+        return True
+    return chosen.matches(namespaces.get(namespace, {NAME_LABEL: namespace}))
+
+
+def _fix(need: _Need, namespace: str) -> str:
+    if not namespace:
+        return f"leave {need.resource} out of its rules, or set failurePolicy to Ignore"
+    return f"exclude namespace {namespace} in its namespaceSelector, or set failurePolicy to Ignore"

@@ -1,0 +1,37 @@
+"""Whether an update changes anything that checks of queues and queued jobs read.
+
+An object that breaks a rule may be stored: it is older than the webhook, or than the rule. Its controllers still write
+its status, its finalizers and their own labels, and whoever wants to be rid of it deletes it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.subject import Subject
+from webhook.typed.objects import Object
+
+_UNREAD: Final = frozenset(("metadata", "status", "apiVersion"))
+_READ: Final = ("kueue", "volcano")
+"""What a label or an annotation that one of the checks reads has in its key: kueue.x-k8s.io, scheduling.volcano.sh."""
+
+
+def changes_what_is_read(subject: Subject) -> bool:
+    """Whether an object is new, or differs from what it was in more than its status and its bookkeeping."""
+    if not subject.object or not subject.old_object:
+        return True
+    now, old = subject.typed(Object), subject.typed_old(Object)
+    subject.deadline.spend(len(now.json) + len(old.json))
+    return bool(_fields(now) != _fields(old) or _marks(now) != _marks(old))
+
+
+def _fields(obj: Object) -> JSON:
+    return {name: value for name, value in obj.json.items() if name not in _UNREAD}
+
+
+def _marks(obj: Object) -> JSON:
+    """Of the metadata what checks read: who owns the object, and labels and annotations."""
+    marked = (obj.labels, obj.annotations)
+    read = [{key: text for key, text in each.items() if any(word in key for word in _READ)} for each in marked]
+    return [obj.metadata.json.get("ownerReferences"), *read]

@@ -1,0 +1,85 @@
+"""Webhook configurations as Kubernetes has them (admissionregistration.k8s.io/v1), ours and other people's.
+
+What is not declared here is ignored: an API server has taken these objects, or will say itself what it does not take.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from webhook.attributes import JSON
+from webhook.errors import ConfigurationError
+from webhook.manifests.models import LabelSelector, MatchCondition, NamedRule
+from webhook.model_errors import complaint
+from webhook.paths import render
+
+GROUP: Final = "admissionregistration.k8s.io"
+KINDS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+
+
+class _Read(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, frozen=True, extra="ignore")
+
+
+class ServiceReference(_Read):
+    """Where in the cluster the webhook is."""
+
+    namespace: str
+    name: str
+    port: int = 443
+
+
+class WebhookClientConfig(_Read):
+    """How the webhook is called: by a Service or an address, and which certificates are trusted, base64."""
+
+    service: ServiceReference | None = None
+    url: str = ""
+    ca_bundle: str = ""
+
+
+class Webhook(_Read):
+    """One webhook, with the defaults of the API server."""
+
+    name: str
+    client_config: WebhookClientConfig
+    rules: list[NamedRule] = []
+    failure_policy: Literal["Fail", "Ignore"] = "Fail"
+    timeout_seconds: int = 10
+    namespace_selector: LabelSelector | None = None
+    object_selector: LabelSelector | None = None
+    match_conditions: list[MatchCondition] = []
+
+
+class Named(_Read):
+    """The name of a configuration, and how an API server counts its changes."""
+
+    name: str = ""
+
+
+class WebhookConfiguration(_Read):
+    """A configuration of either kind."""
+
+    kind: str
+    metadata: Named = Field(default_factory=Named)
+    webhooks: list[Webhook] = []
+
+
+def is_configuration(value: JSON) -> bool:
+    """Whether an object says of itself that it is one."""
+    return isinstance(value, dict) and value.get("kind") in KINDS and value.get("apiVersion") == f"{GROUP}/v1"
+
+
+def parse(value: dict[str, JSON]) -> WebhookConfiguration:
+    """A configuration of an object that says that it is one.
+
+    Raises:
+        ConfigurationError: it has another shape.
+    """
+    try:
+        return WebhookConfiguration.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigurationError(f"{value['kind']}: {render(first['loc'])}: {complaint(first)}") from None

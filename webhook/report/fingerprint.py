@@ -1,0 +1,30 @@
+"""What tells one finding from another across runs: who keeps findings of yesterday knows those of today by it.
+
+Neither line nor message counts: an object that moves within its file, or a sentence that is written anew, is no new
+finding.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+
+from webhook.report.finding import Finding
+
+_SHORT = 32
+"""Hexadecimal digits, 128 bits: enough that no two findings of a repository ever share them."""
+
+
+class Fingerprints:
+    """The fingerprints of one run, each different: what is found twice at one place is numbered."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def of(self, finding: Finding) -> str:
+        """The fingerprint of the next finding, in hexadecimal digits."""
+        about = finding.subject
+        parts = (finding.rule.id, finding.place.file, about.api_version, about.kind, str(about), finding.path)
+        text = "\0".join(parts)
+        self._seen[text] += 1
+        return hashlib.sha256(f"{text}\0{self._seen[text]}".encode()).hexdigest()[:_SHORT]

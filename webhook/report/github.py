@@ -1,0 +1,57 @@
+"""Annotations of GitHub Actions: a line for each finding, which GitHub shows beside the changed line.
+
+Follows the grammar of workflow commands (actions/toolkit packages/core/src/command.ts): `%`, CR and LF are escaped in a
+message, `:` and `,` as well in a property. Passes and what lacked an object are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.errors import Problem
+from webhook.report.finding import Finding, Place, Result
+from webhook.report.rule import Rules
+from webhook.report.writer import Totals
+from webhook.terminal import one_line
+
+_COMMANDS: Final = {Result.FAIL: "error", Result.WARN: "warning", Result.ERROR: "error"}
+
+
+class Findings:
+    """A line for each finding, when it is there."""
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing."""
+        yield from ()
+
+    def entry(self, entry: Finding) -> Iterator[str]:
+        """The line of a finding."""
+        command = "notice" if entry.is_advice else _COMMANDS.get(entry.result)
+        if command:
+            yield _line(command, entry.place, entry.rule.id, f"{entry.subject}: {entry.message}")
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """What could not be read."""
+        yield from (_unreadable(each) for each in totals.unreadable)
+
+
+def _unreadable(problem: Problem) -> str:
+    place = Place(file=problem.file, line=problem.line, column=problem.column)
+    return _line("error", place, "cannot be read", problem.message)
+
+
+def _line(command: str, place: Place, title: str, message: str) -> str:
+    where = {"file": place.file.removeprefix("./"), "line": place.line, "col": place.column}
+    properties = {**{name: str(value) for name, value in where.items() if value}, "title": title}
+    written = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    text = "\n".join(map(one_line, message.split("\n")))
+    return f"::{command} {written}::{_data(text)}\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(one_line(text)).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,58 @@
+"""The code quality report of GitLab: what a merge request shows of the findings that it adds and removes.
+
+Follows the subset of the Code Climate specification that GitLab reads (docs.gitlab.com, "Code Quality report format"):
+description, check_name, fingerprint, severity, location. Passes and what lacked an object are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from webhook.report.finding import Finding, Place, Result
+from webhook.report.fingerprint import Fingerprints
+from webhook.report.rule import Rules
+from webhook.report.writer import Totals
+from webhook.terminal import exact_json
+
+_SEVERITIES: Final = {"critical": "blocker", "high": "critical", "medium": "major", "low": "minor", "info": "info"}
+_BY_RESULT: Final = {Result.FAIL: "major", Result.WARN: "minor", Result.ERROR: "major"}
+
+
+class Findings:
+    """One JSON array, written as findings come."""
+
+    def __init__(self) -> None:
+        self._fingerprints = Fingerprints()
+        self._is_first = True
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """The array begins."""
+        yield "["
+
+    def entry(self, entry: Finding) -> Iterator[str]:
+        """One issue."""
+        if entry.result in _BY_RESULT:
+            described = {"description": f"{entry.subject}: {entry.message}", "check_name": entry.rule.id}
+            yield self._issue(described, self._fingerprints.of(entry), _severity(entry), entry.place)
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """What could not be read, and the end of the array."""
+        for each in totals.unreadable:
+            described = {"description": each.message, "check_name": "cannot-be-read"}
+            yield self._issue(described, str(each), "blocker", Place(file=each.file, line=each.line))
+        yield "\n]\n"
+
+    def _issue(self, described: dict[str, Any], fingerprint: str, severity: str, place: Place) -> str:
+        location = {"path": place.file.removeprefix("./"), "lines": {"begin": max(place.line, 1)}}
+        issue = {**described, "fingerprint": fingerprint, "severity": severity, "location": location}
+        before = "\n" if self._is_first else ",\n"
+        self._is_first = False
+        return before + exact_json(json.dumps(issue, ensure_ascii=False))
+
+
+def _severity(finding: Finding) -> str:
+    if finding.is_advice:
+        return "info"
+    return _SEVERITIES.get(finding.rule.severity, _BY_RESULT[finding.result])

@@ -1,0 +1,176 @@
+"""One HTML file for people who read findings together: it needs no network, and no JavaScript to be read.
+
+The sums come first, so findings are held. Text comes from people: all of it is escaped, and a policy in the page lets
+the browser run nothing but the script that stands here. The script only hides what a filter leaves out.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Final
+
+from webhook import __version__
+from webhook.report.finding import Finding, Result, Subject
+from webhook.report.rule import Rules
+from webhook.report.writer import Totals
+from webhook.terminal import one_line
+from webhook.wording import counted
+
+_WORDS: Final = {Result.FAIL: "denied", Result.WARN: "warning", Result.ERROR: "error", Result.SKIP: "not evaluated"}
+_ADVICE: Final = "advice"
+_MOST_ROWS: Final = 12
+"""Of a chart; what is left is one row more."""
+_CLUSTER: Final = "(whole cluster)"
+
+
+class Findings:
+    """One document."""
+
+    def __init__(self) -> None:
+        self._spoken: dict[tuple[str, Subject], list[Finding]] = {}
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing."""
+        yield from ()
+
+    def entry(self, entry: Finding) -> Iterator[str]:
+        """Hold what is no pass."""
+        if entry.result is not Result.PASS:
+            self._spoken.setdefault((entry.place.file, entry.subject), []).append(entry)
+        yield from ()
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """The document."""
+        findings = [finding for several in self._spoken.values() for finding in several]
+        yield _head(totals)
+        yield _unreadable(totals)
+        yield _charts(findings)
+        yield _filters(findings)
+        for (file, subject), several in self._spoken.items():
+            yield _object(file, subject, several)
+        yield _foot()
+
+
+def _head(totals: Totals) -> str:
+    style, script = _part("report.css"), _part("report.js")
+    sums = [f'<li class="{result}"><b>{totals.results[result]}</b> {word}</li>' for result, word in _WORDS.items()]
+    passed = f"<li><b>{totals.results[Result.PASS]}</b> passed</li>"
+    return Template(_part("head.html")).substitute(
+        title=f"claimgate: {counted(totals.entries, 'object')}",
+        files=counted(totals.files, "file"),
+        policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'",
+        style=style,
+        sums="".join((*sums, passed)),
+    )
+
+
+def _unreadable(totals: Totals) -> str:
+    if not totals.unreadable:
+        return ""
+    lines = "".join(f"<li>{_text(str(each))}</li>" for each in totals.unreadable)
+    return f'<section class="unread"><h2>Could not be read</h2><ul>{lines}</ul></section>\n'
+
+
+def _charts(findings: Sequence[Finding]) -> str:
+    if not findings:
+        return "<p>Nothing was found.</p>\n"
+    by = {
+        "By rule": (finding.rule.id for finding in findings),
+        "By namespace": (finding.subject.namespace or _CLUSTER for finding in findings),
+        "By severity": (finding.rule.severity or "not said" for finding in findings),
+    }
+    charts = "".join(_chart(title, Counter(names)) for title, names in by.items())
+    return f'<section class="charts" aria-label="Sums">{charts}</section>\n'
+
+
+def _chart(title: str, counts: Counter[str]) -> str:
+    shown = counts.most_common(_MOST_ROWS)
+    if rest := counts.total() - sum(count for _, count in shown):
+        shown.append((f"{counted(len(counts) - _MOST_ROWS, 'other')}", rest))
+    most = max(count for _, count in shown)
+    rows = "".join(_bar(name, count, most) for name, count in shown)
+    return f"<table><caption>{title}</caption><tbody>{rows}</tbody></table>"
+
+
+def _bar(name: str, count: int, most: int) -> str:
+    """A row; the number says what the bar shows, so that only one of them is read aloud."""
+    bar = f'<meter aria-hidden="true" min="0" max="{most}" value="{count}"></meter>'
+    return f'<tr><th scope="row">{_text(name)}</th><td class="bar">{bar}</td><td>{count}</td></tr>'
+
+
+def _filters(findings: Sequence[Finding]) -> str:
+    """Hidden until the script shows them: without it they would do nothing."""
+    if not findings:
+        return ""
+    fields = "".join(
+        (
+            _select("result", "Result", map(_said, findings)),
+            _select("rule", "Rule", (finding.rule.id for finding in findings)),
+            _select("namespace", "Namespace", (finding.subject.namespace or _CLUSTER for finding in findings)),
+        )
+    )
+    search = '<label>Search <input type="search" id="search" placeholder="name, path or words"></label>'
+    told = '<p id="shown" role="status"></p>'
+    return f'<form id="filters" role="search" hidden>{fields}{search}</form>{told}\n'
+
+
+def _select(name: str, label: str, values: Iterable[str]) -> str:
+    options = "".join(f"<option>{_text(value)}</option>" for value in sorted(set(values)))
+    return f'<label>{label} <select id="{name}"><option value="">all</option>{options}</select></label>'
+
+
+def _object(file: str, subject: Subject, findings: Sequence[Finding]) -> str:
+    items = "".join(map(_item, findings))
+    where = f'<p class="where">{_text(file)}, {_text(subject.api_version)}</p>'
+    return f'<section class="object"><h2>{_text(str(subject))}</h2>{where}<ul>{items}</ul></section>\n'
+
+
+def _item(finding: Finding) -> str:
+    said, rule = _said(finding), finding.rule
+    namespace = finding.subject.namespace or _CLUSTER
+    data = {"result": said, "rule": rule.id, "namespace": namespace}
+    attributes = "".join(f' data-{name}="{_text(value)}"' for name, value in data.items())
+    line = f"line {finding.place.line}, " if finding.place.line else ""
+    named = f'<a href="{_text(rule.docs)}">{_text(rule.id)}</a>' if rule.docs.startswith("https://") else _text(rule.id)
+    severity = f", {_text(rule.severity)}" if rule.severity else ""
+    message = "<br>".join(map(_words, finding.message.split("\n")))
+    return (
+        f'<li class="finding {finding.result}"{attributes}><span class="said">{said}</span> '
+        f'<span class="message">{message}</span> <span class="rule">{line}{named}{severity}</span></li>'
+    )
+
+
+def _foot() -> str:
+    script = _part("report.js")
+    return f"</main>\n<footer>claimgate {__version__}</footer>\n<script>{script}</script>\n</body>\n</html>\n"
+
+
+def _said(finding: Finding) -> str:
+    return _ADVICE if finding.is_advice and finding.result is Result.WARN else _WORDS[finding.result]
+
+
+def _words(text: str) -> str:
+    """A line of a message; what stands in backticks is code, where these come in pairs."""
+    parts = _text(text).split("`")
+    if not len(parts) % 2:
+        return "`".join(parts)
+    return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
+
+
+def _text(text: str) -> str:
+    return escape(one_line(text))
+
+
+def _part(name: str) -> str:
+    return (files("webhook.report") / "html_page" / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """How a Content-Security-Policy names one inline text (CSP Level 3, hash-source)."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,91 @@
+"""Markdown for a comment on a change: the sums, then a section for each object with its findings.
+
+Follows what GitHub and GitLab render alike (GitHub Flavored Markdown), and stays below the 65,536 characters that a
+comment may have there: what does not fit is counted. The sums come first, so findings are held.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Final
+
+from webhook.report.finding import Finding, Result, Subject
+from webhook.report.rule import Rules
+from webhook.report.writer import Totals
+from webhook.terminal import one_line
+from webhook.wording import counted
+
+MOST_CHARACTERS: Final = 60_000
+_SYMBOLS: Final = {Result.FAIL: "❌", Result.WARN: "⚠️", Result.ERROR: "❗", Result.SKIP: "❔"}
+_WORDS: Final = {Result.FAIL: "denied", Result.WARN: "warning", Result.ERROR: "error", Result.SKIP: "not evaluated"}
+_ADVICE: Final = ("💡", "advice")
+_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~@])")
+"""What Markdown obeys, and `@`, with which a comment notifies people."""
+
+
+class Findings:
+    """One document."""
+
+    def __init__(self) -> None:
+        self._spoken: dict[tuple[str, Subject], list[Finding]] = {}
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing."""
+        yield from ()
+
+    def entry(self, entry: Finding) -> Iterator[str]:
+        """Hold what is no pass."""
+        if entry.result is not Result.PASS:
+            self._spoken.setdefault((entry.place.file, entry.subject), []).append(entry)
+        yield from ()
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """The document."""
+        yield _head(totals)
+        left, unsaid = MOST_CHARACTERS, 0
+        for (file, subject), findings in self._spoken.items():
+            section = _section(file, subject, findings)
+            left -= len(section)
+            if left < 0:
+                unsaid += len(findings)
+            else:
+                yield section
+        if unsaid:
+            yield f"\n{counted(unsaid, 'further finding')} did not fit into a comment.\n"
+
+
+def _head(totals: Totals) -> str:
+    counts = ", ".join(f"{_SYMBOLS[result]} {totals.results[result]} {_WORDS[result]}" for result in _SYMBOLS)
+    unread = "".join(f"- ❗ {_text(str(each))}\n" for each in totals.unreadable)
+    told = f"\nThese could not be read:\n\n{unread}" if unread else ""
+    return f"### claimgate: {counted(totals.entries, 'object')}\n\n{counts}\n{told}"
+
+
+def _section(file: str, subject: Subject, findings: list[Finding]) -> str:
+    lines = "".join(_line(each) for each in findings)
+    return f"\n**{_text(str(subject))}** in {_code(file)}\n\n{lines}"
+
+
+def _line(finding: Finding) -> str:
+    symbol, word = _ADVICE if finding.is_advice else (_SYMBOLS[finding.result], _WORDS[finding.result])
+    word = "" if finding.result is Result.SKIP else f"{word}: "  # its message says that it was not evaluated
+    line = f"line {finding.place.line}, " if finding.place.line else ""
+    rule = f"[{_text(finding.rule.id)}]({finding.rule.docs})" if finding.rule.docs else _code(finding.rule.id)
+    return f"- {symbol} {word}{_text(finding.message)} ({line}{rule})\n"
+
+
+def _text(text: str) -> str:
+    """Text as it reads; what stands in backticks stays in them, where these come in pairs."""
+    parts = one_line(text).split("`")
+    if not len(parts) % 2:
+        return _SPECIAL.sub(r"\\\1", "`".join(parts))
+    plain = [_SPECIAL.sub(r"\\\1", part) for part in parts[::2]]
+    code = [f"`{part}`" if part else "" for part in parts[1::2]]
+    return "".join(map("".join, zip_longest(plain, code, fillvalue="")))
+
+
+def _code(text: str) -> str:
+    """Text in backticks, of which it has none itself then."""
+    return f"`{one_line(text).replace('`', chr(39))}`"

@@ -1,0 +1,105 @@
+"""SARIF 2.1.0, which code scanning services read: rules with their help, and a result for each finding.
+
+Follows the OASIS standard of 2020 and what GitHub reads of it: relative addresses of files, `partialFingerprints`, one
+location a result. What could not be evaluated is no result but a notification of the run. Rules stand before results,
+so findings are held.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import quote
+
+from webhook import __version__
+from webhook.report.finding import Finding, Place, Result
+from webhook.report.fingerprint import Fingerprints
+from webhook.report.rule import Rule, Rules
+from webhook.report.writer import Totals
+from webhook.terminal import exact_json
+
+SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS: Final = {Result.FAIL: "error", Result.WARN: "warning"}
+_NOTICES: Final = {Result.ERROR: "error", Result.SKIP: "note"}
+_FINGERPRINT: Final = "claimgate/v1"
+
+
+class Findings:
+    """One log with one run."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, tuple[int, Rule]] = {}
+        self._results: list[dict[str, Any]] = []
+        self._notices: list[dict[str, Any]] = []
+        self._fingerprints = Fingerprints()
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing: only rules of results are listed."""
+        yield from ()
+
+    def entry(self, entry: Finding) -> Iterator[str]:
+        """Hold the finding."""
+        if entry.result in _LEVELS:
+            self._rules.setdefault(entry.rule.id, (len(self._rules), entry.rule))
+            self._results.append(self._result(entry))
+        elif entry.result in _NOTICES:
+            text = f"{entry.subject}: {entry.rule.id}: {entry.message}"
+            self._notices.append(_notice(_NOTICES[entry.result], text, entry.place))
+        yield from ()
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """The whole log; what could not be read is a notification."""
+        unread = [_notice("error", each.message, Place(file=each.file, line=each.line)) for each in totals.unreadable]
+        driver = {
+            "name": "claimgate",
+            "semanticVersion": __version__,
+            "rules": [_rule(rule) for _, rule in self._rules.values()],
+        }
+        invocation = {"executionSuccessful": not unread, "toolExecutionNotifications": [*unread, *self._notices]}
+        run = {
+            "tool": {"driver": driver},
+            "columnKind": "unicodeCodePoints",
+            "invocations": [invocation],
+            "results": self._results,
+        }
+        log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+        yield exact_json(json.dumps(log, indent=2, ensure_ascii=False)) + "\n"
+
+    def _result(self, finding: Finding) -> dict[str, Any]:
+        about = finding.subject
+        named = {"name": about.name, "kind": "resource", "fullyQualifiedName": f"{about.api_version} {about}"}
+        return {
+            "ruleId": finding.rule.id,
+            "ruleIndex": self._rules[finding.rule.id][0],
+            "level": "note" if finding.is_advice else _LEVELS[finding.result],
+            "message": {"text": f"{about}: {finding.message}"},
+            "locations": [{"physicalLocation": _physical(finding.place), "logicalLocations": [named]}],
+            "partialFingerprints": {_FINGERPRINT: self._fingerprints.of(finding)},
+        }
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    """A reportingDescriptor; a rule without a description is described by its id."""
+    described = rule.description or rule.id
+    made: dict[str, Any] = {
+        "id": rule.id,
+        "shortDescription": {"text": described},
+        "help": {"text": f"{described}\nMore: claimgate policies rules --rule {rule.id}"},
+        "properties": {"tags": list(dict.fromkeys(filter(None, (rule.category, rule.policy))))},
+    }
+    if rule.docs.startswith("https://"):
+        made["helpUri"] = rule.docs
+    return made
+
+
+def _notice(level: str, text: str, place: Place) -> dict[str, Any]:
+    return {"level": level, "message": {"text": text}, "locations": [{"physicalLocation": _physical(place)}]}
+
+
+def _physical(place: Place) -> dict[str, Any]:
+    located: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file.removeprefix("./"))}}
+    if place.line:
+        column = {"startColumn": place.column} if place.column else {}
+        located["region"] = {"startLine": place.line, **column}
+    return located

@@ -1,0 +1,124 @@
+"""An object of a kind of Kubernetes as an API server sends it: decoded into Go's types, and written again.
+
+A field that is not set is left out, also where an empty list or map stands for it, unless Go writes it always: then it
+is null (written_null.yaml). A null among the texts of a map is an empty text, one among amounts is 0, and an
+amount is written in its canonical form. Defaults are not filled in. Source: encoding/json on the types of k8s.io/api
+v0.36, k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go; tests/e2e/test_sent.py compares with kube-apiserver 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from webhook import quantity
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.deadline import Deadline
+from webhook.schema.decode import decode, empty
+from webhook.schema.kinds import is_builtin, type_of
+from webhook.schema.types import Fields, Items, Type
+
+_ABSENT: Final = object()
+_UNJUDGED: Final = "status"
+"""Controllers write it; types of kinds leave it out (kinds.py)."""
+
+
+def as_sent(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> JSON | None:
+    """What an API server sends of an object that a user wrote.
+
+    Args:
+        obj: the object as it is written.
+        kind: its kind.
+        deadline: is charged for what is walked.
+
+    Returns:
+        The object, the same value where nothing changes. None where an API server refuses it: a value is of another
+        type, as in a template that is not filled in, or a field does not exist. None, too, of a kind that is not
+        Kubernetes' own: nobody here knows what it would send.
+
+    """
+    of = type_of(kind) if is_builtin(kind) else None
+    if of is None:
+        return None
+    until = deadline or Deadline()
+    decoded = decode(obj, of, (), until)
+    if decoded.mismatches or decoded.unfilled:
+        return None
+    try:
+        return _Writer(until).written(obj, of)
+    except ValueError:  # a quantity that is none, a field that does not exist
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes values that are of their types."""
+
+    deadline: Deadline
+
+    def written(self, value: JSON, of: Type) -> JSON:
+        """A value that is set. Raises ValueError for an amount that is none."""
+        if of == "quantity":
+            return _amount(value)
+        if isinstance(of, Items):
+            return self._list(value, of)
+        if not isinstance(of, Fields):
+            return value
+        return self._object(value, of) if of.fields else self._map(value, of)
+
+    def _list(self, value: list[JSON], of: Items) -> JSON:
+        self.deadline.spend(len(value))
+        made = [empty(of.item) if item is None else self.written(item, of.item) for item in value]
+        return _unless_same(value, made, zip(value, made, strict=True))
+
+    def _map(self, value: dict[str, JSON], of: Fields) -> JSON:
+        self.deadline.spend(len(value))
+        others = of.others or "any"
+        made = {key: self._entry(item, others) for key, item in value.items()}
+        return _unless_same(value, made, zip(value.values(), made.values(), strict=True))
+
+    def _entry(self, item: JSON, of: Type) -> JSON:
+        if item is None:
+            return "0" if of == "quantity" else empty(of)
+        return self.written(item, of)
+
+    def _object(self, value: dict[str, JSON], of: Fields) -> JSON:
+        self.deadline.spend(len(value))
+        always = of.written_null
+        made = {}
+        for name, item in value.items():
+            field = of.fields.get(name, of.others)
+            if field is None and name != _UNJUDGED:
+                raise ValueError(f"{name} is not a field")
+            new = self._field(item, field or "any", is_always=name in always)
+            if new is not _ABSENT:
+                made[name] = new
+        made |= {name: None for name in always if name not in made}
+        is_whole = len(made) == len(value)
+        return _unless_same(value, made, zip(value.values(), made.values(), strict=True)) if is_whole else made
+
+    def _field(self, item: JSON, of: Type, *, is_always: bool) -> JSON:
+        if item is None:
+            return "0" if of == "quantity" and is_always else _ABSENT
+        if not item and not is_always and _may_be_left_out(of):
+            return _ABSENT
+        return self.written(item, of)
+
+
+def _unless_same(value: JSON, made: JSON, pairs: Iterable[tuple[JSON, JSON]]) -> JSON:
+    """The value itself where everything in it is the same."""
+    return value if all(before is after for before, after in pairs) else made
+
+
+def _may_be_left_out(of: Type) -> bool:
+    """Whether an empty value is as good as none: a list, or a map, which has no fields of its own."""
+    return isinstance(of, Items) or (isinstance(of, Fields) and not of.fields)
+
+
+def _amount(value: JSON) -> str:
+    """An amount in its canonical form. Raises ValueError for what is none."""
+    read = quantity.read(value)
+    if read is None:
+        raise ValueError(f"{value} is not a quantity")
+    return value if str(read) == value else str(read)

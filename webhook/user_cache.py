@@ -1,0 +1,97 @@
+"""What is kept of texts and objects that users write: tables that are bounded in bytes, and what all of them hold.
+
+A user chooses what comes, and how large it is, so the number of entries bounds nothing. Knows nothing of what is kept;
+whoever keeps it says how many bytes it takes at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from sys import getsizeof
+from typing import Final, Generic, TypeVar
+from weakref import WeakSet
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+ENTRY: Final = 200
+"""Bytes of an entry beside its key and its value: its places in the dict, and a tuple for the key."""
+_SHARE: Final = 8
+"""An entry that takes more than this part of a table is not kept: it would push out everything else."""
+
+_CACHES: Final[WeakSet[UserCache]] = WeakSet()  # type: ignore[type-arg]
+
+
+class UserCache(Generic[Key, Value]):
+    """A table of two generations: when the newer one has half of the bytes, it becomes the older one, which is dropped.
+
+    So what is asked for often is computed anew once a generation, and a look at a table is a look at two dicts. A
+    thread that looks while another adds finds an entry or none; both may compute it.
+    """
+
+    __slots__ = ("__weakref__", "_half", "_newer", "_newer_bytes", "_older", "_older_bytes")
+
+    def __init__(self, most_bytes: int) -> None:
+        """Begin empty.
+
+        Args:
+            most_bytes: what all entries together take at most.
+        """
+        self._half = most_bytes // 2
+        self._newer: dict[Key, Value] = {}
+        self._older: dict[Key, Value] = {}
+        self._newer_bytes = self._older_bytes = 0
+        _CACHES.add(self)
+
+    def get(self, key: Key, missing: Value) -> Value:
+        """What is kept under a key, or `missing`."""
+        value = self._newer.get(key, missing)
+        return self._older.get(key, missing) if value is missing else value
+
+    def put(self, key: Key, value: Value, size: int) -> None:
+        """Keep a value.
+
+        Args:
+            key: its key.
+            value: the value.
+            size: bytes that key and value take at most, and whatever they alone keep alive.
+        """
+        size += ENTRY
+        if size > self._half // _SHARE:
+            return
+        if self._newer_bytes + size > self._half:
+            self._older, self._older_bytes = self._newer, self._newer_bytes
+            self._newer, self._newer_bytes = {}, 0
+        self._newer[key] = value
+        self._newer_bytes += size
+
+    @property
+    def largest(self) -> int:
+        """Bytes that an entry may have to be kept."""
+        return self._half // _SHARE - ENTRY
+
+    @property
+    def bytes(self) -> int:
+        """What the entries take at most."""
+        return self._newer_bytes + self._older_bytes
+
+
+def json_bytes(json: object, most: int) -> int:
+    """What a JSON value takes in memory; of one that takes more than `most`, something above it, soon said."""
+    total, waiting = 0, [json]
+    while waiting:
+        value = waiting.pop()
+        total += getsizeof(value)
+        if total > most:
+            break
+        if isinstance(value, dict):
+            total += sum(map(getsizeof, value))
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value
+    return total
+
+
+def kept_bytes() -> int:
+    """What all tables of this process hold at most, in bytes."""
+    return sum(cache.bytes for cache in _CACHES)
