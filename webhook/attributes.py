@@ -78,6 +78,7 @@ NOBODY: Final = UserInfo()
 class Attributes:
     """One admission request. Nobody changes one. `object` is None on DELETE, `old_object` None on CREATE and CONNECT.
 
+    `is_plain`: it was made of an object alone, whose version no API server has chosen.
     `is_decoded`: it came from an API server, which has decoded the objects of its own kinds; files may hold anything.
     name is "" for generateName creates; namespace is "" for cluster-scoped objects; sub_resource is "" for the object
     itself. request_kind and request_resource are what the client sent before any conversion.
@@ -99,3 +100,4 @@ class Attributes:
     options: JSON = None
     dry_run: bool = False
     is_decoded: bool = field(default=False, compare=False)
+    is_plain: bool = field(default=False, compare=False)

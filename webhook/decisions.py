@@ -62,6 +62,8 @@ class Decision:
     field path that the message is about: the template's path joined with the path the message starts with; "" is the
     object itself. `message` is the policy's text, re-rooted to the object, without any prefix. `audit_annotations` are
     what the policy's auditAnnotations publish, without the policy's name; they stand in a decision of their own.
+    `is_told`: users are warned of it though the failurePolicy lets it pass, because an API server could have evaluated
+    what could not be evaluated here.
     """
 
     policy: str
@@ -83,6 +85,7 @@ class Decision:
     audit_annotations: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     missing: tuple[MissingObject, ...] = ()
+    is_told: bool = False
 
     @property
     def is_enforced(self) -> bool:

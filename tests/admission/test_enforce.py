@@ -47,6 +47,14 @@ def test_no_denial_allows():
     assert (verdict.allowed, verdict.status, verdict.warnings) == (True, None, ())
 
 
+@pytest.mark.parametrize("api_server_text", [False, True])
+def test_what_an_api_server_could_have_evaluated_is_told_though_it_passes(api_server_text):
+    unconverted = denial(action="admit", evaluation="error", message="cannot convert", is_told=True)
+    verdict = enforce([ADMITTED, unconverted], attributes(), api_server_text=api_server_text)
+    assert (verdict.allowed, verdict.warnings) == (True, ("cannot convert (policy p)",))
+    assert enforce([denial(), unconverted], attributes()).warnings == ("cannot convert (policy p)",)
+
+
 def test_the_first_denial_gives_code_and_reason_and_all_are_told():
     verdict = enforce(
         [ADMITTED, denial(), denial(policy="q", message="neither", reason="Invalid", code=422)], attributes()

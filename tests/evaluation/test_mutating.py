@@ -1,5 +1,7 @@
 """Order, failure and reinvocation of mutating policies: k8s.io/apiserver v0.36 mutating/dispatcher.go."""
 
+import pytest
+
 from tests.literals import CONFIG_MAPS, mutating, namespace, policies, request, validating
 from webhook.admission.review import review
 from webhook.attributes import Phase
@@ -172,7 +174,8 @@ def test_an_object_is_put_back_in_the_version_it_was_sent():
     assert found["metadata"]["labels"] == {"v": "coordination.k8s.io/v1beta1"}
 
 
-def test_what_cannot_be_converted_is_not_mutated():
+@pytest.mark.parametrize(("policy", "action"), [("Fail", "deny"), ("Ignore", "admit")])
+def test_what_cannot_be_converted_is_not_mutated_and_that_is_told(policy, action):
     rule = {
         "apiGroups": ["autoscaling"],
         "apiVersions": ["v2"],
@@ -180,4 +183,23 @@ def test_what_cannot_be_converted_is_not_mutated():
         "resources": ["horizontalpodautoscalers"],
     }
     scaler = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}}
-    assert changed(mutating("Object{}", rule=rule), obj=scaler) == (scaler, ())
+    found, (decision,) = changed(mutating("Object{}", rule=rule, failurePolicy=policy), obj=scaler)
+    assert (found, decision.evaluation, decision.action, decision.is_told) == (scaler, "error", action, True)
+    assert decision.message.startswith("the policy names v2 of horizontalpodautoscalers.autoscaling")
+
+
+def test_what_is_converted_field_by_field_is_not_mutated():
+    """What a mutation makes of a v1beta1 claim would have to be converted back."""
+    rule = {
+        "apiGroups": ["resource.k8s.io"],
+        "apiVersions": ["v1beta1"],
+        "operations": ["*"],
+        "resources": ["resourceclaims"],
+    }
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c", "namespace": "team"},
+    }
+    found, (decision,) = changed(mutating("Object{}", rule=rule), obj=claim)
+    assert (found, decision.evaluation, decision.action) == (claim, "error", "deny")

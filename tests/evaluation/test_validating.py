@@ -241,7 +241,8 @@ def test_a_fact_that_lacks_something_makes_an_admission_unknown():
     assert second.evaluation == "admit"
 
 
-def test_an_object_that_only_an_api_server_could_convert_is_not_evaluated():
+@pytest.mark.parametrize(("policy", "action", "code"), [("Fail", "deny", 422), ("Ignore", "admit", 0)])
+def test_an_object_that_only_an_api_server_could_convert_is_an_error_that_is_told(policy, action, code):
     rule = {
         "apiGroups": ["autoscaling"],
         "apiVersions": ["v2"],
@@ -249,9 +250,23 @@ def test_an_object_that_only_an_api_server_could_convert_is_not_evaluated():
         "resources": ["horizontalpodautoscalers"],
     }
     scaler = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}}
-    (found,) = decide(policies(validating("false", rule=rule)), request(scaler))
-    assert (found.evaluation, found.action) == ("unknown", "admit")
-    assert found.message == "not evaluated: the policy needs the object as autoscaling/v2, not autoscaling/v1"
+    (found,) = decide(policies(validating("true", rule=rule, failurePolicy=policy)), request(scaler))
+    assert (found.evaluation, found.action, found.code, found.is_told) == ("error", action, code, True)
+    assert found.message == (
+        "the policy names v2 of horizontalpodautoscalers.autoscaling, the object came as v1, and claimgate cannot convert "
+        "it: name v1 in matchConstraints of the policy, too, or register the webhook for v2 alone, so that the API server "
+        "converts"
+    )
+
+
+def test_an_object_of_a_file_that_would_have_to_be_converted_is_not_evaluated():
+    rule = {"apiGroups": ["example.com"], "apiVersions": ["v1beta1"], "operations": ["*"], "resources": ["gadgets"]}
+    gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g"}}
+    (found,) = decide(policies(validating("false", rule=rule)), request(gadget, is_plain=True))
+    assert (found.evaluation, found.action, found.is_told) == ("unknown", "admit", False)
+    assert found.message.startswith(
+        "not evaluated: the policy names v1beta1 of gadgets.example.com, the object came as v1"
+    )
 
 
 def test_an_equivalent_version_is_shown_as_the_rule_names_it():

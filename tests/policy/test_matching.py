@@ -215,6 +215,75 @@ def test_a_conversion_that_changes_fields_is_told_apart():
     assert asked(sent, resource_rules=rules).conversion == "impossible"
 
 
+GADGET = GroupVersionKind("example.com", "v1", "Gadget")
+SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
+
+
+@all_rows(
+    ("changes", "attributes", "expected"),
+    [
+        pytest.param({}, {}, ("v1beta1", "impossible"), id="a version that a rule names of the very resource"),
+        pytest.param({"api_versions": ["v1beta1", "v1alpha1"]}, {}, ("v1alpha1", "impossible"), id="one of several"),
+        pytest.param({"api_versions": ["v1", "v1beta1"]}, {}, ("v1", "none"), id="the version as it came, too"),
+        pytest.param({"api_versions": ["*"]}, {}, ("v1", "none"), id="every version"),
+        pytest.param({"resources": ["*"]}, {}, None, id="every resource of v1beta1"),
+        pytest.param({"api_groups": ["*"]}, {}, None, id="every group of v1beta1"),
+        pytest.param({"operations": ["DELETE"]}, {}, None, id="another operation"),
+        pytest.param({"resources": ["gadgets/status"]}, {}, None, id="another sub-resource"),
+        pytest.param({}, {"is_plain": True}, ("v1beta1", "impossible"), id="an object of a file"),
+        pytest.param(
+            {"resources": ["gadgets/scale"]},
+            {"sub_resource": "scale", "kind": SCALE},
+            ("v1beta1", "none"),
+            id="a Scale",
+        ),
+    ],
+)
+def test_a_custom_resource_may_be_served_under_each_version_that_a_rule_names(changes, attributes, expected):
+    named = {"api_groups": ["example.com"], "api_versions": ["v1beta1"], "resources": ["gadgets"], **changes}
+    sent = replace(request("example.com", "v1", "gadgets"), **{"kind": GADGET, **attributes})
+    found = asked(sent, resource_rules=[rule(**named)])
+    assert (found and (found.resource.version, found.conversion)) == expected
+
+
+def test_an_object_of_a_file_may_be_of_an_api_that_was_given_up():
+    sent = request("example.com", "v1alpha1", "widgets", "Widget")
+    assert asked(sent, resource_rules=[rule(**WIDGETS)]).conversion == "impossible"
+    assert not asked(replace(sent, is_plain=True), resource_rules=[rule(**WIDGETS)])
+
+
+def test_an_exclusion_is_not_presumed():
+    """Else a rule about a version that is not served would exclude those that are."""
+    gadgets = {"api_groups": ["example.com"], "resources": ["gadgets"]}
+    excluded = [rule(**gadgets, api_versions=["v1beta1"])]
+    found = asked(
+        replace(request("example.com", "v1", "gadgets"), kind=GADGET),
+        resource_rules=[rule(**gadgets)],
+        exclude_resource_rules=excluded,
+    )
+    assert found.conversion == "none"
+
+
+def test_the_versions_of_kinds_of_kubernetes_are_all_known():
+    sent = request("apps", "v1", "deployments", "Deployment")
+    assert not asked(
+        sent, resource_rules=[rule(api_groups=["apps"], api_versions=["v1beta1"], resources=["deployments"])]
+    )
+
+
+def test_a_rule_that_names_the_version_as_it_came_is_asked_about_that():
+    """The API server converted the object for a webhook that registers v2 alone; nobody here can convert it back."""
+    scalers = {"api_groups": ["autoscaling"], "resources": ["horizontalpodautoscalers"]}
+    sent = replace(
+        request("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),
+        request_resource=GroupVersionResource("autoscaling", "v1", "horizontalpodautoscalers"),
+        request_kind=GroupVersionKind("autoscaling", "v1", "HorizontalPodAutoscaler"),
+    )
+    both, old = ([rule(**scalers, api_versions=versions)] for versions in (["*"], ["v1"]))
+    assert asked(sent, resource_rules=both).conversion == "none"
+    assert asked(sent, resource_rules=old).conversion == "impossible"
+
+
 def test_events_live_in_two_groups():
     assert EQUAL.identity("events.k8s.io", "events") == EQUAL.identity("", "events")
 

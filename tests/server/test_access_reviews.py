@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import threading
+from time import monotonic
+from typing import Any, cast
+
+import pytest
 
 from tests.rows import all_rows
 from webhook.attributes import UserInfo
 from webhook.cel.library.authorizer import Decision, Question
-from webhook.server.access_reviews import decision, review
+from webhook.cluster.connection import Connection, ServerRefused
+from webhook.errors import LookupFailed
+from webhook.server.access_reviews import AccessReviews, decision, review
+from webhook.server.tenants import Tenant
 
 ALICE = UserInfo("alice", "7", ("dev", "system:authenticated"), {"scopes": ("a", "b")})
 WHO = {"user": "alice", "uid": "7", "groups": ["dev", "system:authenticated"], "extra": {"scopes": ["a", "b"]}}
@@ -15,7 +23,7 @@ ROBOT = {
     "user": "system:serviceaccount:team:robot",
     "groups": ["system:serviceaccounts", "system:serviceaccounts:team"],
 }
-QUESTIONS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+QUESTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a resource": (
         {"user": "alice", "verb": "get", "resource": "pods", "namespace": "n"},
         {**WHO, "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "n"}},
@@ -63,14 +71,14 @@ QUESTIONS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
         },
     ),
     "in the name of a service account": (
-        {"user": "system:serviceaccount:team:robot", "verb": "get", "resource": "pods"},
+        {"user": ROBOT["user"], "is_service_account": True, "verb": "get", "resource": "pods"},
         {**ROBOT, "resourceAttributes": {"verb": "get", "resource": "pods"}},
     ),
 }
 
 
 @all_rows("question, spec", QUESTIONS.values(), ids=QUESTIONS)
-def test_what_is_asked(question: dict[str, str], spec: dict[str, Any]) -> None:
+def test_what_is_asked(question: dict[str, Any], spec: dict[str, Any]) -> None:
     asked: Any = review(Question(**question), ALICE)
     assert (asked["kind"], asked["spec"]) == ("SubjectAccessReview", spec)
 
@@ -98,3 +106,86 @@ ANSWERS: dict[str, tuple[Any, Decision | str]] = {
 @all_rows("answered, expected", ANSWERS.values(), ids=ANSWERS)
 def test_what_is_answered(answered: Any, expected: Decision | str) -> None:
     assert decision(answered) == expected
+
+
+class Cluster:
+    """An API server that answers when it is let, and counts what it was asked at a time."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.may_answer = threading.Event()
+        self.error = error
+        self.asked: list[str] = []
+        self.is_full = threading.Event()
+        self.lock = threading.Lock()
+
+    def post(self, path: str, body: Any, read_s: float) -> Any:
+        with self.lock:
+            self.asked.append(body["spec"]["user"])
+            if len(self.asked) == 8:
+                self.is_full.set()
+        assert read_s > 0
+        self.may_answer.wait(30)
+        if self.error:
+            raise self.error
+        return {"status": {"allowed": True}}
+
+
+def question_of(user: str) -> tuple[Question, UserInfo, Tenant]:
+    return Question(user=user, verb="get", path="/x"), UserInfo(user), Tenant("team", user)
+
+
+def reviews(cluster: Cluster) -> AccessReviews:
+    return AccessReviews(cast("Connection", cluster))
+
+
+def test_who_asks_little_waits_for_nobody_who_asks_much() -> None:
+    """Questions of one user hold all places and the queue; the other user's question is the next."""
+
+    async def run() -> None:
+        cluster = Cluster()
+        asking = reviews(cluster)
+        asking._usage.add(Tenant("team", "greedy"), 60.0, monotonic())
+        until = monotonic() + 60
+        many = [asyncio.create_task(asking.ask(*question_of("greedy"), until)) for _ in range(20)]
+        await asyncio.to_thread(cluster.is_full.wait, 30)
+        question, user, _ = question_of("modest")
+        modest = asyncio.create_task(asking.ask(question, user, Tenant("other", "modest"), until))
+        await asyncio.sleep(0)
+        cluster.may_answer.set()
+        assert await asyncio.gather(modest, *many) == [Decision(allowed=True)] * 21
+        assert cluster.asked[:9] == ["greedy"] * 8 + ["modest"]
+
+    asyncio.run(run())
+
+
+def test_nobody_waits_longer_than_until() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        asking = reviews(cluster)
+        soon = monotonic() + 0.05
+        late = await asyncio.gather(*(asking.ask(*question_of("alice"), soon) for _ in range(10)))
+        assert late == ["the API server did not answer in time"] * 10
+        assert await asking.ask(*question_of("alice"), monotonic() - 1) == late[0]
+        cluster.may_answer.set()
+        assert await asking.ask(*question_of("alice"), monotonic() + 60) == Decision(allowed=True)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ServerRefused(403, "no"), "no; apply what `claimgate webhook-config --rbac --authorizer` prints"),
+        (LookupFailed("nobody there"), "nobody there"),
+    ],
+    ids=["forbidden", "gone"],
+)
+def test_why_the_api_server_cannot_be_asked(error: Exception, told: str) -> None:
+    cluster = Cluster(error)
+    cluster.may_answer.set()
+    found = asyncio.run(reviews_ask(cluster))
+    assert found == f"the API server cannot be asked: {told}"
+
+
+async def reviews_ask(cluster: Cluster) -> Decision | str:
+    return await reviews(cluster).ask(*question_of("alice"), monotonic() + 60)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from webhook.cel.library.authorizer import Authorizer, Decision, Question
 from webhook.decisions import Status, Verdict
 from webhook.errors import EvaluationError
 from webhook.server.review_handler import INLINE_BYTES
+from webhook.server.tenants import Tenant
 
 USER = {"username": "alice", "groups": ["dev"]}
 SMALL = review_of(userInfo=USER)
@@ -27,10 +30,12 @@ class Book:
 
     allowed: set[str]
     asked: list[tuple[str, UserInfo]] = field(default_factory=list)
+    until: list[float] = field(default_factory=list)
 
-    async def ask(self, question: Question, user: UserInfo, deadline: float) -> Decision | str:
+    async def ask(self, question: Question, user: UserInfo, tenant: Tenant, until: float) -> Decision | str:
         await asyncio.sleep(0)
-        assert deadline > 0
+        assert tenant.user in ("alice", "")  # the beginning of a long body may not say who sent it
+        self.until.append(until)
         self.asked.append((question.path, user))
         return "nobody knows" if question.path == "/unknown" else Decision(allowed=question.path in self.allowed)
 
@@ -55,7 +60,7 @@ def test_each_answer_begins_the_review_anew(body: dict[str, Any], allowed: bool)
     running = Running(asks=asks("/a", "/b", "/a"), authority=book)
     assert running.post("/validate", body).json()["response"]["allowed"] is allowed
     assert book.asked == [(path, UserInfo("alice", "", ("dev",))) for path in ("/a", "/b")]
-    assert running.counters.questions == {(): 2}
+    assert running.counters.questions == {("answered",): 2}
     assert len(running.lines()) == 1
 
 
@@ -72,6 +77,35 @@ def test_a_review_may_not_ask_for_ever(body: dict[str, Any]) -> None:
 def test_what_nobody_knows_is_an_error_of_the_policy(body: dict[str, Any]) -> None:
     running = Running(asks=asks("/unknown"), authority=Book(set()))
     assert running.post("/validate", body).json()["response"]["status"]["message"] == "authorizer: nobody knows"
+    assert running.counters.questions == {("unanswered",): 1}
+    assert not running.post("/validate", body).json()["response"].get("warnings")
+
+
+def lets_pass(path: str) -> Any:
+    """A review of a policy with failurePolicy Ignore."""
+
+    def review(authorizer: Authorizer) -> Verdict:
+        with suppress(EvaluationError):
+            authorizer.decide(Question(user="alice", verb="get", path=path))
+        return Verdict(allowed=True, warnings=("other",))
+
+    return review
+
+
+@BOTH
+def test_users_are_told_what_the_failure_policy_lets_pass(body: dict[str, Any]) -> None:
+    told = "a policy that asks what users may do was not evaluated and let the request pass: nobody knows"
+    response = Running(asks=lets_pass("/unknown"), authority=Book(set())).post("/validate", body).json()["response"]
+    assert (response["allowed"], response["warnings"]) == (True, ["other", told])
+    response = Running(asks=lets_pass("/a"), authority=Book(set())).post("/validate", body).json()["response"]
+    assert response["warnings"] == ["other"]
+
+
+@BOTH
+def test_half_of_the_time_is_left_for_policies_that_do_not_ask(body: dict[str, Any]) -> None:
+    book, before = Book({"/a"}), monotonic()
+    Running(asks=asks("/a"), authority=book).post("/validate?timeout=4s", body)
+    assert before < book.until[0] <= before + 4
 
 
 @BOTH

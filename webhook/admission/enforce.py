@@ -41,7 +41,7 @@ def enforce(decisions: Sequence[Decision], attributes: Attributes, *, api_server
 
     In our own text all denials are told, so a value that nobody can read (400) gives the code whatever else is wrong.
     """
-    if not [each for each in decisions if each.action == "deny" or each.audit_annotations]:  # faster than any()
+    if not [each for each in decisions if each.action == "deny" or each.audit_annotations or each.is_told]:  # no any()
         return Verdict(allowed=True, decisions=tuple(decisions), patched_object=attributes.object)
     failed = [decision for decision in decisions if decision.action == "deny"]
     denied = [each for each in failed if each.is_enforced]
@@ -51,7 +51,8 @@ def enforce(decisions: Sequence[Decision], attributes: Attributes, *, api_server
         said = text.ended(native_text(denied[0], attributes), MAX_MESSAGE) if api_server_text else own_text(denied)
         first = denied[0] if api_server_text else min(denied, key=lambda decision: decision.code != _BAD_REQUEST)
         status = Status(code=first.code, reason=first.reason, message=said)
-    texts = map(native_warning, warned) if api_server_text else _sentences(warned)
+    let_pass = [each for each in decisions if each.is_told and each.action == "admit"]
+    texts = [*(map(native_warning, warned) if api_server_text else _sentences(warned)), *_sentences(let_pass)]
     return Verdict(
         allowed=not denied,
         decisions=tuple(decisions),

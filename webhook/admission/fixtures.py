@@ -142,6 +142,7 @@ def attributes_of_object(
         old_object=before if operation in (Operation.UPDATE, Operation.DELETE) else None,
         options=_options(operation),
         is_decoded=is_decoded,
+        is_plain=True,
     )
 
 

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from webhook.errors import BindingError, BudgetExceeded, LookupFailed
 from webhook.evaluation.expansion import explain_binding, explain_targets, matching, targets_of
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
+from webhook.evaluation.whole_policy import other_version
 from webhook.policy.candidates import Candidate, CandidateBinding
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.static_params import Param
+
+_REVERSIBLE: Final = ("none", "version")
+"""Conversions after which what was changed can be put back into the object as it came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,7 @@ class Unusable:
     policy: Policy
     binding: Binding | None
     text: str
+    is_told: bool = False
 
 
 def invocations(candidate: Candidate, context: RequestContext) -> Iterator[Invocation | Unusable]:
@@ -71,5 +77,8 @@ def _of_binding(
     else:
         if context.options.trace is not None:
             explain_binding(policy, binding, targets, context, bound=bound_targets, params=params)
-        can = [target for target in bound_targets if target.match.conversion != "impossible"]
+        can = [target for target in bound_targets if target.match.conversion in _REVERSIBLE]
+        for target in bound_targets:
+            if target.match.conversion not in _REVERSIBLE and params and not target.attributes.is_plain:
+                yield Unusable(policy, binding, other_version(target), is_told=True)
         yield from (Invocation(policy, binding, param, target) for param in params for target in can)

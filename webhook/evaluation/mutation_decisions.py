@@ -32,7 +32,7 @@ def failed(run: Invocation, text: str, *, target: Target | None = None, index: i
 def unusable(each: Unusable) -> Decision:
     """A policy or binding cannot be used on this request."""
     binding = each.binding.name if each.binding else ""
-    return _error(each.policy, "Forbidden", binding=binding, message=each.text)
+    return _error(each.policy, "Forbidden", binding=binding, message=each.text, is_told=each.is_told)
 
 
 def aborted(run: Invocation, index: int, text: str) -> Decision:

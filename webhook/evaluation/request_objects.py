@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource
+from webhook.evaluation.conversions import in_version
 from webhook.evaluation.target import Target
 from webhook.evaluation.typed_input import TypedInput, needs_decoding, typed_input
 from webhook.facts.assumptions import Assumptions
@@ -64,8 +65,9 @@ class RequestObjects:
         own = self._own
         if match is self.sent:
             return own
-        now, before = (in_version(each, match) for each in (own.object, own.old_object))
-        written = now if own.written is own.object else in_version(own.written, match)
+        deadline = self._view.deadline
+        now, before = (in_version(each, match, deadline) for each in (own.object, own.old_object))
+        written = now if own.written is own.object else in_version(own.written, match, deadline)
         return Target(own.attributes, match, now, before, written, None, own.mismatches, own.omitted)
 
     def resources(self) -> tuple[Target, ...]:
@@ -214,13 +216,6 @@ def _placed(obj: JSON, attributes: Attributes) -> JSON:
     if not attributes.namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
         return obj
     return {**obj, "metadata": {**metadata, "namespace": attributes.namespace}}
-
-
-def in_version(obj: JSON, match: Match) -> JSON:
-    """An object in the version that matched, where only its apiVersion differs."""
-    if match.conversion != "version" or not isinstance(obj, dict):
-        return obj
-    return {**obj, "apiVersion": match.kind.api_version}
 
 
 def pod_of(template: JSON, attributes: Attributes) -> JSON:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from webhook import paths
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.evaluation.request_objects import in_version, metadata_of, pod_of
+from webhook.evaluation.conversions import in_version
+from webhook.evaluation.request_objects import metadata_of, pod_of
 from webhook.evaluation.target import Target
 from webhook.evaluation.typed_input import typed
 
@@ -16,7 +17,7 @@ def refresh(target: Target, obj: JSON, deadline: Deadline | None = None) -> Targ
     """The target in the object as it is by now; None when its template is gone."""
     podset = target.podset
     if podset is None:
-        seen = in_version(obj, target.match)
+        seen = in_version(obj, target.match, deadline or Deadline())
         return target if seen is target.written else _renewed(target, seen, deadline)
     template_now = paths.get(obj, podset.path)
     template = {"spec": template_now} if podset.bare else template_now

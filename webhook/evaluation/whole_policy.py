@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from webhook.decisions import Decision, ValidationAction
@@ -46,16 +47,23 @@ def unusable(policy: Policy, binding: Binding | None, text: str) -> Decision:
 
 
 def unconverted(policy: Policy, binding: Binding, target: Target) -> Decision:
-    """The policy is written for another version of the object, which only an API server can convert to."""
-    sent, wanted = target.attributes.kind.api_version, target.match.kind.api_version
-    return Decision(
-        policy=policy.name,
-        rule=policy.name,
-        binding=binding.name,
-        action="admit",
-        evaluation="unknown",
-        actions=binding.actions,
-        message=f"not evaluated: the policy needs the object as {wanted}, not {sent}",
-        severity=policy.severity,
-        category=policy.category,
+    """The policy is written for a version of the object to which only an API server can convert it.
+
+    Nobody knows in which version an API server would send an object of a file: nothing is decided about it.
+    """
+    error = replace(interrupted(policy, binding, other_version(target)), is_told=True)
+    if not target.attributes.is_plain:
+        return error
+    text = f"not evaluated: {error.message}"
+    return replace(error, action="admit", evaluation="unknown", message=text, reason="", code=0, is_told=False)
+
+
+def other_version(target: Target) -> str:
+    """What is wrong where a policy names another version, and what to do about it."""
+    sent, wanted = target.attributes.resource, target.match.resource
+    name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
+    return (
+        f"the policy names {wanted.version} of {name}, the object came as {sent.version}, and claimgate cannot convert "
+        f"it: name {sent.version} in matchConstraints of the policy, too, or register the webhook for {wanted.version} "
+        "alone, so that the API server converts"
     )

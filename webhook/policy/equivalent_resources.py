@@ -2,9 +2,9 @@
 
 Knows names only. The API server calls every served version of a resource equivalent, and the few resources that live in
 two groups (k8s.io/apimachinery v0.36 pkg/runtime/mapper.go; kubernetes v1.36 default_storage_factory_builder.go). It
-converts the object to the version of the matching rule; from outside only a conversion that changes nothing but
-`apiVersion` can be done, so each pair says whether it is one (`same` in the JSON file; custom resources of the
-workload table are, as CRDs without a conversion webhook are).
+converts the object to the version of the matching rule. `conversion` of each pair says what of that can be done here:
+`version` changes nothing but `apiVersion`, as the API server does for a CRD without a conversion webhook; `fields` is
+one of the conversions of evaluation/conversions.py; `impossible` is the work of an API server alone.
 """
 
 from __future__ import annotations
@@ -14,25 +14,29 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from webhook.attributes import GroupVersionKind, GroupVersionResource
 from webhook.workloads.table import Table
+
+Conversion: TypeAlias = Literal["none", "version", "fields", "impossible"]
+"""What an object needs to become the same one in another version; none where it has that version."""
 
 _DATA = Path(__file__).with_name("equivalent_resources.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Equivalent:
-    """The same resource under another name. `is_same` says that only apiVersion differs."""
+    """The same resource under another name."""
 
     resource: GroupVersionResource
     kind: GroupVersionKind
-    is_same: bool
+    conversion: Conversion
 
 
 @dataclass(frozen=True, slots=True)
 class Equivalents:
-    """All known equivalences. `identity` is one name for all groups that a resource lives in."""
+    """All known equivalences. `groups` are one name for all groups that a resource lives in, for each that is known."""
 
     others: Mapping[GroupVersionResource, tuple[Equivalent, ...]]
     groups: Mapping[tuple[str, str], tuple[str, str]]
@@ -47,28 +51,29 @@ def equivalents(table: Table) -> Equivalents:
     """The shipped equivalences and those of the workload table's kinds with several versions."""
     pairs: dict[GroupVersionResource, dict[GroupVersionResource, Equivalent]] = {}
     groups: dict[tuple[str, str], tuple[str, str]] = {}
-    for resource, kind, versions, same in (*_shipped(), *_of_table(table)):
+    for resource, kind, versions, conversion in (*_shipped(), *_of_table(table)):
         for group, version in versions:
             groups.setdefault((group, resource), (versions[0][0], resource))
             own = pairs.setdefault(GroupVersionResource(group, version, resource), {})
             for other_group, other_version in versions:
                 name = GroupVersionResource(other_group, other_version, resource)
                 if (other_group, other_version) != (group, version):
-                    equal = Equivalent(name, GroupVersionKind(other_group, other_version, kind), same)
+                    equal = Equivalent(name, GroupVersionKind(other_group, other_version, kind), conversion)
                     own.setdefault(name, equal)
     return Equivalents({key: tuple(value.values()) for key, value in pairs.items()}, groups)
 
 
-_Row = tuple[str, str, tuple[tuple[str, str], ...], bool]
+_Row = tuple[str, str, tuple[tuple[str, str], ...], Conversion]
 
 
 @cache
 def _shipped() -> tuple[_Row, ...]:
     rows = json.loads(_DATA.read_text(encoding="utf-8"))
-    return tuple((row["resource"], row["kind"], tuple(map(tuple, row["versions"])), row["same"]) for row in rows)
+    return tuple((row["resource"], row["kind"], tuple(map(tuple, row["versions"])), row["conversion"]) for row in rows)
 
 
 def _of_table(table: Table) -> Iterator[_Row]:
     for row in table.rows:
-        if len(row.versions) > 1:
-            yield row.resource, row.kind, tuple((row.group, version) for version in row.versions), True
+        if row.versions:
+            versions = tuple((row.group, version) for version in row.versions)
+            yield row.resource, row.kind, versions, "impossible" if row.conversion == "webhook" else "version"

@@ -15,7 +15,8 @@ from webhook.attributes import JSON, NAME_LABEL, Attributes, GroupVersionKind, G
 from webhook.errors import BindingError, LookupFailed
 from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector, labels_of, selector
 from webhook.manifests.models import GROUP, MatchResources, NamedRule
-from webhook.policy.equivalent_resources import Equivalents
+from webhook.patch.schema import is_builtin_group
+from webhook.policy.equivalent_resources import Conversion, Equivalents
 
 NAMESPACES = GroupVersionResource("", "v1", "namespaces")
 
@@ -51,6 +52,10 @@ class ResourceRule:
             and (not self.names or attributes.name in self.names)
         )
 
+    def names_resource(self, resource: GroupVersionResource, sub: str) -> bool:
+        """Whether it names a group and a resource, without a wildcard; the version does not matter."""
+        return self.groups is not None and resource.group in self.groups and (resource.resource, sub) in self.resources
+
     def _matches_resource(self, resource: str, sub: str) -> bool:
         if (resource, sub) in self.resources:
             return True
@@ -73,11 +78,11 @@ class Criteria:
 
 
 class Match(NamedTuple):
-    """As what a request matched: resource and kind that `request` shows, and whether the object needs converting."""
+    """As what a request matched: resource and kind that `request` shows, and what the object needs to become that."""
 
     resource: GroupVersionResource
     kind: GroupVersionKind
-    conversion: Literal["none", "version", "impossible"] = "none"
+    conversion: Conversion = "none"
 
 
 def criteria(manifest: MatchResources | None) -> Criteria:
@@ -143,7 +148,11 @@ def matches(
     if criteria.excluded and _match_rules(criteria.excluded, criteria, attributes, equal, sent):
         tell("excludeResourceRules")
         return None
-    match = _match_rules(criteria.rules, criteria, attributes, equal, sent) if criteria.rules else sent
+    match: Match | None = sent
+    if criteria.rules:
+        match = _match_rules(criteria.rules, criteria, attributes, equal, sent)
+        if match is None and criteria.policy == "Equivalent":
+            match = _presumed(criteria.rules, attributes, equal)
     if (
         match is None
         or not criteria.namespaces.requirements
@@ -206,7 +215,7 @@ def _match_rules(
     requested = attributes.request_resource
     for each in rules:
         if each.matches(requested, attributes):
-            return _as_requested(attributes, equal, sent)
+            return _as_requested(rules, attributes, equal, sent)
     if criteria.policy == "Exact":
         return None
     for each in rules:
@@ -214,14 +223,48 @@ def _match_rules(
             return sent
         for other in equal.others.get(requested, ()):
             if other.resource != attributes.resource and each.matches(other.resource, attributes):
-                return Match(other.resource, other.kind, "version" if other.is_same else "impossible")
+                return _under(other.resource, other.kind, other.conversion, attributes)
     return None
 
 
-def _as_requested(attributes: Attributes, equal: Equivalents, sent: Match) -> Match:
-    """The request before the API server converted it for this webhook; the object has the converted version."""
+def _as_requested(rules: tuple[ResourceRule, ...], attributes: Attributes, equal: Equivalents, sent: Match) -> Match:
+    """The request before the API server converted it for this webhook; the object has the converted version.
+
+    Where nobody can convert it back, it stays as it was sent, if a rule names that version, too.
+    """
     if attributes.request_resource == attributes.resource:
         return sent
     back = [e for e in equal.others.get(attributes.resource, ()) if e.resource == attributes.request_resource]
-    conversion: Literal["version", "impossible"] = "version" if back and back[0].is_same else "impossible"
-    return Match(attributes.request_resource, attributes.request_kind, conversion)
+    conversion = back[0].conversion if back else "impossible"
+    if conversion == "impossible" and any(each.matches(attributes.resource, attributes) for each in rules):
+        return sent
+    return _under(attributes.request_resource, attributes.request_kind, conversion, attributes)
+
+
+def _presumed(rules: tuple[ResourceRule, ...], attributes: Attributes, equal: Equivalents) -> Match | None:
+    """A version that a rule names of this very resource, of a kind that Kubernetes does not define.
+
+    Which versions of it a cluster serves is not known here; a rule that names one is written for a cluster that does.
+    An object of a file may be of an API that was given up before: that is so where the workload table has later ones.
+    """
+    resource, kind = attributes.resource, attributes.kind
+    if attributes.is_plain and (resource.group, resource.resource) in equal.groups:
+        return None
+    for each in rules:
+        if each.versions is None or not each.names_resource(resource, attributes.sub_resource):
+            continue
+        for version in sorted(each.versions):
+            other = resource._replace(version=version)
+            if each.matches(other, attributes) and not is_builtin_group(resource.group):
+                return _under(other, kind._replace(version=version), "impossible", attributes)
+    return None
+
+
+def _under(
+    resource: GroupVersionResource, kind: GroupVersionKind, conversion: Conversion, attributes: Attributes
+) -> Match:
+    """A match under another name; a Scale, and what else a sub-resource has of its own, is the same under all names."""
+    sent, of = attributes.kind, attributes.resource
+    if attributes.sub_resource and (sent.group, sent.version) != (of.group, of.version):
+        return Match(resource, sent)
+    return Match(resource, kind, conversion)

@@ -8,21 +8,28 @@ pkg/cel/library/authz.go, pkg/authentication/serviceaccount/util.go.
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from time import monotonic
 from typing import Any, Final
 
 from webhook.attributes import JSON, UserInfo
 from webhook.cel.library.authorizer import Decision, Question
-from webhook.cluster.connection import Connection
+from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import LookupFailed
+from webhook.server.fair_queue import FairQueue
+from webhook.server.tenants import Tenant
+from webhook.server.usage import Usage
 
 MOST_QUESTIONS: Final = 8
 """Of one review: each is a call, after which the review is evaluated anew."""
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _AT_A_TIME: Final = 8
-"""Calls to the API server; further ones wait."""
-_MOST_S: Final = 5.0
+"""Calls to the API server; further ones wait, and the tenant whose calls took least of late is next."""
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+_LATE: Final = "the API server did not answer in time"
+_FORBIDDEN: Final = 403
+_RIGHT: Final = "apply what `claimgate webhook-config --rbac --authorizer` prints"
 
 
 class AccessReviews:
@@ -30,24 +37,64 @@ class AccessReviews:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._free = asyncio.Semaphore(_AT_A_TIME)
+        self._threads = ThreadPoolExecutor(_AT_A_TIME, "access-review")
+        self._free = _AT_A_TIME
+        self._usage = Usage()
+        self._queue = FairQueue(self._usage, lambda _tenant: self._release())
 
-    async def ask(self, question: Question, user: UserInfo, deadline: float) -> Decision | str:
+    async def ask(self, question: Question, user: UserInfo, tenant: Tenant, until: float) -> Decision | str:
         """The decision, or why there is none.
 
         Args:
             question: what a policy asks.
             user: who sent the request that is reviewed.
-            deadline: of the review, on the monotonic clock.
+            tenant: of that request.
+            until: a moment of the monotonic clock after which nobody waits for the answer.
         """
         try:
-            async with asyncio.timeout(deadline - monotonic()), self._free:
-                left = min(deadline - monotonic(), _MOST_S)
-                return decision(await asyncio.to_thread(self._connection.post, _PATH, review(question, user), left))
+            await self._turn(tenant, until)
         except TimeoutError:
-            return "the API server did not answer in time"
+            return _LATE
+        call = self._call(review(question, user), tenant, until)
+        done, _ = await asyncio.wait({call}, timeout=max(0.0, until - monotonic()))
+        if not done:  # the call keeps its place until the connection gives up, which is about now
+            return _LATE
+        try:
+            return decision(call.result())
         except LookupFailed as error:
-            return f"the API server cannot be asked: {error}"
+            fix = f"; {_RIGHT}" if isinstance(error, ServerRefused) and error.code == _FORBIDDEN else ""
+            return f"the API server cannot be asked: {error}{fix}"
+
+    async def _turn(self, tenant: Tenant, until: float) -> None:
+        if monotonic() >= until:
+            raise TimeoutError
+        if self._free:
+            self._free -= 1
+        else:
+            await self._queue.wait(tenant, until)
+
+    def _release(self) -> None:
+        following = self._queue.pop()
+        if following is None:
+            self._free += 1
+        else:
+            following[1].set_result(None)
+
+    def _call(self, asked: JSON, tenant: Tenant, until: float) -> asyncio.Future[JSON]:
+        """One call in a thread; its end gives the place to the next, whether or not somebody still waits for it."""
+        begun = monotonic()
+        post = partial(self._connection.post, _PATH, asked, max(0.001, until - begun))
+        call: asyncio.Future[JSON] = asyncio.get_running_loop().run_in_executor(self._threads, post)
+
+        def ended(call: asyncio.Future[JSON]) -> None:
+            if not call.cancelled():
+                call.exception()  # else the loop would log one that comes too late
+            now = monotonic()
+            self._usage.add(tenant, now - begun, now)
+            self._release()
+
+        call.add_done_callback(ended)
+        return call
 
 
 def review(question: Question, user: UserInfo) -> JSON:
@@ -65,12 +112,12 @@ def review(question: Question, user: UserInfo) -> JSON:
 
 
 def _whose(question: Question, user: UserInfo) -> dict[str, Any]:
-    if question.user == user.username:
+    if not question.is_service_account:
         extra = {name: list(values) for name, values in user.extra.items()}
         return {"user": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
     namespace = question.user.removeprefix(_SERVICE_ACCOUNT).partition(":")[0]
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
-    return {"user": question.user, "groups": groups}
+    return {"user": question.user, "groups": groups}  # serviceaccount.UserInfo: neither uid nor system:authenticated
 
 
 def decision(answered: JSON) -> Decision | str:

@@ -76,7 +76,7 @@ class Counters:
         uncaught: faults of our own that nothing but HTTP 500 answers, by type.
         lanes: reviews by where they were evaluated: inline, worker; inline_overrun were begun inline and given over,
             unread did not come whole in time.
-        questions: SubjectAccessReviews that were asked for policies.
+        questions: what policies asked the API server with SubjectAccessReviews: answered, unanswered.
         workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews
             for which none was free in time.
         param_mistakes: mistakes found in params of a live cluster, such as rules that do not exist.

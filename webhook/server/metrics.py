@@ -70,7 +70,7 @@ class Exposition:
         yield from _policies("mutating", _MUTATING, counters.mutating)
         yield _counter("reloads", "Changed files taken up, or not.", ("what", "outcome"), counters.reloads)
         yield _counter("reviews_by_lane", "Reviews, by where they were evaluated.", ("lane",), counters.lanes)
-        yield _counter("access_reviews", "Questions of policies to the API server.", (), counters.questions)
+        yield _counter("access_reviews", "Questions of policies to the API server.", ("outcome",), counters.questions)
         yield _counter("workers_ended", "Worker processes, by how they ended.", ("outcome",), counters.workers)
         name = "policy_faults"
         yield _counter(name, "Faults of our own in policies.", ("policy", "checks", "type"), counters.policy_faults)

@@ -9,13 +9,14 @@ child was killed, the answer is what the policies' failurePolicy says. Who may r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, Final, Protocol, TypeAlias
 
 from webhook.admission.decode import decode, decode_head
+from webhook.admission.enforce import bounded
 from webhook.admission.respond import respond
 from webhook.attributes import Attributes, Phase, UserInfo
 from webhook.cel.library.authorizer import Answers, Authorizer, Decision, OpenQuestion, Question
@@ -30,7 +31,7 @@ from webhook.server.large_body import LargeBody, keep_only
 from webhook.server.limited_log import LimitedLog
 from webhook.server.review_log import FAULTS, WorkerFault, fault, line
 from webhook.server.scheduler import Scheduler
-from webhook.server.tenants import UNKNOWN, tenant_of
+from webhook.server.tenants import UNKNOWN, Tenant, tenant_of
 from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane
 from webhook.server.worker_result import OUT_OF_MEMORY, WorkerResult, unpack
 
@@ -39,6 +40,9 @@ INLINE_BYTES: Final = 128 * 1024
 _ANSWER_SHARE: Final = 0.1
 _MOST_ANSWER_S: Final = 0.3
 """What is left of the time of a review, and at most, to write the answer when evaluation has run out of it."""
+
+_ASKING_SHARE: Final = 0.5
+"""Of the time of a review, what it may wait for an API server that does not answer."""
 
 _NO_MEMORY: Final = (MemoryError, SystemError)
 """What C code raises that is given no more; made beforehand, as there is no memory for a pair of them then."""
@@ -67,8 +71,8 @@ class Reviewer(Protocol):
 class Authority(Protocol):
     """Who answers what policies ask of `authorizer`."""
 
-    async def ask(self, question: Question, user: UserInfo, deadline: float) -> Decision | str:
-        """The decision, or why there is none."""
+    async def ask(self, question: Question, user: UserInfo, tenant: Tenant, until: float) -> Decision | str:
+        """The decision, or why there is none; nobody waits for it longer than until this moment."""
         ...
 
 
@@ -148,7 +152,7 @@ class ReviewHandler:
         tenant = tenant_of(attributes)
         answer: bytes | Question | None = question
         while isinstance(answer, Question):
-            known[answer] = await self._ask(answer, attributes.user_info, deadline)
+            known[answer] = await self._ask(answer, attributes.user_info, tenant, _asking_end(started, deadline))
             try:
                 await self._scheduler.turn(tenant, deadline)
             except TimeoutError:
@@ -156,11 +160,12 @@ class ReviewHandler:
             _, answer = self._inline(attributes, phase, deadline, known)
         return answer or await self._by_worker(attributes, attributes, phase, started, deadline, known=known)
 
-    async def _ask(self, question: Question, user: UserInfo, deadline: float) -> Decision | str:
+    async def _ask(self, question: Question, user: UserInfo, tenant: Tenant, until: float) -> Decision | str:
         if self._authority is None:
             return "the server was started without --authorizer"
-        self._counters.questions[()] += 1
-        return await self._authority.ask(question, user, _evaluation_end(monotonic(), deadline))
+        answer = await self._authority.ask(question, user, tenant, until)
+        self._counters.questions["unanswered" if isinstance(answer, str) else "answered",] += 1
+        return answer
 
     def _inline(
         self, given: bytes | Attributes, phase: Phase, deadline: float, known: Known
@@ -189,7 +194,10 @@ class ReviewHandler:
     ) -> WorkerResult:
         """Evaluate, encode, count; raises what they raise."""
         started = perf_counter()
-        verdict = self._reviewer.review(attributes, phase, deadline, Answers(known, MOST_QUESTIONS))
+        answers = Answers(known, MOST_QUESTIONS)
+        verdict = self._reviewer.review(attributes, phase, deadline, answers)
+        if answers.unanswered and verdict.allowed:
+            verdict = replace(verdict, warnings=bounded((*verdict.warnings, _let_pass(answers.unanswered))))
         return self._written(attributes, phase, verdict, started, counters)
 
     def _written(
@@ -232,7 +240,7 @@ class ReviewHandler:
             return self._unevaluated(head, phase, "it needed more memory than one review may take", started)
         if result.outcome == "question":
             question, user = _question(result.fields)
-            answer = await self._ask(question, user, deadline)
+            answer = await self._ask(question, user, tenant, _asking_end(started, deadline))
             return await self._by_worker(given, head, phase, started, deadline, known={**known, question: answer})
         self._scheduler.overruns.evaluated(tenant, result.seconds)
         return self._relayed(result, started)
@@ -327,6 +335,16 @@ def _took_longer(started: float, deadline: float) -> str:
 def _head(body: LargeBody) -> Attributes | None:
     """What its beginning says of a request; a longer beginning is read only where the first one does not say it."""
     return next(filter(None, map(decode_head, body.beginnings())), None)
+
+
+def _let_pass(reasons: Iterable[str]) -> str:
+    """What a user is told whose request passes because the failurePolicy of a policy that asked is Ignore."""
+    return f"a policy that asks what users may do was not evaluated and let the request pass: {'; '.join(reasons)}"
+
+
+def _asking_end(started: float, deadline: float) -> float:
+    """Until when a review waits for answers to its questions: the rest is for policies that do not ask."""
+    return started + _ASKING_SHARE * (deadline - started)
 
 
 def _evaluation_end(now: float, deadline: float) -> float:

@@ -120,7 +120,8 @@ class Reference(_Strict):
 class Row(_Strict):
     """One kind that carries pods.
 
-    templates: what becomes of a changed pod template. suspend: the field that suspends the object.
+    templates: what becomes of a changed pod template. suspend: the field that suspends the object. conversion: how the
+    API server makes one version into another.
     """
 
     group: str
@@ -130,6 +131,7 @@ class Row(_Strict):
     namespaced: bool = True
     templates: Change = "mutable"
     suspend: str = ""
+    conversion: Literal["none", "webhook"] = "none"
     podSets: tuple[PodSetRule, ...] = ()  # noqa: N815  the file's own spelling
     fragments: tuple[FragmentRule, ...] = ()
     resources: tuple[ResourceRule, ...] = ()

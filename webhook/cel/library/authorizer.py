@@ -110,7 +110,10 @@ CHECK_COST = 350_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """May this user do this? Either `path` is set, or `resource`."""
+    """May this user do this? Either `path` is set, or `resource`.
+
+    `user` is who sent the request, or with `is_service_account` one that a policy names, of whom nothing else is known.
+    """
 
     user: str = ""
     verb: str = ""
@@ -122,9 +125,10 @@ class Question:
     name: str = ""
     field_selector: str = ""
     label_selector: str = ""
+    is_service_account: bool = False
 
     def __str__(self) -> str:
-        told = ((each.name, getattr(self, each.name)) for each in fields(self))
+        told = ((name, getattr(self, name)) for name in _TEXTS)
         return " ".join(f"{name} `{value}`" for name, value in told if value)
 
 
@@ -146,8 +150,9 @@ class Authorizer(Protocol):
         """Answer one question."""
 
 
+_TEXTS = tuple(each.name for each in fields(Question) if each.type == "str")
 _KEYS = {
-    **{each.name: each.name for each in fields(Question)},
+    **{name: name for name in _TEXTS},
     "fieldSelector": "field_selector",
     "labelSelector": "label_selector",
 }
@@ -194,9 +199,13 @@ class Answers:
     Args:
         known: a decision for each question, or why nobody could decide it.
         most: how many questions one review may ask.
+
+    Attributes:
+        unanswered: why questions got no answer, each reason once.
     """
 
     def __init__(self, known: Mapping[Question, Decision | str], most: int) -> None:
+        self.unanswered: dict[str, None] = {}
         self._known = known
         self._most = most
 
@@ -210,11 +219,15 @@ class Answers:
         known = self._known.get(question)
         if known is None:
             if len(self._known) >= self._most:
-                raise EvaluationError(f"authorizer: a review may ask {self._most} questions, and this is one more")
+                raise self._failed(f"a review may ask {self._most} questions, and this is one more")
             raise OpenQuestion(question)
         if isinstance(known, str):
-            raise EvaluationError(f"authorizer: {known}")
+            raise self._failed(known)
         return known
+
+    def _failed(self, because: str) -> EvaluationError:
+        self.unanswered[because] = None
+        return EvaluationError(f"authorizer: {because}")
 
 
 NO_DECISIONS: Authorizer = Decisions(())
@@ -232,7 +245,7 @@ class AuthorizerValue:
 
     def with_question(self, **parts: str) -> Question:
         """The same check with further fields of its question set."""
-        return replace(self.question, **parts)
+        return replace(self.question, **parts)  # type: ignore[arg-type]  # texts alone
 
 
 class PathCheck(AuthorizerValue):
@@ -263,7 +276,7 @@ def authorizer_of(user: str, authorizer: Authorizer) -> AuthorizerValue:
 
 def request_resource(user: str, authorizer: Authorizer, **resource: str) -> ResourceCheck:
     """The value of `authorizer.requestResource`: group, resource, subresource, namespace and name of the request."""
-    return ResourceCheck(authorizer, Question(user=user, **resource))
+    return ResourceCheck(authorizer, Question(user=user, **resource))  # type: ignore[arg-type]  # texts alone
 
 
 def service_account(value: AuthorizerValue, namespace: str, name: str) -> AuthorizerValue:
@@ -272,7 +285,8 @@ def service_account(value: AuthorizerValue, namespace: str, name: str) -> Author
         raise EvaluationError("Invalid service account name")
     if dns1123_label(namespace):
         raise EvaluationError("Invalid service account namespace")
-    return authorizer_of(f"system:serviceaccount:{namespace}:{name}", value.authorizer)
+    user = f"system:serviceaccount:{namespace}:{name}"
+    return AuthorizerValue(value.authorizer, Question(user=user, is_service_account=True))
 
 
 def path(value: AuthorizerValue, text: str) -> PathCheck:

@@ -79,10 +79,10 @@ class ExactDeviceRequest(Typed):
         k8s.io/kubernetes v1.36 pkg/apis/resource/v1beta1/conversion.go hasDeviceRequestMainRequestFieldsSet.
         """
         named = self.device_class_name or self.allocation_mode or self.count
-        return bool(named) or any(self.json.get(field) is not None for field in _POINTERS)
+        return bool(named) or any(self.json.get(field) is not None for field in POINTERS)
 
 
-_POINTERS: Final = ("selectors", "adminAccess", "tolerations", "capacity")
+POINTERS: Final = ("selectors", "adminAccess", "tolerations", "capacity")
 """Fields of an exact request that the API server takes for set when they are there."""
 
 

@@ -1,0 +1,86 @@
+"""The objects that are converted here as an API server converts them: devices of resource.k8s.io, from and to v1beta1.
+
+v1beta1 writes what a request asks for exactly beside its name, and a device of a slice inside `basic`; v1beta2 and v1
+have `exactly` and write a device flat. Everything else is the same. Source: k8s.io/kubernetes v1.36
+pkg/apis/resource/v1beta1/conversion.go. equivalent_resources.json names the resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.facts.dra.types import POINTERS
+from webhook.policy.matching import Match
+
+_OLD: Final = "v1beta1"
+_SET: Final = ("deviceClassName", "allocationMode", "count")
+_EXACT: Final = (*_SET, *POINTERS)
+_NO_CLASS: Final = {"deviceClassName": ""}
+"""The API server writes this field also where nothing was written."""
+
+
+def in_version(obj: JSON, match: Match, deadline: Deadline) -> JSON:
+    """An object in the version that matched; what cannot be converted is given back as it is.
+
+    Raises:
+        BudgetExceeded: the time is up.
+    """
+    if match.conversion not in ("version", "fields") or not isinstance(obj, dict):
+        return obj
+    if match.conversion == "fields":
+        obj = _PARTS[match.kind.kind](obj, match.kind.version == _OLD, deadline)
+    return {**obj, "apiVersion": match.kind.api_version}
+
+
+def _claim(obj: JSON, is_old: bool, deadline: Deadline) -> JSON:
+    change = _flat_request if is_old else _exact_request
+    return _inside(obj, ("spec", "devices", "requests"), change, deadline)
+
+
+def _template(obj: JSON, is_old: bool, deadline: Deadline) -> JSON:
+    spec = obj.get("spec")
+    return {**obj, "spec": _claim(spec, is_old, deadline)} if isinstance(spec, dict) else obj
+
+
+def _slice(obj: JSON, is_old: bool, deadline: Deadline) -> JSON:
+    return _inside(obj, ("spec", "devices"), _basic_device if is_old else _flat_device, deadline)
+
+
+_PARTS: Final = {"ResourceClaim": _claim, "ResourceClaimTemplate": _template, "ResourceSlice": _slice}
+
+
+def _inside(value: JSON, path: tuple[str, ...], change: Callable[[JSON], JSON], deadline: Deadline) -> JSON:
+    """A value with every object of the list at a path changed."""
+    if not path:
+        paced = deadline.paced(value) if isinstance(value, list) else ()
+        return [change(each) if isinstance(each, dict) else each for each in paced] or value
+    if not isinstance(value, dict) or path[0] not in value:
+        return value
+    return {**value, path[0]: _inside(value[path[0]], path[1:], change, deadline)}
+
+
+def _flat_request(request: JSON) -> JSON:
+    exactly = request.get("exactly")
+    others = {name: value for name, value in request.items() if name != "exactly"}
+    return {**_NO_CLASS, **(exactly if isinstance(exactly, dict) else {}), **others}
+
+
+def _exact_request(request: JSON) -> JSON:
+    is_exact = any(request.get(name) for name in _SET) or any(request.get(name) is not None for name in POINTERS)
+    if not is_exact:
+        return {name: value for name, value in request.items() if name not in _EXACT}
+    exactly = _NO_CLASS | {name: value for name, value in request.items() if name in _EXACT}
+    return {**{name: value for name, value in request.items() if name not in _EXACT}, "exactly": exactly}
+
+
+def _basic_device(device: JSON) -> JSON:
+    return {"name": device.get("name"), "basic": {name: value for name, value in device.items() if name != "name"}}
+
+
+def _flat_device(device: JSON) -> JSON:
+    basic = device.get("basic")
+    others = {name: value for name, value in device.items() if name != "basic"}
+    return {**others, **basic} if isinstance(basic, dict) else others
