@@ -9,7 +9,7 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e bench bench-compare profile bench-bounds bench-cel soak fuzz fuzz-differential fuzz-doors nightly fuzz-server deploy docs rule-homes lock clean
+.PHONY: help demo serve install test coverage e2e bench bench-compare profile bench-bounds bench-cel soak fuzz fuzz-differential fuzz-doors nightly fuzz-server deploy docs precision rule-homes lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -76,6 +76,9 @@ deploy: $(RUN_STAMP) ## write the parts of deploy/base that follow from the poli
 	$(BIN)/claimgate webhook-config > deploy/base/webhooks.yaml
 	$(BIN)/claimgate webhook-config --rbac > deploy/base/lookups.yaml
 	awk 'FNR == 1 && NR > 1 { print "---" } { print }' $(sort $(wildcard policies/*/params.yaml)) > deploy/base/params.yaml
+
+precision: $(DEV_STAMP) ## how often each rule speaks of manifests, beside what was judged: make precision MANIFESTS=/path ARGS=-v
+	$(BIN)/python -m tests.precision $(or $(MANIFESTS),../shared/data/manifests) $(ARGS)
 
 rule-homes: $(DEV_STAMP) ## draw 50 rules at random, with where each is found: SEED=26
 	$(BIN)/python -m tests.facts.draw_rules --seed $(or $(SEED),26)

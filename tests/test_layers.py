@@ -45,7 +45,7 @@ CEL = {"library": 0, "syntax": 1, "check": 2, "compile": 3, "estimate": 3}
 
 FACTS = (
     {"train_job_pods", "volcano_objects"},
-    {"pods", "shapes"},
+    {"pods", "served_versions", "shapes"},
     {"command_lines", "scheduling"},
     {"gpu"},
     {"dra"},

@@ -51,6 +51,7 @@ def test_the_suites_of_a_folder_try_it(folder: str) -> None:
 def test_every_folder_of_tests_is_named() -> None:
     """A folder of tests stands in the table, or in the sentence below it, or it measures."""
     others = {"tests/bench", "tests/certs", "tests/data", "tests/deploy", "tests/e2e", "tests/policies"}
+    others.add("tests/precision")
     folders = {
         f"tests/{path.name}" for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name[0] not in "._"
     }

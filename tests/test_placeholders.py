@@ -7,12 +7,24 @@ import pytest
 from webhook.placeholders import is_placeholder, names_variable
 
 
-@pytest.mark.parametrize("text", ["$N", "${N}", "gpu-$(N)", "{{ .Values.n }}", "a{{n}}b"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("$N", "${N}", "gpu-$(N)", "{{ .Values.n }}", "a{{n}}b"),
+        *("__NUM_NODES__", "PLACEHOLDER_NUM_GPU", "<queue>", "<ADD LUN ID Here>", "gs://<bucket>/a", "...", "…"),
+    ],
+)
 def test_a_text_that_something_fills_in(text: str) -> None:
     assert is_placeholder(text)
 
 
-@pytest.mark.parametrize("text", ["", "gpu-1", "nvidia.com/gpu", "{n}", "500m"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "gpu-1", "nvidia.com/gpu", "{n}", "500m"),
+        *("a__b", "__init__", "a < b", "<", "->", "a...b", "v1.2", "placeholder"),
+    ],
+)
 def test_a_finished_text(text: str) -> None:
     assert not is_placeholder(text)
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from webhook import documents, releases, shipped
+from webhook import documents, releases, shipped, yamlfile
 from webhook.attributes import JSON
-from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.file_tree import FileTree
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ConfigurationError, InputError, Problem
 from webhook.policy.load import Options, load
@@ -26,7 +25,7 @@ class Assembly:
 
     policies: PolicySet
     table: table.Table
-    cluster: Cluster
+    files: FileTree
 
 
 def options(chosen: Settings) -> Options:
@@ -53,12 +52,15 @@ def places(chosen: Settings) -> tuple[Path, ...]:
     return (shipped.policies(),)
 
 
-def assemble(chosen: Settings, *, context: Iterable[JSON] = (), unbound: bool = False) -> Assembly:
+def assemble(
+    chosen: Settings, *, objects: Iterable[tuple[str, JSON]] = (), is_complete: bool = True, unbound: bool = False
+) -> Assembly:
     """Load policies (the shipped ones when none are named) and context.
 
     Args:
         chosen: the settings of the command.
-        context: further objects that the cluster holds; those of the settings' context win.
+        objects: the objects that the command is about, each with its file.
+        is_complete: whether all of their files could be read.
         unbound: policies without a binding are evaluated, too.
 
     Raises:
@@ -69,8 +71,13 @@ def assemble(chosen: Settings, *, context: Iterable[JSON] = (), unbound: bool = 
     # the shipped policies are known to compile: of 30 of them, one review asks a few
     loaded = load(places(chosen), replace(how, lazy=not chosen.policies))
     loaded = bound(loaded) if unbound else loaded
-    held = [*context_objects(chosen.context, loaded), *context]
-    return Assembly(policies=loaded, table=how.table, cluster=AssumedNamespaces(FilesCluster(held)))
+    context = context_inputs(chosen.context, loaded)
+    files = FileTree(
+        objects,
+        context=((each.source, each.value) for each in context.documents),
+        is_whole=chosen.context_is_whole and is_complete and not context.templates,
+    )
+    return Assembly(policies=loaded, table=how.table, files=files)
 
 
 def objects(named: Sequence[Path]) -> tuple[JSON, ...]:
@@ -85,7 +92,7 @@ def objects(named: Sequence[Path]) -> tuple[JSON, ...]:
     return tuple(each.value for each in inputs.documents)
 
 
-def context_objects(named: Sequence[Path], policies: PolicySet) -> tuple[JSON, ...]:
+def context_inputs(named: Sequence[Path], policies: PolicySet) -> documents.Inputs:
     """The objects of context folders and files.
 
     Raises:
@@ -94,7 +101,14 @@ def context_objects(named: Sequence[Path], policies: PolicySet) -> tuple[JSON, .
     inputs = documents.read(named)
     if problems := (*inputs.problems, *param_problems(policies, inputs)):
         raise InputError(*problems)
-    return tuple(each.value for each in inputs.documents)
+    return inputs
+
+
+def context_cluster(chosen: Settings, policies: PolicySet) -> FilesCluster:
+    """The view of context folders and files, all of one cluster. Raises as `context_inputs`."""
+    inputs = context_inputs(chosen.context, policies)
+    held = (yamlfile.Document(each.value, each.source) for each in inputs.documents)
+    return FilesCluster(held, is_whole=chosen.context_is_whole and not inputs.templates)
 
 
 def param_problems(policies: PolicySet, inputs: documents.Inputs) -> tuple[Problem, ...]:

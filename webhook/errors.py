@@ -72,6 +72,16 @@ class ConfigurationError(ClaimgateError):
     """A flag, setting or policy that cannot be used."""
 
 
+class DependencyChanged(ConfigurationError):
+    """An installed package has no longer what is used of it without its promise (a `private_api.py`)."""
+
+    def __init__(self, package: str, what: str) -> None:
+        from importlib.metadata import version
+
+        fix = "install a version that claimgate's package metadata allows, such as that of requirements.lock"
+        super().__init__(f"{package} {version(package)} does not work here: {what} has changed; {fix}")
+
+
 class PolicyError(ConfigurationError):
     """All problems of a set of policies, reported together."""
 

@@ -1,4 +1,4 @@
-"""Texts that are filled in later, by a shell, a template engine or a controller: `${NAME}`, `$NAME`, `{{ .name }}`.
+"""Texts that are filled in later, by a shell, a template engine, a controller or a person: `${NAME}`, `<name>`.
 
 The one home of what counts as such a text. Nobody can judge it before it is filled in: a rule about names or amounts
 leaves it out, and where a value of another type belongs it may still become one.
@@ -10,20 +10,30 @@ import re
 from typing import Final
 
 _VARIABLE: Final = re.compile(r"\$[A-Za-z_{(]|\{\{")
+_BLANK: Final = re.compile(r"<[A-Za-z_][^<>\n]*>|__[A-Z][A-Z0-9_]*__")
+_WORD: Final = "PLACEHOLDER"
+_DOTS: Final = frozenset(("...", "…"))
 
 
 def is_placeholder(text: str) -> bool:
     """Whether a text is still to be filled in, wholly or in part.
 
-    Neither sign may stand in a name or an amount that Kubernetes takes, so that no finished text is taken for one:
-    `gpu-${N}` is a placeholder, `gpu-1` is not.
+    None of the signs may stand in a name or an amount that Kubernetes takes, so that no finished text is taken for one:
+    `gpu-${N}`, `<queue>`, `__NUM_NODES__`, `PLACEHOLDER_QUEUE` and `...` are placeholders, `gpu-1` is not.
     """
-    return "$" in text or "{{" in text
+    return "$" in text or "{{" in text or _is_blank(text)
 
 
 def names_variable(text: str) -> bool:
     """Whether a text names what is filled in, for texts in which a `$` alone is a mistake, or ends a pattern.
 
-    `g-$N`, `${N}`, `$(N)` and `{{ .n }}` do, `*$@` does not.
+    `g-$N`, `${N}`, `$(N)`, `{{ .n }}` and `<n>` do, `*$@` does not.
     """
-    return _VARIABLE.search(text) is not None
+    return _VARIABLE.search(text) is not None or _is_blank(text)
+
+
+def _is_blank(text: str) -> bool:
+    """Whether a person is to fill something in. The regular expression is asked of few texts, because it is slow."""
+    if "<" in text or "__" in text:
+        return _BLANK.search(text) is not None or _WORD in text
+    return _WORD in text or text in _DOTS

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster.server import CONFIGS, ApiServer, config, page, resources
 from webhook.cluster.connection import connect
+from webhook.cluster.freshness import DEFAULT_TIMES
 from webhook.cluster.interest import Interest
 from webhook.cluster.watch import WatchCluster
 from webhook.logs import Log
@@ -26,10 +27,12 @@ def started(server, tmp_path):
     """Starts a view of kinds; ends its threads after the test."""
     views = []
 
-    def start(*kinds, log=None):
+    def start(*kinds, log=None, times=DEFAULT_TIMES):
         link = connect(server.kubeconfig(tmp_path))
         interests = [each if isinstance(each, Interest) else Interest(each) for each in kinds]
-        views.append(WatchCluster(link, interests, log or Log(stream=io.StringIO()), backoff_s=(0.01, 0.05)))
+        views.append(
+            WatchCluster(link, interests, log or Log(stream=io.StringIO()), backoff_s=(0.01, 0.05), times=times)
+        )
         views[-1].start()
         return views[-1]
 

@@ -44,7 +44,8 @@ class ApiServer(ThreadingHTTPServer):
 
     A queued None ends the watch; a queued bytes object is sent as it is. `objects` maps a collection's path to all of
     its objects: lists of it, or of one of its namespaces, heed limit, continue, both selectors and PartialObjectMetadata,
-    and each of its watches, by path and selectors, has a queue of its own.
+    and each of its watches, by path and selectors, has a queue of its own. While it `is_silent`, it takes connections
+    and says nothing.
     """
 
     daemon_threads = True
@@ -56,6 +57,7 @@ class ApiServer(ThreadingHTTPServer):
         self.watches = {}
         self.asked = []
         self.new_watch = threading.Event()
+        self.is_silent = False
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def kubeconfig(self, folder):
@@ -84,6 +86,9 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
+        if self.server.is_silent:
+            time.sleep(1.5)  # longer than those who ask wait
+            return
         parts = urlsplit(self.path)
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}
         self.server.asked.append((parts.path, query, dict(self.headers)))

@@ -280,7 +280,8 @@ def test_published_manifests_go_through_without_an_error(tmp_path, capsys):
     document = json.loads(kept.read_text())
     assert document["objects"] > 300
     assert [one for one in document["findings"] if one["result"] == "error"] == []
-    assert len(capsys.readouterr().err.splitlines()) == len(document["unreadable"])
+    errors = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("note: ")]
+    assert len(errors) == len(document["unreadable"])
 
 
 @pytest.mark.parametrize("verb", ["audit", "replay"])

@@ -1,5 +1,6 @@
 """Objects of one input are each other's context, in replay as in audit, and what only warns decides no exit code."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -57,17 +58,59 @@ def test_a_template_that_a_compute_domain_promises_is_no_finding(tmp_path: Path,
     assert "not found" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["audit", "replay"])
-def test_a_key_that_stands_twice_is_told_and_the_last_is_reviewed(command: str, tmp_path: Path, capsys):
+LIMITS = [f"resources: {{limits: {{nvidia.com/gpu: {amount}}}}}" for amount in (1, "half")]
+TWICE = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: a\n    image: x\n    "
+
+
+def test_a_key_that_stands_twice_is_told_by_replay_and_the_last_is_reviewed(tmp_path: Path, capsys):
     file = tmp_path / "pod.yaml"
-    limits = [f"resources: {{limits: {{nvidia.com/gpu: {amount}}}}}" for amount in (1, "half")]
-    head = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: a\n    image: x\n    "
-    file.write_text(head + "\n    ".join(limits))
-    assert run([command, str(file)]) == 1
+    file.write_text(TWICE + "\n    ".join(LIMITS))
+    assert run(["replay", str(file)]) == 1
     out, err = capsys.readouterr()
     assert err.count("\n") == 1
     assert f"warning: {file}:9:5: spec.containers[0]: key `resources` appears twice in one mapping" in err
     assert "`half` must be a whole number" in out
-    file.write_text(head + "\n    ".join(reversed(limits)))
-    assert run([command, str(file)]) == 0
+    file.write_text(TWICE + "\n    ".join(reversed(LIMITS)))
+    assert run(["replay", str(file)]) == 0
     assert "must be a whole number" not in capsys.readouterr().out
+
+
+def test_a_key_that_stands_twice_is_a_finding_of_audit(tmp_path: Path, capsys):
+    file = tmp_path / "pod.yaml"
+    file.write_text(
+        f"kind: ConfigMap\napiVersion: v1\nmetadata: {{name: c}}\n---\n{TWICE}" + "\n    ".join(LIMITS[::-1])
+    )
+    assert run(["audit", str(file)]) == 1
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert (
+        f"{file}:13: warn: spec.containers[0]: key `resources` appears twice in one mapping, and kubectl takes the last: "
+        "remove one of the two, or merge their values (Pod default/p, manifest/repeated-key)\n"
+    ) in out
+    assert "1 warn" in out
+    file.write_text(TWICE + LIMITS[0])
+    assert run(["audit", str(file)]) == 0
+
+
+def test_a_key_that_stands_twice_in_a_list_is_told_of_its_object(tmp_path: Path, capsys):
+    file = tmp_path / "list.json"
+    head = '"apiVersion": "v1", "kind": "ConfigMap", "metadata"'
+    first = f'{{{head}: {{"name": "a"}}, "data": {{"k": "1"}}}}'
+    second = f'{{{head}: {{"name": "b"}}, "data": {{"k": "1", "k": "2"}}}}'
+    file.write_text(f'{{"kind": "List", "apiVersion": "v1", "items": [{first},\n{second}]}}')
+    assert run(["audit", "--output", "json", str(file)]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    (found,) = (each for each in findings if each["result"] == "warn")
+    assert (found["path"], found["line"], found["object"]["name"], found["rule"]) == (
+        "",  # of JSON the reader notes the place alone
+        2,
+        "b",
+        "manifest/repeated-key",
+    )
+
+
+def test_a_key_that_stands_twice_outside_objects_is_told_beside_the_report(tmp_path: Path, capsys):
+    (tmp_path / "values.yaml").write_text("image: a\nimage: b\n")
+    (tmp_path / "c.yaml").write_text("kind: ConfigMap\napiVersion: v1\nmetadata: {name: c}\n")
+    assert run(["audit", str(tmp_path)]) == 0
+    assert "values.yaml:2:1: key `image` appears twice in one mapping" in capsys.readouterr().err

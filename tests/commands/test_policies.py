@@ -55,7 +55,8 @@ def test_check_in_text_sums_up(capsys):
     assert "    covers: pods, and the pod templates of " in out
     assert (
         "    portable: after `claimgate policies export`, which writes its expansion out; "
-        "not for appwrappers.workload.codeflare.dev: their templates are those of the objects that they wrap\n"
+        "not for appwrappers.workload.codeflare.dev, experiments.kubeflow.org: their templates are those of the objects "
+        "that they wrap\n"
     ) in out
     assert out.count("    worst-case cost: ") == 4
 
@@ -260,7 +261,8 @@ def test_export_is_what_a_cluster_can_take(capsys):
     out, err = capsys.readouterr()
     names = [(one.value["kind"], one.value["metadata"]["name"]) for one in yamlfile.load(out)]
     kind = "ValidatingAdmissionPolicy"
-    template = ("template", "spec-template", "spec-jobtemplate-spec-template", "spec-podtemplate")
+    kaito = ("inference-template", "spec-template-inference-template")
+    template = ("template", "spec-template", "spec-jobtemplate-spec-template", *kaito, "spec-podtemplate")
     parts = ["denies", *(f"denies-{part}" for part in (*template, "templates", "pod-specs"))]
     assert names == [
         *(pair for part in parts for pair in ((kind, part), (f"{kind}Binding", part))),
@@ -272,7 +274,7 @@ def test_export_is_what_a_cluster_can_take(capsys):
         ("MutatingAdmissionPolicyBinding", "marks"),
     ]
     why = "their templates are those of the objects that they wrap"
-    assert err == f"not rewritten: denies for appwrappers.workload.codeflare.dev: {why}\n"
+    assert err == f"not rewritten: denies for appwrappers.workload.codeflare.dev, experiments.kubeflow.org: {why}\n"
 
 
 def test_exported_policies_need_nothing_of_this_project(tmp_path, capsys):

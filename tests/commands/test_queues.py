@@ -53,7 +53,7 @@ used: as the status of the ClusterQueues says
 
 
 def test_the_tree_is_shown_with_what_each_queue_could_have(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["queues", FILE]) == 1
+    assert run(["queues", FILE, "--context-is-whole"]) == 1
     assert capsys.readouterr().out == TEXT
 
 
@@ -208,3 +208,11 @@ def test_a_cluster_shows_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[
         server.shutdown()
         server.server_close()
     assert capsys.readouterr().out == TEXT
+
+
+def test_files_lack_nothing_unless_they_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["queues", FILE])
+    out = capsys.readouterr().out
+    assert "FlavorNotFound" in TEXT
+    assert "its ClusterQueue nowhere does not exist" in TEXT
+    assert "does not exist" not in out

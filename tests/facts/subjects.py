@@ -25,15 +25,16 @@ def subject(
     cluster: Cluster | None = None,
     trainer: tuple[int, int] = (2, 3),
     resources: tuple[tuple[str, str], ...] = (),
+    is_whole: bool = False,
 ) -> Subject:
-    """An object of a request, decoded, in a cluster of some objects; null is one that is deleted."""
+    """An object of a request, decoded, in a cluster of some objects, or of exactly these; null is one that is deleted."""
     attributes = fixtures.attributes_of_object(obj or POD, TABLE.row)
     decoded = decode_object(obj, attributes.kind)
     return Subject(
         object=decoded.value,
         old_object=decode_object(old, attributes.kind).value,
         attributes=attributes,
-        cluster=View(cluster or FilesCluster(context), attributes.namespace),
+        cluster=View(cluster or FilesCluster(context, is_whole=is_whole), attributes.namespace),
         table=TABLE,
         assumptions=Assumptions(trainer=trainer, resources=resources),
         omitted=frozenset(decoded.unfilled),

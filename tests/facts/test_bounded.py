@@ -120,11 +120,11 @@ def test_time_that_ends_in_a_selector_is_no_failure_of_the_selector():
         "metadata": {"name": "c"},
         "spec": {"devices": {"requests": [request]}},
     }
-    asked = subject(claim, SLICE)
+    asked = subject(claim, SLICE, is_whole=True)
     assert len(inventory(asked).selections[0].failures) == 1
     for looks in range(8):
         with pytest.raises(BudgetExceeded):
-            inventory(replace(asked, cluster=View(FilesCluster([SLICE]), "team", Late(looks))))
+            inventory(replace(asked, cluster=View(FilesCluster([SLICE], is_whole=True), "team", Late(looks))))
 
 
 def test_what_is_listed_once_is_not_listed_again():

@@ -123,9 +123,7 @@ WHOLE = (
 )
 POOL = made(OPENSANDBOX, "Pool", template=TEMPLATE, capacitySpec={"poolMax": 1})
 POOL["metadata"]["name"] = "pool"
-VIEW = AssumedNamespaces(
-    FilesCluster([POOL, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}])
-)
+VIEW = AssumedNamespaces(FilesCluster([POOL], is_whole=True))
 
 
 def nodes(value: JSON, at: FieldPath = ()) -> Iterator[FieldPath]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from certs.issue import authority, serving
 from tests.server.asgi import Running
-from webhook.server.connections import ConnectionTimeouts
+from webhook.server.connection_timeouts import ConnectionTimeouts
 from webhook.server.listener import Listener, Place
 from webhook.server.tls import Certificates, Files
 
@@ -76,7 +76,7 @@ def listening(
     where = Place(
         host="127.0.0.1",
         port=0,
-        tls=certificates.listening if certificates else None,
+        tls=certificates,
         timeouts=timeouts or ConnectionTimeouts(),
         **place,
     )

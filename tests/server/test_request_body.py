@@ -241,11 +241,28 @@ def test_a_queue_that_is_full_sends_away_at_once() -> None:
         tasks = [asyncio.create_task(budget.reserve(1, "a")) for _ in range(MAX_WAITING)]
         await settle()
         with pytest.raises(CallError) as error:
-            await budget.reserve(1, "b")
+            await budget.reserve(1, "a")
         assert error.value.code == 429
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    run(one)
+
+
+def test_a_queue_that_one_address_fills_has_room_for_another() -> None:
+    async def one() -> None:
+        budget = BodyBudget(100)
+        await budget.reserve(100, "holder")
+        tasks = [asyncio.create_task(budget.reserve(1, "a")) for _ in range(MAX_WAITING)]
+        await settle()
+        others = [asyncio.create_task(budget.reserve(1, "b")) for _ in range(3)]
+        await settle()
+        assert budget.waiting == MAX_WAITING
+        assert [task.done() for task in tasks] == [False] * (MAX_WAITING - 3) + [True] * 3
+        budget.release(100)
+        results = await asyncio.gather(*tasks, *others, return_exceptions=True)
+        assert [getattr(one, "code", 0) for one in results] == [0] * (MAX_WAITING - 3) + [429] * 3 + [0] * 3
 
     run(one)
 

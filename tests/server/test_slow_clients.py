@@ -16,7 +16,10 @@ import pytest
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.decisions import Verdict
-from webhook.server.connections import MAX_HEADERS, MAX_PIPELINED, BoundedConnection, ConnectionTimeouts, abort_overdue
+from webhook.server.connection_timeouts import ConnectionTimeouts
+from webhook.server.connections import MAX_PIPELINED, BoundedConnection
+from webhook.server.parting import abort_overdue
+from webhook.server.request_head import MAX_HEADERS
 from webhook.server.review_endpoint import Limits
 
 HEAD = b"POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"

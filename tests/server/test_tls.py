@@ -20,7 +20,8 @@ from certs.issue import authority
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.errors import ConfigurationError
-from webhook.server.tls import Certificates, Files, RecordReads
+from webhook.server.tls import Certificates, Files
+from webhook.server.tls_records import RecordReads
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_verified_tls_of_two_versions(pki: Pki) -> None:
 
 
 def test_tls_1_2_has_forward_secrecy_and_authenticated_encryption_alone(pki: Pki) -> None:
-    offered = [cipher["name"] for cipher in Certificates(pki.files).listening.get_ciphers()]
+    offered = [cipher["name"] for cipher in Certificates(pki.files).context.get_ciphers()]
     old = [name for name in offered if not name.startswith("TLS_")]
     assert {name for name in offered if name.startswith("TLS_")} == {
         cipher["name"] for cipher in ssl.create_default_context().get_ciphers() if cipher["name"].startswith("TLS_")
@@ -117,7 +118,7 @@ def both_sides(pki: Pki, hello: int = 0) -> tuple[ssl.SSLObject, RecordReads]:
     context.set_alpn_protocols(["http/1.1", *(f"{number:0200}" for number in range(hello // 200))])
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     client = context.wrap_bio(to_client, to_server)
-    server = Certificates(pki.files).listening.wrap_bio(to_server, to_client, server_side=True)
+    server = Certificates(pki.files).context.wrap_bio(to_server, to_client, server_side=True)
     for side in (client, server, client, server):
         with suppress(ssl.SSLWantReadError):
             side.do_handshake()
@@ -155,7 +156,7 @@ def test_hands_are_shaken_with_what_comes_byte_by_byte(pki: Pki) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     client = context.wrap_bio(to_client, sent)
-    server = Certificates(pki.files).listening.wrap_bio(came, to_client, server_side=True)
+    server = Certificates(pki.files).context.wrap_bio(came, to_client, server_side=True)
     for _ in range(2):
         with suppress(ssl.SSLWantReadError):
             client.do_handshake()

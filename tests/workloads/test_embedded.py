@@ -59,5 +59,5 @@ def test_a_wrapper_in_a_wrapper_ends_somewhere() -> None:
 
 def test_who_may_hold_a_kind() -> None:
     holders = {row.kind for row in TABLE.rows if holds(row, "trainer.kubeflow.org", "TrainJob")}
-    assert holders == {"AppWrapper", "OptimizationJob"}
-    assert {row.kind for row in TABLE.rows if holds(row, "batch", "Job")} == {"AppWrapper"}
+    assert holders == {"AppWrapper", "Experiment", "OptimizationJob"}
+    assert {row.kind for row in TABLE.rows if holds(row, "batch", "Job")} == {"AppWrapper", "Experiment"}

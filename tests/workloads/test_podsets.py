@@ -223,6 +223,47 @@ CASES = [
         [("x-0", "spec.components[0].template.spec.deep", 7)],
     ),
     (
+        "a trial is an object of another kind",
+        workload(
+            "kubeflow.org/v1beta1",
+            "Experiment",
+            parallelTrialCount=2,
+            trialTemplate={
+                "trialSpec": workload(
+                    "kubeflow.org/v1",
+                    "PyTorchJob",
+                    pytorchReplicaSpecs={"Worker": {"replicas": 4, "template": POD}},
+                )
+            },
+        ),
+        [("x-0", "spec.trialTemplate.trialSpec.spec.pytorchReplicaSpecs.Worker.template", 4)],
+    ),
+    (
+        "roles that are a list",
+        workload(
+            "sagemaker.amazonaws.com/v1",
+            "HyperPodPyTorchJob",
+            replicaSpecs=[{"name": "pods", "replicas": 2, "template": POD}],
+        ),
+        [("pods", "spec.replicaSpecs[0].template", 2)],
+    ),
+    (
+        "a workspace has fields of its own beside spec",
+        {
+            "apiVersion": "kaito.sh/v1beta1",
+            "kind": "Workspace",
+            "metadata": {"name": "x"},
+            "resource": {"count": 2},
+            "inference": {"template": POD},
+        },
+        [("main", "inference.template", 2)],
+    ),
+    (
+        "a workspace with a preset has no template",
+        {"apiVersion": "kaito.sh/v1beta1", "kind": "Workspace", "inference": {"preset": {"name": "phi-4"}}},
+        [],
+    ),
+    (
         "map keys are names in lower case",
         workload(
             "kubeflow.org/v1",
@@ -280,6 +321,13 @@ def test_groups_multiply_pods() -> None:
     leader, worker = podsets(lws, TABLE)
     assert (leader.count, leader.groups, leader.pods) == (1, 3, 3)
     assert (worker.count, worker.groups, worker.pods) == (3, 3, 9)
+
+
+def test_trials_that_run_at_once_multiply_pods() -> None:
+    trial = {"trialTemplate": {"trialSpec": workload("batch/v1", "Job", parallelism=2, template=POD)}}
+    (known,) = podsets(workload("kubeflow.org/v1beta1", "Experiment", parallelTrialCount=4, **trial), TABLE)
+    (default,) = podsets(workload("kubeflow.org/v1beta1", "Experiment", **trial), TABLE)
+    assert (known.pods, default.pods) == (8, 6)
 
 
 def test_groups_are_those_of_the_object() -> None:

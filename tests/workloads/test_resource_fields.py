@@ -36,12 +36,30 @@ def test_a_component_has_resources_in_any_of_its_fields() -> None:
     ]
 
 
+def test_a_service_of_one_container_has_its_resources_beside_its_replicas() -> None:
+    kind = {"apiVersion": "apps.nvidia.com/v1alpha1", "kind": "NIMService"}
+    parallel = {"multiNode": {"parallelism": {"pipeline": 2}}}
+    obj = {**kind, "spec": {"replicas": 3, "resources": LIMITS, **parallel}}
+    assert found(obj) == [("spec.resources", LIMITS, "main", "nim", 6)]
+    scaled = {**kind, "spec": {"scale": {"enabled": True}, "resources": LIMITS}}
+    assert found(scaled) == [("spec.resources", LIMITS, "main", "nim", None)]
+
+
+def test_the_nodes_of_a_mini_cluster_are_pods() -> None:
+    kind = {"apiVersion": "flux-framework.org/v1alpha2", "kind": "MiniCluster"}
+    obj = {**kind, "spec": {"size": 4, "containers": [{"name": "app", "resources": LIMITS}]}}
+    assert found(obj) == [("spec.containers[0].resources", LIMITS, "main", "app", 4)]
+
+
 STEP = {"computeResources": LIMITS}
 STEPS = [
     ("argoproj.io/v1alpha1", "Workflow", {"templates": [{}, {"script": {"resources": LIMITS}}]}, "spec.templates[1].script.resources"),
     ("tekton.dev/v1", "Task", {"steps": [STEP]}, "spec.steps[0].computeResources"),
     ("tekton.dev/v1", "PipelineRun", {"pipelineSpec": {"tasks": [{"taskSpec": {"steps": [STEP]}}]}}, "spec.pipelineSpec.tasks[0].taskSpec.steps[0].computeResources"),
     ("serving.kserve.io/v1alpha1", "LLMInferenceService", {"worker": {"containers": [{"resources": LIMITS}]}}, "spec.worker.containers[0].resources"),
+    ("serving.kserve.io/v1alpha1", "ServingRuntime", {"containers": [{"resources": LIMITS}]}, "spec.containers[0].resources"),
+    ("serving.kserve.io/v1alpha1", "ClusterServingRuntime", {"workerSpec": {"containers": [{"resources": LIMITS}]}}, "spec.workerSpec.containers[0].resources"),
+    ("apps.nvidia.com/v1alpha1", "NIMPipeline", {"services": [{"spec": {"resources": LIMITS}}]}, "spec.services[0].spec.resources"),
 ]  # fmt: skip
 
 

@@ -6,11 +6,12 @@ Unknown fields are allowed and null stands for absent, as Go's decoder has it; t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+
+from webhook.admission.private_api import mismatch
 
 GROUP: Final = "admission.k8s.io"
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -84,7 +85,6 @@ class ReviewHead(msgspec.Struct, rename="camel"):
     request: RequestHead | None = None
 
 
-_SHAPE = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`(?: - at `(?P<path>[^`]+)`)?")
 _WORDS: Mapping[str, str] = {
     "str": "a string",
     "int": "an integer",
@@ -103,10 +103,10 @@ def explain(error: msgspec.ValidationError, *, root: str = "") -> str:
         error: what msgspec found while decoding one of the structures above.
         root: the path of the decoded value inside the review, such as `request`.
     """
-    match = _SHAPE.search(str(error))
-    if match is None:
+    told = mismatch(error)
+    if told is None:
         return f"{str(error)[:1].lower()}{str(error)[1:]}"
-    path = (root + (match["path"] or "$").removeprefix("$")).lstrip(".")
-    wanted = _WORDS.get(match["wanted"].removesuffix(" | null"), match["wanted"])
-    given = _WORDS.get(match["found"], match["found"])
+    path = (root + told.path.removeprefix("$")).lstrip(".")
+    wanted = _WORDS.get(told.wanted.removesuffix(" | null"), told.wanted)
+    given = _WORDS.get(told.given, told.given)
     return f"{path or 'the body'}: expected {wanted}, found {given}"

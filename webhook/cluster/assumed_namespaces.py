@@ -45,3 +45,11 @@ class AssumedNamespaces:
     def revision(self, gvk: GroupVersionKind) -> object:
         """That of the view."""
         return self._view.revision(gvk)
+
+    def is_whole(self) -> bool:
+        """As the view is, apart from namespaces."""
+        return self._view.is_whole()
+
+    def place(self, obj: JSON) -> str:
+        """As the view has it."""
+        return self._view.place(obj)

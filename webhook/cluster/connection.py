@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 
 from webhook.attributes import JSON
 from webhook.cluster.decoding import LARGEST, Listed, decoded
+from webhook.cluster.private_api import pool
 from webhook.cluster.unreachable import Unreachable, why
 from webhook.errors import ConfigurationError, LookupFailed
 
@@ -104,7 +105,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Conne
             package.config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
     except Exception as error:  # noqa: BLE001 - the package checks no types: a file of another form raises anything
         raise ConfigurationError(f"{_unusable(kubeconfig, error)}; name one with --kubeconfig") from None
-    return _HttpConnection(configuration, package.client.rest.RESTClientObject(configuration).pool_manager)
+    return _HttpConnection(configuration, pool(configuration))
 
 
 def _unusable(kubeconfig: Path | None, error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""A cluster view of objects from files: what is not there is known to be absent.
+"""A cluster view of objects from files that are all in one cluster. What is not there may still exist elsewhere.
 
 An object without a namespace is in `default`, where kubectl would put it; a cluster-scoped one is found there too, for
 no kind has both, and whatever namespace it names: the API server clears that (k8s.io/apiserver v1.36
@@ -19,9 +19,14 @@ from webhook.paths import get as at
 
 
 class FilesCluster:
-    """Objects by group, kind, namespace and name. Where two have the same, the first stays."""
+    """Objects by group, kind, namespace and name. Where two have the same, the first stays.
 
-    def __init__(self, objects: Iterable[JSON] = ()) -> None:
+    is_whole: whether there is nothing else in the cluster.
+    """
+
+    def __init__(self, objects: Iterable[JSON | yamlfile.Document] = (), *, is_whole: bool = False) -> None:
+        self._is_whole = is_whole
+        self._files: dict[int, str] = {}
         self._objects: dict[tuple[str, str], dict[tuple[str, str], JSON]] = {}
         self._listed: dict[tuple[str, str], Mapping[str | None, Sequence[JSON]]] = {}
         for item in objects:
@@ -29,10 +34,12 @@ class FilesCluster:
                 if not isinstance(obj, dict):
                     continue
                 kind, place = identity(obj)
-                self._objects.setdefault(kind, {}).setdefault(place, obj)
+                held = self._objects.setdefault(kind, {}).setdefault(place, obj)
+                if held is obj and isinstance(item, yamlfile.Document):
+                    self._files[id(obj)] = item.file
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """The object, or None: files hold everything there is."""
+        """The object, or None."""
         held = self._objects.get((gvk.group, gvk.kind))
         return None if held is None else held.get((namespace or "default", name))
 
@@ -49,12 +56,20 @@ class FilesCluster:
         return any(at(obj, ("metadata", "namespace")) for obj in objects) if objects else None
 
     def synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - files hold every kind
-        """True: files hold everything there is."""
+        """True: files are read."""
         return True
 
     def revision(self, gvk: GroupVersionKind) -> object:  # noqa: ARG002 - of every kind
         """The view itself, for it never changes."""
         return self
+
+    def is_whole(self) -> bool:
+        """Whether somebody says that there is nothing else."""
+        return self._is_whole
+
+    def place(self, obj: JSON) -> str:
+        """The file of an object, "" where nobody said it."""
+        return self._files.get(id(obj), "")
 
 
 def read(places: Iterable[str | Path]) -> FilesCluster:

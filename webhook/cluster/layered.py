@@ -1,4 +1,4 @@
-"""Two views as one: objects of files over a live cluster, or of one audit over its context."""
+"""Two views as one: objects of files over a live cluster, or a cluster over the shipped parameters."""
 
 from __future__ import annotations
 
@@ -52,3 +52,11 @@ class LayeredCluster:
     def revision(self, gvk: GroupVersionKind) -> object:
         """Those of both views."""
         return self._first.revision(gvk), self._then.revision(gvk)
+
+    def is_whole(self) -> bool:
+        """Whether one of the views is."""
+        return self._first.is_whole() or self._then.is_whole()
+
+    def place(self, obj: JSON) -> str:
+        """As the view that has the object says."""
+        return self._first.place(obj) or self._then.place(obj)

@@ -1,4 +1,4 @@
-"""The one question an evaluation may ask about other objects. Implementations: files, layered, watch."""
+"""The one question an evaluation may ask about other objects. Implementations: files, file_context, layered, watch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Cluster(Protocol):
     """
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """The object, or None when it is known to be absent. namespace is "" for cluster-scoped kinds.
+        """The object, or None when the view has none. namespace is "" for cluster-scoped kinds.
 
         Raises:
             LookupFailed: nobody can say.
@@ -49,6 +49,14 @@ class Cluster(Protocol):
 
     def revision(self, gvk: GroupVersionKind) -> object:
         """A value that is equal for as long as every lookup of this kind has the same answer."""
+        ...
+
+    def is_whole(self) -> bool:
+        """Whether an object that is not there does not exist: in a live cluster, and not in a few files."""
+        ...
+
+    def place(self, obj: JSON) -> str:
+        """The file of an object of this view, "" for one of a live cluster."""
         ...
 
 

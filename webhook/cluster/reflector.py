@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from time import monotonic
 from typing import Final
 
 from webhook.attributes import JSON
 from webhook.cluster.connection import METADATA, METADATA_LIST, WHOLE, Connection, Lines, ServerRefused
 from webhook.cluster.discovery import NotServed, Resource, discover
+from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes
 from webhook.cluster.interest import Interest
 from webhook.cluster.projection import projection
 from webhook.cluster.store import Place, Store
@@ -30,8 +32,6 @@ PAGE: Final = "500"
 LARGEST_WHOLE: Final = 128 << 10
 """Bytes of JSON of an object that is held whole and may be in any namespace: whoever may write to one could otherwise
 fill the memory of the server. Parameters that people write have some KB; etcd takes 1.5 MB."""
-WATCH_S: Final = 300
-"""A watch is asked to end after this many seconds, so that half-open connections do not stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class Reflector:
     """The objects of one interest, and the thread that keeps them.
 
     `before` is a reflector of an earlier interest in the same objects, asked until the first list of this one is there.
+    `heard_at` is when the API server was last heard of what is held, on the monotonic clock.
     """
 
     interest: Interest
@@ -54,6 +55,8 @@ class Reflector:
     outages: Outages
     backoff_s: tuple[float, float]
     before: Reflector | None = None
+    times: WatchTimes = DEFAULT_TIMES
+    heard_at: float = 0.0
     failure: str = "not synced yet"
     failed: int = 0
     resource: Resource | None = None
@@ -85,6 +88,11 @@ class Reflector:
     def is_synced(self) -> bool:
         """Whether lookups are answered."""
         return self._answering._store.objects is not None  # noqa: SLF001 - of the same class
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the API server was heard of what is answered; 0 while nothing is."""
+        return monotonic() - self._answering.heard_at if self.is_synced else 0.0
 
     @property
     def _answering(self) -> Reflector:
@@ -180,6 +188,7 @@ class Reflector:
     def _succeeded(self) -> None:
         """Forget the failures before."""
         self.failure, self._wait_s = "", 0.0
+        self.heard_at = monotonic()
         self.outages.ends()
 
     def _hand_over(self) -> None:
@@ -211,6 +220,7 @@ class Reflector:
             if not more:
                 break
             query = {**selectors, "continue": more}
+        self.heard_at = monotonic()
         self._store.replace(objects)
         self.failure = ""
         self.settled.set()
@@ -249,11 +259,12 @@ class Reflector:
             "watch": "true",
             "resourceVersion": version,
             "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(random.randint(WATCH_S, 2 * WATCH_S)),  # noqa: S311 - spreads load
+            "timeoutSeconds": str(lasting_s := self.times.lasting()),
         }
         accept = METADATA if self.interest.is_metadata else WHOLE
         path = resource.path(self.interest.scope.namespace)
-        self._lines = self.connection.stream(path, query, 2.0 * WATCH_S + 30, accept)
+        self._lines = self.connection.stream(path, query, lasting_s + self.times.slack_s, accept)
+        begun = self.heard_at = monotonic()
         count = -1
         try:
             for count, event in enumerate(self._lines):  # noqa: B007 - the last count says whether there was any
@@ -262,8 +273,9 @@ class Reflector:
                 yield event
         finally:
             self._lines = None
-        if count < 0:  # or a server that ends every watch at once would be asked without end
-            self._pause()
+        self.heard_at = monotonic()
+        if count < 0 and monotonic() - begun < lasting_s / 2:
+            self._pause()  # or a server that ends every watch at once would be asked without end
 
     def _take(self, event: JSON, resource: Resource) -> str:
         """One event; the resourceVersion that it brings us to."""

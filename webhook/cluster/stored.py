@@ -80,6 +80,14 @@ class StoredCluster:
         """As the view has it."""
         return self._view.synced(gvk)
 
+    def is_whole(self) -> bool:
+        """As the view is."""
+        return self._view.is_whole()
+
+    def place(self, obj: JSON) -> str:
+        """As the view says; the object as it was stands in the request."""
+        return self._view.place(obj)
+
     def revision(self, gvk: GroupVersionKind) -> object:
         """That of the view; of the kind of the object this view, which never changes."""
         return self if (gvk.group, gvk.kind) == self._kind else self._view.revision(gvk)

@@ -12,6 +12,7 @@ from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.connection import Connection
+from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes, told
 from webhook.cluster.interest import Interest, combined, reads
 from webhook.cluster.lookup import describe, place_of
 from webhook.cluster.reflector import Reflector
@@ -33,11 +34,13 @@ class WatchCluster:
         interests: Iterable[Interest],
         log: Log,
         backoff_s: tuple[float, float] = BACKOFF_S,
+        times: WatchTimes = DEFAULT_TIMES,
     ) -> None:
         self._connection = connection
         self._log = log
         self._outages = Outages(log)
         self._backoff_s = backoff_s
+        self._times = times
         self._reflectors: dict[Interest, Reflector] = {}
         self._kinds: Mapping[tuple[str, str], Sequence[Reflector]] = {}
         self._failed = 0
@@ -71,7 +74,7 @@ class WatchCluster:
     def _reflector(self, interest: Interest) -> Reflector:
         before = next((each for known, each in self._reflectors.items() if _answers(known, interest)), None)
         before = before if self._started else None
-        return Reflector(interest, self._connection, self._log, self._outages, self._backoff_s, before)
+        return Reflector(interest, self._connection, self._log, self._outages, self._backoff_s, before, self._times)
 
     def wait(self, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> bool:
         """Wait until everything is synced or is known not to be served; False when the time is over."""
@@ -79,12 +82,19 @@ class WatchCluster:
         return all(each.settled.wait(max(0.0, end - clock())) for each in self._reflectors.values())
 
     def failures(self) -> Mapping[GroupVersionKind, str]:
-        """Why kinds are not synced, for readiness and logs."""
+        """Why kinds are not synced, or not fresh, for readiness and logs."""
         failures: dict[GroupVersionKind, dict[str, None]] = {}
         for each in self._reflectors.values():
             if not each.is_synced:
                 failures.setdefault(each.interest.gvk, {})[each.failure] = None
+            elif each.age_s > self._times.stale_s:
+                failures.setdefault(each.interest.gvk, {})[told(each.age_s)] = None
         return {gvk: "; ".join(reasons) for gvk, reasons in failures.items()}
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the API server was heard, of the watch that heard longest ago."""
+        return max((each.age_s for each in self._reflectors.values()), default=0.0)
 
     @property
     def failed(self) -> int:
@@ -148,6 +158,14 @@ class WatchCluster:
         """Who watches the kind, and how often what they hold has changed."""
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
         return reflectors, sum([each.changes for each in reflectors])
+
+    def is_whole(self) -> bool:
+        """True: what is watched and not there does not exist; of what is not watched, lookups fail."""
+        return True
+
+    def place(self, obj: JSON) -> str:  # noqa: ARG002 - of every object
+        """No file."""
+        return ""
 
     def _of(self, gvk: GroupVersionKind) -> Sequence[Reflector]:
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
@@ -15,8 +14,8 @@ from webhook.admission import fixtures
 from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import Local, PhaseName, run
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.cluster.nearest_files import NearestFiles
-from webhook.commands import audited_objects, options, output
+from webhook.commands import audited_objects, options, output, submitted
+from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.errors import CallError, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.report import formats
@@ -31,7 +30,7 @@ _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "valida
 """What is created passes mutation first; what is stored did so when it was written, or never."""
 
 
-@options.takes(Settings, "policies", "context", "workloads", "cel_engine", "kubernetes_version")
+@options.takes(Settings, "policies", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version")
 def command(
     path: Annotated[
         list[str], typer.Argument(metavar="PATH", help="Folders, files or - for stdin: YAML, JSON or NDJSON.")
@@ -61,33 +60,43 @@ def command(
 ) -> int:
     """Report every finding about the objects of folders, files or stdin.
 
-    Each object is reviewed as if it were created now, or with --as stored as it is, without a mutation; the audited
-    objects, and those of --context, are what the cluster holds. Where several files define the same name, each file
-    means the object of the nearest file. Exits with 0 when nothing was found, 1 when something was, 2 when an input or
-    a policy cannot be read, and 3 when nothing was found but a policy that may deny could not decide.
+    Each object is reviewed as if it were created now, or with --as stored as it is, without a mutation. The cluster
+    holds the objects of --context, of its own file, and of the files that one kustomization, chart or folder has with
+    it; names and namespaces are as kustomizations set them. What several of these files define differently is unknown.
+    That an object does not exist is said only with --context-is-whole. Exits with 0 when nothing was found, 1 when
+    something was, 2 when an input or a policy cannot be read, and 3 when nothing was found but a policy that may deny
+    could not decide.
     """
     writers = formats.of_findings()
     outputs = output.parse(chosen, writers)
     inputs = documents.read(path, exclude or ())
-    assembled = assembly.assemble(settings, context=audited_objects.objects(inputs), unbound=unbound)
+    assembled = assembly.assemble(
+        settings,
+        objects=audited_objects.objects(inputs),
+        is_complete=submitted.is_complete(inputs),
+        unbound=unbound,
+    )
     options.warn_of_unbound(assembled.policies)
     # before the report, so that findings are what a terminal shows last
     wrong_params = assembly.param_problems(assembled.policies, inputs)
     problems = (*inputs.problems, *wrong_params, *documents.nothing(path, inputs, "object"))
-    sys.stderr.write(terminal.lines(_told(inputs, assembled, problems)))
     details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
     audit = _Audit(inputs, assembled, reviewed=as_, is_verbose=verbose, details=details)
+    sys.stderr.write(terminal.lines(_told(inputs, assembled, problems, audit.keys.elsewhere)))
     with output.Report(outputs, writers, audit.rules) as report:
         for finding in audit.findings():
             report.entry(finding)
+        sys.stderr.write(terminal.lines(f"note: {each}" for each in submitted.notes(assembled.files, settings)))
         report.end(audit.totals())
     return _UNREADABLE if problems else audit.exit_code()
 
 
-def _told(inputs: documents.Inputs, assembled: assembly.Assembly, problems: Sequence[Problem]) -> Iterator[str]:
-    """What is said of files, of keys that stand twice, and of objects whose kinds nobody has."""
+def _told(
+    inputs: documents.Inputs, assembled: assembly.Assembly, problems: Sequence[Problem], repeated: Sequence[Problem]
+) -> Iterator[str]:
+    """What is said of files, of keys that stand twice outside objects, and of objects whose kinds nobody has."""
     yield from (f"error: {problem}" for problem in problems)
-    yield from (f"warning: {problem}" for problem in inputs.repeated)
+    yield from (f"warning: {problem}" for problem in repeated)
     if template := charts.summary(inputs.templates):
         yield f"note: {template}"
     notes = {note: each.place() for each in reversed(inputs.documents) if (note := fixtures.note(each.value))}
@@ -109,11 +118,12 @@ class _Audit:
         is_verbose: bool,
         details: ReviewOptions,
     ) -> None:
-        self.rules: Rules = rules(assembled.policies)
+        self.rules: Rules = {**rules(assembled.policies), RULE.id: RULE}
         self._inputs = inputs
         self._row = assembled.table.row
-        self._policies, self._cluster = assembled.policies, assembled.cluster
-        self._repeated = audited_objects.repeated(inputs, assembled.cluster)
+        self._policies = assembled.policies
+        self._submissions = submitted.Submissions(assembled.files, assembled.table.row)
+        self.keys = RepeatedKeys(inputs, self._is_object)
         self._reviewed: Reviewed = reviewed
         self._results: Counter[Result] = Counter()
         self._is_undecided = False
@@ -124,29 +134,37 @@ class _Audit:
 
     def findings(self) -> Iterator[Finding]:
         """The findings of each object, once."""
-        for source, listed in groupby(self._inputs.documents, key=lambda each: each.source):
-            cluster = NearestFiles(self._cluster, self._repeated, source)
-            yield from self._of_file(listed, Local(policies=self._policies, cluster=cluster, options=self._details))
-
-    def _of_file(self, listed: Iterable[documents.Input], door: Local) -> Iterator[Finding]:
-        for each in listed:
+        for each in self._inputs.documents:
             try:
-                attributes = fixtures.attributes(each.value, self._row)
+                sent = self._submissions.of(each)
             except CallError as error:
                 # what follows the semicolon tells a webhook's owner what to send, which nobody audits for
                 why, is_half = error.message.partition(";")[0], _is_half(each.value)
                 self._skipped.append(SkippedDocument(place=each.place(), why=why, is_half=is_half))
                 continue
+            attributes = sent.attributes
             if self._reviewed == "stored":
                 attributes = audited_objects.as_submitted(attributes)
+            door = Local(policies=self._policies, cluster=sent.cluster, options=self._details)
             decisions = run(attributes, _PHASES[self._reviewed], door).decisions
             if not decisions:
                 self._unasked[_qualified(attributes.kind)] += 1
             locate = each.locator(fixtures.object_path(each.value))
-            made = findings(decisions, subject(attributes), locate, self.rules)
+            made = (
+                *self.keys.findings(each, attributes),
+                *findings(decisions, subject(attributes), locate, self.rules),
+            )
             self._results.update(finding.result for finding in made if not finding.is_advice)
             self._is_undecided |= any(each.is_undecided for each in made)
             yield from made
+
+    def _is_object(self, value: JSON) -> bool:
+        """Whether a document is one that is audited."""
+        try:
+            fixtures.attributes(value, self._row)
+        except CallError:
+            return False
+        return True
 
     def exit_code(self) -> int:
         """Weigh the findings so far: something was found, undecided, clean."""

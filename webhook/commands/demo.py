@@ -78,7 +78,17 @@ def _issue(directory: Path) -> None:
 
 def _arguments(directory: Path, context: Path, port: int) -> list[str]:
     files = ["--tls-cert", str(directory / "tls.crt"), "--tls-key", str(directory / "tls.key")]
-    return ["serve", "--host", "127.0.0.1", "--port", str(port), *files, "--context", str(context)]
+    return [
+        "serve",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        *files,
+        "--context",
+        str(context),
+        "--context-is-whole",
+    ]
 
 
 def _serve(directory: Path, context: Path) -> int:

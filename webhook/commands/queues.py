@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
 from webhook import documents, terminal
-from webhook.attributes import JSON
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.live import Watched
@@ -40,12 +38,15 @@ def command(
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Read the queues of the cluster of this kubeconfig.")
     ] = None,
+    context_is_whole: Annotated[
+        bool, typer.Option("--context-is-whole", help="The files hold everything: what is missing does not exist.")
+    ] = False,
 ) -> int:
     """Show the queues of Kueue: cohorts, ClusterQueues, LocalQueues.
 
     For each flavor's resource: the queue's own quota, the most that it could have if nothing else ran, and what is in
     use; of a cohort, what its members share. Obstacles say why a queue admits nothing: it is stopped, or something that
-    it needs is missing.
+    it needs is missing, which of files is said only with --context-is-whole.
 
     Exits with 0 when every queue can admit something, 1 when one has an obstacle, and 2 when nothing could be read.
     """
@@ -53,7 +54,7 @@ def command(
     is_live = live or kubeconfig is not None
     if is_live == bool(path):
         raise ConfigurationError("queues: name either PATH, or --live for a cluster")
-    made = _live(kubeconfig) if is_live else _shown(FilesCluster(_objects(path or [])))
+    made = _live(kubeconfig) if is_live else _shown(_files(path or [], context_is_whole=context_is_whole))
     if not made.rows:
         sys.stderr.write(terminal.lines(["note: there are no queues"]))
     output.deliver(
@@ -84,10 +85,12 @@ def _live(kubeconfig: Path | None) -> Overview:
         watched.cluster.close()
 
 
-def _objects(named: list[str]) -> Iterator[JSON]:
+def _files(named: list[str], *, context_is_whole: bool) -> FilesCluster:
+    """The view of files; those that are templates may hold what seems to be missing."""
     inputs = documents.read(named)
     problems = (*inputs.problems, *documents.nothing(named, inputs, "object"))
     if problems:
         raise InputError(*problems)
     sys.stderr.write(terminal.lines(f"warning: {each}" for each in inputs.repeated))
-    return (each.value for each in inputs.documents)
+    objects = (each.value for each in inputs.documents)
+    return FilesCluster(objects, is_whole=context_is_whole and not inputs.templates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,7 @@ from webhook.admission import fixtures, respond
 from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import Door, Local, PhaseName, run
 from webhook.attributes import JSON, Attributes, Phase
-from webhook.commands import options, output
+from webhook.commands import options, output, submitted
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.paths import get
@@ -64,15 +64,18 @@ def command(
     ] = None,
     settings: Settings,
 ) -> int:
-    """Say what the webhook would answer to recorded reviews or plain objects, which are each other's context.
+    """Say what the webhook would answer to recorded reviews or plain objects.
 
-    Exits with 0 when all are allowed, 1 when one is denied, 2 when an input or a policy cannot be read, and 3 when
-    none is denied but a policy that may deny could not decide.
+    The cluster holds the objects of --context, of the same file, and of the files that one kustomization, chart or
+    folder has with it. That an object does not exist is said only with --context-is-whole. Exits with 0 when all are
+    allowed, 1 when one is denied, 2 when an input or a policy cannot be read, and 3 when none is denied but a policy
+    that may deny could not decide.
     """
     writers = formats.of_answers()
     outputs = output.parse(chosen, writers)
-    if server and (unbound or advice or explain or settings.given & {"policies", "context"}):
+    if server and (unbound or advice or explain or settings.given & {"policies", "context", "context_is_whole"}):
         wrong = "--policies, --context, --unbound, --advice and --explain"
+        wrong = "--context-is-whole" if "context_is_whole" in settings.given else wrong
         told = f"the server has its own objects and policies; leave out {wrong}"
         raise ConfigurationError(f"--server: {told}")
     if ca and not server:
@@ -94,43 +97,53 @@ def command(
 class Asked:
     """Who answers, what is known of kinds, and of rules: nothing when a server answers.
 
-    `problems` are what is wrong with inputs that are params.
+    `sent` gives of a document what is sent, and whom; `problems` are what is wrong with inputs that are params; `notes`
+    says in the end what a person should know of the context.
     """
 
-    door: Door
+    sent: Callable[[documents.Input], tuple[Attributes, Door]]
     table: table.Table
     rules: Rules
     problems: tuple[Problem, ...] = ()
+    notes: Callable[[], Iterable[str]] = tuple
 
 
 @contextmanager
 def _local(
     settings: Settings, inputs: documents.Inputs, *, unbound: bool, details: ReviewOptions, explains: bool
 ) -> Iterator[Asked]:
-    assembled = assembly.assemble(settings, context=objects(inputs), unbound=unbound)
+    assembled = assembly.assemble(
+        settings, objects=objects(inputs), is_complete=submitted.is_complete(inputs), unbound=unbound
+    )
     options.warn_of_unbound(assembled.policies)
     if explains:
         assembled.policies.prepare()  # so that no policy is said to take the time that it is compiled in
-    door = Local(
-        policies=assembled.policies,
-        cluster=assembled.cluster,
-        api_server_text=settings.api_server_text,
-        options=details,
-        explains=explains,
-    )
+    submissions = submitted.Submissions(assembled.files, assembled.table.row)
+
+    def sent(document: documents.Input) -> tuple[Attributes, Door]:
+        each = submissions.of(document)
+        return each.attributes, Local(
+            policies=assembled.policies,
+            cluster=each.cluster,
+            api_server_text=settings.api_server_text,
+            options=details,
+            explains=explains,
+        )
+
     problems = assembly.param_problems(assembled.policies, inputs)
-    yield Asked(door, assembled.table, rules(assembled.policies), problems)
+    notes = partial(submitted.notes, assembled.files, settings)
+    yield Asked(sent, assembled.table, rules(assembled.policies), problems, notes)
 
 
-def objects(inputs: documents.Inputs) -> Iterator[JSON]:
-    """What a cluster holds once all reviews are answered: the objects of one input are each other's context.
+def objects(inputs: documents.Inputs) -> Iterator[tuple[str, JSON]]:
+    """What a cluster holds once all reviews are answered, with files; what a review is about is in its namespace.
 
     Of what a review itself changes, webhook.cluster.stored makes what it is before.
     """
     for each in inputs.documents:
         obj = get(each.value, fixtures.object_path(each.value))
-        if isinstance(obj, dict) and "kind" in obj:
-            yield obj
+        if isinstance(obj, dict):
+            yield each.source, submitted.in_namespace(obj, each.value)
 
 
 @contextmanager
@@ -138,7 +151,8 @@ def _remote(server: str, ca: Path | None, settings: Settings) -> Iterator[Asked]
     from webhook.commands.remote import Remote
 
     with closing(Remote.connect(server, ca)) as door:
-        yield Asked(door, table.load(settings.workloads), {})
+        known = table.load(settings.workloads)
+        yield Asked(lambda each: (fixtures.attributes(each.value, known.row), door), known, {})
 
 
 class Replay:
@@ -157,7 +171,7 @@ class Replay:
         """The answer to each review, once; what a server would not answer is told on stderr."""
         for each in self._inputs.documents:
             try:
-                attributes = fixtures.attributes(each.value, self._asked.table.row)
+                attributes, door = self._asked.sent(each)
             except CallError as error:
                 self._unreadable.append(_problem(each, error.message))
                 continue
@@ -167,7 +181,7 @@ class Replay:
                 told = f"{each.place((*fixtures.object_path(each.value), 'kind'))}: kind: {mistake}"
                 self._notes.setdefault(told, f"warning: {told}")
             try:
-                answer = _answer(each, attributes, self._phase, self._asked.door)
+                answer = _answer(each, attributes, self._phase, door)
             except CallError as error:
                 self._is_undecided = True
                 _complain(_problem(each, f"the server answered HTTP {error.code}: {error.message}"))
@@ -185,6 +199,7 @@ class Replay:
             more = "files cannot be read and do not look like Kubernetes manifests"
             yield f"note: {counted(len({each.file for each in others}), one, more)}, first {others[0]}"
         yield from self._notes.values()
+        yield from (f"note: {each}" for each in self._asked.notes())
 
     def totals(self) -> Totals:
         """What the answers so far add up to."""

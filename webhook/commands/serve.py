@@ -9,11 +9,15 @@ from __future__ import annotations
 import time
 
 from webhook import logs
+from webhook.admission import private_api as message_texts
+from webhook.cel.library import private_api as regex_api
 from webhook.cluster.connection import connect
 from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.log_writer import LogWriter
 from webhook.logs import Log
+from webhook.server import memory_bounds
+from webhook.server import private_api as server_api
 from webhook.server.access_reviews import AccessReviews
 from webhook.server.listener import Place
 from webhook.server.review_endpoint import Limits
@@ -31,6 +35,8 @@ def command(*, settings: ServerSettings) -> int:
     ones leave the last good ones in service, and /readyz?verbose says so.
     """
     started = time.perf_counter()
+    for used in (server_api, message_texts, regex_api):
+        used.check()
     limits = _limits(settings)
     names = _client_names(settings)
     writer = LogWriter.to_stderr()
@@ -43,10 +49,12 @@ def command(*, settings: ServerSettings) -> int:
         raise ConfigurationError("--authorizer: an API server is asked; name it with --live or --kubeconfig")
     held = ServedState.make(settings, is_live, settings.kubeconfig, log, may_ask=settings.authorizer)
     authority = AccessReviews(connect(settings.kubeconfig)) if settings.authorizer else None
+    bounds = memory_bounds.of_this_process(settings)
+    bounds.check(memory_bounds.limit(settings))
     place = Place(
         host=settings.host,
         port=settings.port,
-        tls=certificates.listening,
+        tls=certificates,
         client_names=names,
         probe_host=settings.probe_host or settings.host,
         probe_port=settings.probe_port,
@@ -65,6 +73,7 @@ def command(*, settings: ServerSettings) -> int:
         started=started,
         workers=lane,
         authority=authority,
+        most_bytes=bounds.total,
     )
     return 0
 

@@ -39,8 +39,10 @@ def targets_of(candidate: Candidate, context: RequestContext) -> Sequence[Target
 
 
 def _judges(policy: Policy, target: Target, context: RequestContext) -> bool:
-    """Whether a policy is asked about a target that is not of its types; that is noted."""
-    context.undecoded.add(target, policy)
+    """Whether a policy is asked about a target that is not of its types; that is noted if it may be about it."""
+    kind = (target.kind.group, target.kind.kind)
+    if context.policies.registry.concerns(policy.checks, kind, target.object):
+        context.undecoded.add(target, policy)
     return policy.judges_types
 
 

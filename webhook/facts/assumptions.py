@@ -27,7 +27,8 @@ class Assumptions:
     then facts/train_job_pods/installation.py knows where it is said.
     feature_gates: those of a device driver that are on, and off by default.
     resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and `vendor.<name>`.
-    kueue: release of Kueue. kueue_configuration: the text of its Configuration, "" for that in the cluster.
+    kueue: release of Kueue. knows_kueue: whether anybody said that. kueue_configuration: the text of its Configuration,
+    "" for that in the cluster.
     """
 
     kubernetes: Release = releases.DEFAULT
@@ -36,6 +37,7 @@ class Assumptions:
     resources: tuple[tuple[str, str], ...] = ()
     feature_gates: frozenset[str] = frozenset()
     kueue: Release = KUEUE
+    knows_kueue: bool = False
     kueue_configuration: str = ""
 
 
@@ -86,14 +88,15 @@ _DEFAULTS: Final = Assumptions()
 
 
 def _read(told: tuple[tuple[str, str], ...], name: str) -> Assumptions:
-    texts = dict(told)
+    texts, kueue = dict(told), _release("kueue", dict(told), name)
     return Assumptions(
         kubernetes=_release("kubernetes", texts, name) or _DEFAULTS.kubernetes,
         trainer=_release("trainer", texts, name),
         device_claims=texts["dynamicResourceAllocation"] == "true" if "dynamicResourceAllocation" in texts else None,
         resources=tuple((key, text) for key, text in told if key == "resource" or key.startswith(_RESOURCES)),
         feature_gates=frozenset(_switched_on(texts.get("featureGates", ""))),
-        kueue=_release("kueue", texts, name) or _DEFAULTS.kueue,
+        kueue=kueue or _DEFAULTS.kueue,
+        knows_kueue=kueue is not None,
         kueue_configuration=texts.get(_CONFIGURATION, ""),
     )
 

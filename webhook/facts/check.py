@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from webhook.attributes import JSON
 from webhook.cluster.interest import Interest
 from webhook.errors import ClaimgateError, EvaluationError, PatchError, ReviewPaused
 from webhook.problem import Problem
@@ -31,6 +32,8 @@ class Check:
         when: whether it may have something to say at all, to be asked for with `Subject.once`; None if always.
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
             What the pods of a TrainJob come from is added for every check about TrainJobs (policy/interests.py).
+        concerns: whether an object of its kinds may be one that it is about, told from plain JSON of any shape: one
+            that it is not about needs no notice that it could not be read. None where it is about all of them.
     """
 
     group: str
@@ -39,6 +42,7 @@ class Check:
     lookups: tuple[Interest, ...] = ()
     of_deletions: bool = False
     when: Callable[[Subject], bool] | None = None
+    concerns: Callable[[JSON], bool] | None = None
 
     def is_about(self, kind: tuple[str, str], *, is_deleted: bool) -> bool:
         """Whether it is asked about objects of a group and kind."""

@@ -11,6 +11,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from webhook.attributes import JSON
 from webhook.facts.fact import Fact
 from webhook.problems.catalogue import Catalogue, LazyCatalogue, catalogue, rules_of
 from webhook.problems.rule import Rule
@@ -97,6 +98,11 @@ class Registry:
         """Whether checks of these groups are asked about objects that are not of their types."""
         return any(package.judges_types and not set(groups).isdisjoint(package.groups) for package in self.packages)
 
+    def concerns(self, groups: tuple[str, ...], kind: tuple[str, str], obj: JSON) -> bool:
+        """Whether checks of some groups may be about an object of a group and kind, of its types or not."""
+        checks = [check for group in groups for check in self.checks(group) if check.is_about(kind, is_deleted=False)]
+        return not checks or any(check.concerns is None or check.concerns(obj) for check in checks)
+
     def catalogue(self, groups: tuple[str, ...]) -> Catalogue:
         """The rules of some groups, whose modules are imported when somebody looks for a rule.
 
@@ -159,6 +165,7 @@ SHIPPED: Final = Registry(
                 "resource_validation",
                 "pod_level_resources",
                 "template_changes",
+                "pod_validation",
                 "container_validation",
                 "placement_validation",
             ),
@@ -231,15 +238,25 @@ SHIPPED: Final = Registry(
         Package(
             module="webhook.facts.jobset",
             groups=("job-set",),
-            rules=("name_length", "replicated_jobs", "policies", "volume_claims"),
+            rules=("name_length", "replicated_jobs", "policies", "volume_claims", "annotations"),
         ),
         Package(
             module="webhook.facts.training_jobs",
             groups=("training-job",),
-            rules=("role_validation", "job_validation", "elastic", "processes", "mpi_validation", "operator_fields"),
+            rules=(
+                "role_validation",
+                "job_validation",
+                "elastic",
+                "autoscaling",
+                "processes",
+                "mpi_validation",
+                "operator_fields",
+            ),
         ),
         Package(
-            module="webhook.facts.launch", groups=("launch",), rules=("processes", "nodes", "variables", "mpi_slots")
+            module="webhook.facts.launch",
+            groups=("launch",),
+            rules=("processes", "nodes", "trainers", "variables", "mpi_slots"),
         ),
         Package(
             module="webhook.facts.kueue",
@@ -280,6 +297,7 @@ SHIPPED: Final = Registry(
             rules=("batch_sandbox", "pool", "references", "shard_patches", "claim_names", "windows"),
         ),
         Package(module="webhook.facts.mesh", groups=("mesh",), rules=("checks",)),
+        Package(module="webhook.facts.served_versions", groups=("served-version",), rules=("checks",)),
         Package(
             module="webhook.facts.volcano",
             groups=(
@@ -326,13 +344,13 @@ SHIPPED: Final = Registry(
         Package(
             module="webhook.facts.storage",
             groups=("storage",),
-            rules=("claims", "checkpoints", "shared_memory", "sub_paths"),
+            rules=("claims", "rolling_updates", "checkpoints", "shared_memory", "sub_paths"),
         ),
         Package(module="webhook.facts.preemption", groups=("preemption",), rules=("spot", "progress", "priority")),
         Package(
             module="webhook.facts.failures",
             groups=("device-failures",),
-            rules=("job_policies", "gang_restarts", "tolerations", "pod_replacement", "serving", "nccl"),
+            rules=("job_policies", "gang_restarts", "tolerations", "pod_replacement", "serving", "liveness", "nccl"),
         ),
     )
 )

@@ -40,7 +40,7 @@ class _Seen:
     objects: dict[tuple[GroupVersionKind, str, str], JSON] = field(default_factory=dict)
     lists: dict[GroupVersionKind, Sequence[JSON]] = field(default_factory=dict)
     results: dict[object, JSON] = field(default_factory=dict)
-    is_whole: bool | None = None
+    failed: set[GroupVersionKind] = field(default_factory=set)
     compared: int = 0
 
 
@@ -84,6 +84,7 @@ class View:
         try:
             result = self._object(gvk, namespace, name)
         except LookupFailed as failure:
+            self._seen.failed.add(gvk)
             self.note(MissingObject(kind=gvk.kind, namespace=namespace, name=name, why=f"not looked up: {failure}"))
             return None
         if result is None:
@@ -123,6 +124,7 @@ class View:
         try:
             return self.cluster.list(gvk, namespace)
         except LookupFailed as failure:
+            self._seen.failed.add(gvk)
             self.note(MissingObject(kind=gvk.kind, name="", namespace=namespace or "", why=f"not looked up: {failure}"))
             return ()
 
@@ -132,6 +134,7 @@ class View:
         try:
             return self._object(gvk, namespace, name)
         except LookupFailed:
+            self._seen.failed.add(gvk)
             return None
 
     def has_any(self, gvk: GroupVersionKind, namespace: str) -> bool:
@@ -140,6 +143,7 @@ class View:
         try:
             return bool(self.cluster.list(gvk, namespace))
         except LookupFailed:
+            self._seen.failed.add(gvk)
             return False
 
     def objects(self, gvk: GroupVersionKind) -> Sequence[JSON]:
@@ -149,19 +153,31 @@ class View:
             try:
                 listed = self.cluster.list(gvk, None)
             except LookupFailed:
+                self._seen.failed.add(gvk)
                 listed = ()
             self._seen.lists[gvk] = listed
         return listed
 
-    def is_whole(self) -> bool:
-        """Whether this is the view of a whole cluster, and not of a few files: every cluster has `kube-system`.
+    def is_whole(self, kind: GroupVersionKind | None = None) -> bool:
+        """Whether an object that was not found does not exist: in a live cluster, or where somebody says so of files.
 
-        Only in a whole cluster an object that is not there is known to be absent without further evidence.
+        Args:
+            kind: the kind of that object, of which then no lookup of this request may have failed.
         """
-        if self._seen.is_whole is None:
-            names = ((each.get("metadata") or {}).get("name") for each in self.objects(NAMESPACE))
-            self._seen.is_whole = any(name == "kube-system" for name in names)
-        return self._seen.is_whole
+        return (kind is None or kind not in self._seen.failed) and self.cluster.is_whole()
+
+    def lacks(self, kind: GroupVersionKind, name: str) -> bool:
+        """Whether a cluster-scoped object does not exist; what nobody knows is noted."""
+        return self.get(kind, name, namespaced=False) is None and self.is_whole(kind)
+
+    def named(self, kind: GroupVersionKind, name: str, namespace: str = "") -> str:
+        """An object that a message rests on, with its file where it is one of a file: "Queue `a` in queues.yaml"."""
+        return f"{kind.kind} `{name}`{self.origin(self.peek(kind, namespace, name))}"
+
+    def origin(self, obj: JSON) -> str:
+        """Where an object of a file stands: " in queues.yaml"; "" for one of a live cluster."""
+        file = self.cluster.place(obj) if obj else ""
+        return f" in {file}" if file else ""
 
     def note(self, *missing: MissingObject) -> None:
         """Remember what could not be found out, for the fields that are asked."""

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from webhook.logs import Log
 from webhook.server.connection_limit import ConnectionLimit
-from webhook.server.connections import BoundedConnection, ConnectionTimeouts
+from webhook.server.connection_timeouts import ConnectionTimeouts
+from webhook.server.connections import BoundedConnection
 from webhook.server.handshake_log import HandshakeLog, certificate_names
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import page_tenant
+from webhook.server.tls import Certificates
 
 _BURST: Final = 8
 """Sockets taken in one go, so that connections that are open already get their turn in between."""
@@ -46,7 +48,7 @@ class Acceptor:
         make: Callable[[], BoundedConnection],
         limit: ConnectionLimit,
         *,
-        tls: ssl.SSLContext | None,
+        tls: Certificates | None,
         timeouts: ConnectionTimeouts,
         client_names: tuple[str, ...],
         handshakes: HandshakeLog,
@@ -59,7 +61,7 @@ class Acceptor:
             listening: the socket; it is closed with the acceptor.
             make: makes the protocol of one connection.
             limit: where connections are counted.
-            tls: the context, or None for plain HTTP.
+            tls: what to show and whom to trust, or None for plain HTTP.
             timeouts: bound the handshake.
             client_names: only clients whose certificate is for one of them are let in; empty lets everybody in.
             handshakes: where failed ones are noted.
@@ -75,10 +77,8 @@ class Acceptor:
         self._handshake_s = timeouts.handshake_s
         self._log = log
         self._tasks: set[asyncio.Task[None]] = set()
-        self._options: dict[str, Any] = {}
-        if tls is not None:
-            bounds = {"ssl_handshake_timeout": timeouts.handshake_s, "ssl_shutdown_timeout": timeouts.goodbye_s}
-            self._options = {"ssl": tls, **bounds}
+        self._tls = tls
+        self._bounds = {"ssl_handshake_timeout": timeouts.handshake_s, "ssl_shutdown_timeout": timeouts.goodbye_s}
 
     @property
     def port(self) -> int:
@@ -100,22 +100,34 @@ class Acceptor:
         for task in self._tasks:
             task.cancel()
 
+    async def finish(self, patience_s: float) -> None:
+        """Take those that the system has accepted already and let them shake hands; then take no more."""
+        if self._listening.fileno() >= 0:
+            self._loop.remove_reader(self._listening)
+            while self._accept():  # noqa: ASYNC110 - others get their turn between two bursts
+                await asyncio.sleep(0)
+            self._listening.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=patience_s)
+        self.close()
+
     def _resume(self) -> None:
         if self._listening.fileno() >= 0:
             self._loop.add_reader(self._listening, self._accept)
 
-    def _accept(self) -> None:
-        """Take what waits; whatever goes wrong, taking goes on."""
+    def _accept(self) -> bool:
+        """Take what waits, and say whether there may be more; whatever goes wrong, taking goes on."""
         for _ in range(_BURST):
             try:
                 client, _address = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
+                return False
             except OSError as error:  # no file descriptors or no memory for sockets
                 self._hold_on(error)
-                return
+                return False
             client.setblocking(False)
             self._take(client)
+        return True
 
     def _hold_on(self, error: OSError) -> None:
         """End one connection and pause: the system has nothing left for a further socket."""
@@ -127,8 +139,8 @@ class Acceptor:
     def _take(self, client: socket.socket) -> None:
         connection = self._make()
         self.limit.admit(connection)
-        if self._client_names:
-            connection.admits = self._admits
+        if self._tls is not None and self._tls.trusted:
+            connection.admits = partial(self._admits, connection)
         task = self._loop.create_task(self._connect(connection, client))
         connection.handshake = task
         self._tasks.add(task)
@@ -147,15 +159,23 @@ class Acceptor:
         """Shake hands; from then on the connection speaks for itself."""
         peer = _peer(client)
         try:
-            if self._options:
+            if self._tls is not None:
                 async with asyncio.timeout(self._handshake_s):
                     await self._turn(client, peer)
-            await self._loop.connect_accepted_socket(lambda: connection, client, **self._options)
+            options = self._secured(connection)
+            await self._loop.connect_accepted_socket(lambda: connection, client, **options)
         except Exception as error:  # noqa: BLE001 - whatever a client can cause is one line and one count
             self._handshakes.failed(peer, error)
         else:
             if connection.transport is None:
                 self._handshakes.failed(peer, None)
+
+    def _secured(self, connection: BoundedConnection) -> dict[str, Any]:
+        """TLS as it is now. The connection notes the authority first: it may be ended without need, never missed."""
+        if self._tls is None:
+            return {}
+        connection.trusted = self._tls.trusted
+        return {"ssl": self._tls.context, **self._bounds}
 
     async def _turn(self, client: socket.socket, peer: str) -> None:
         """Wait until a handshake can begin, and until there is time for it."""
@@ -178,8 +198,12 @@ class Acceptor:
         except OSError:
             return b""
 
-    def _admits(self, transport: asyncio.BaseTransport) -> bool:
-        """Whether the client's certificate is for one of the names."""
+    def _admits(self, connection: BoundedConnection, transport: asyncio.BaseTransport) -> bool:
+        """Whether the client's authority is still trusted, and its certificate for one of the names."""
+        if self._tls is not None and connection.trusted is not self._tls.trusted:
+            return False  # replaced during the handshake: the client may try again
+        if not self._client_names:
+            return True
         names = certificate_names(transport.get_extra_info("peercert") or {})
         if set(names) & set(self._client_names):
             return True

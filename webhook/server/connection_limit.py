@@ -13,7 +13,7 @@ from typing import Final
 from webhook.server.connections import BoundedConnection
 from webhook.server.counters import Counters
 
-MAX_READ_BYTES: Final = 12 * 1024 * 1024
+MAX_READ_BYTES: Final = 6 * 1024 * 1024
 """Of the largest reads of all connections. The TLS layer keeps 2 to 3 times as much until a connection ends, which a
 thousand connections with half a body of 60 KB would make 190 MB. A thousand reviews of usual size make 6 MB."""
 _LARGE_READ: Final = 16 * 1024

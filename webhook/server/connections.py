@@ -9,10 +9,9 @@ everything and said goodbye, which an attacker never does.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeAlias
+import sys
+from collections.abc import Callable
+from typing import Any, Final, Protocol
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -21,24 +20,16 @@ from webhook.attributes import Phase
 from webhook.decisions import Status
 from webhook.server import operating_system
 from webhook.server.answer_writer import AnswerWriter
+from webhook.server.connection_timeouts import Awaited, ConnectionTimeouts
+from webhook.server.request_head import MAX_HEADER_BYTES, RequestHead
+from webhook.server.tls_records import RecordReads
 from webhook.settings.serving import DEFAULTS
 
 PATHS: Final = {f"/{phase.value}": phase for phase in Phase}
 """Of reviews."""
-MAX_HEADER_BYTES: Final = 64 * 1024
-"""kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
-MAX_HEADERS: Final = 200
-"""An API server sends ten. Each costs a call in Python, and those of one read keep everybody waiting."""
-MAX_URL_BYTES: Final = 4 * 1024
-"""An API server asks for a path and a timeout. What a query of 64 KB holds takes the loop 15 ms to read, and comes on
-every connection at the same time."""
 MAX_PIPELINED: Final = 8
 """Requests that may follow one another before the first is answered. Go never does that; 256 KB of them, read at one
 time, would be 14,000, and cost 40 MB."""
-MAX_SMALL_PIECES: Final = 200
-_SMALL_PIECE_BYTES: Final = 256
-"""A body in more pieces must have so many bytes a piece. One read of a body in chunks of a single byte has 40,000, and
-stops the loop for a tenth of a second; Go writes 4 KB at a time, and API servers declare the length."""
 MAX_FRAMING_BYTES: Final = 64 * 1024
 """What may come with a body and is none of it, beyond as many bytes as the body itself has: lengths of chunks, their
 extensions, trailers. Without end they are never handed on, so nothing else bounds them: the parser adds up a trailer
@@ -50,38 +41,12 @@ MAX_LATE_BYTES: Final = DEFAULTS.max_body_bytes
 """The same of a review. Where its body waits too long for memory it is answered before it came, and whoever writes all
 of it first would find the connection reset and no answer."""
 _REFUSED_S: Final = 0.1
-_MOST_CLOSED: Final = 20
-"""Idle connections at a time: under TLS each is a goodbye to encrypt and send, and others wait meanwhile."""
 _UNREAD_BYTES: Final = 8 * 1024
 """An answer is usually 200 bytes; what is on its way is no fault."""
 CLOCK: Final = "claimgate.client_clock"
 """The name in a scope's `extensions` under which an application finds the connection's clock."""
 
-Awaited: TypeAlias = Literal["first_byte_s", "headers_s", "body_s", "idle_s", ""]
-"""What the client owes, as a field of ConnectionTimeouts; "" while the server computes the answer."""
-_IDLE: Final[Awaited] = "idle_s"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionTimeouts:
-    """How many seconds a client may take.
-
-    handshake_s: for the TLS handshake. first_byte_s: from then to the first byte of a request. headers_s, body_s: for
-    each whole. held_s, held_bytes_per_s: for a large body, for which memory is held, the first seconds are free and
-    then this pace is due; 20 MiB may take 7 s, so that a call behind it in the queue still has time for its own.
-    answer_s: to read what was sent. goodbye_s: to close its side. idle_s: between requests; an API server reuses idle
-    connections for 90 s, and does not retry a POST that meets a closed one.
-    """
-
-    handshake_s: float = 5.0
-    first_byte_s: float = 5.0
-    headers_s: float = 5.0
-    body_s: float = 10.0
-    held_s: float = 2.0
-    held_bytes_per_s: float = 4 * 1024 * 1024
-    answer_s: float = 10.0
-    goodbye_s: float = 1.0
-    idle_s: float = 120.0
+IDLE: Final[Awaited] = "idle_s"
 
 
 class Register(Protocol):
@@ -108,7 +73,10 @@ class BoundedConnection(HttpToolsProtocol):
         admits: asked once after the handshake; a connection that it refuses is aborted before any HTTP is read.
         handshake: the task that connects it, until that is done.
         is_ended: it was told that nothing more is taken from it.
+        is_parting: it is closed after the next answer, which says so.
         is_proven: a request was answered.
+        is_last: asked for each request, whether the connection is closed after its answer because the server stops.
+        trusted: the authority that the client's certificate was compared with; None without TLS.
         waits_for, since: what the client owes, and since when on the loop's clock.
         largest_read: bytes that came at one time; the TLS layer keeps 2 to 3 times as much until the connection ends.
     """
@@ -116,8 +84,10 @@ class BoundedConnection(HttpToolsProtocol):
     register: Register | None = None
     admits: Callable[[asyncio.Transport], bool] | None = None
     handshake: asyncio.Task[None] | None = None
-    is_refused = is_ended = False
+    is_refused = is_ended = is_parting = False
     is_proven = False
+    is_last: Callable[[], bool] = staticmethod(lambda: False)
+    trusted: bytes | None = None
     largest_read = 0
     waits_for: Awaited = ""
     since = 0.0
@@ -125,9 +95,10 @@ class BoundedConnection(HttpToolsProtocol):
     _is_held = False
     _received = 0
     _header_bytes = 0
-    _begun = _hosts = 0
-    _pieces = _pieces_bytes = _unheard_bytes = 0
-    _framing_bytes = 0
+    _begun = 0
+    _head = RequestHead()
+    _refusal: tuple[int, str, str] | None = None
+    _unanswered = _unheard_bytes = _framing_bytes = 0
     _unread_since = 0.0
     _is_undrained = False
     _closing_since = 0.0
@@ -186,7 +157,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def _bound_framing(self) -> None:
         """Refuse a body of which hardly anything is body."""
-        if self._framing_bytes > MAX_FRAMING_BYTES + self._pieces_bytes and not self.transport.is_closing():
+        if self._framing_bytes > MAX_FRAMING_BYTES + self._head.body_bytes and not self.transport.is_closing():
             self.refuse(400, "BadRequest", "the body has more chunk headers and trailers than data; send larger chunks")
 
     def on_message_begin(self) -> None:
@@ -194,57 +165,46 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_message_begin()
         self.scope["extensions"] = self._extensions
         self._begun += 1
-        self._hosts = 0
-        self._pieces = self._pieces_bytes = self._unheard_bytes = 0
+        self._head = RequestHead()
+        self._unheard_bytes = 0
         self._wait("headers_s")
 
     def on_url(self, url: bytes) -> None:
         """Refuse a URL that is longer than anybody needs."""
-        if len(self.url) + len(url) > MAX_URL_BYTES:
-            raise ValueError("the URL is too long")  # uvicorn answers 400 and closes
+        self._head.url(len(self.url) + len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Refuse more headers than anybody needs. Called for each of them: what uvicorn's own does is done here."""
+        """Refuse headers that cannot be taken. Called for each of them: what uvicorn's own does is done here."""
         headers = self.headers
-        if len(headers) >= MAX_HEADERS:
-            raise ValueError("too many headers")  # uvicorn answers 400 and closes
         name = name.lower()
-        if name == b"host":
-            self._hosts += 1
-        elif name == b"expect" and value.lower() == b"100-continue":
+        self._head.header(name, value, len(headers))
+        if name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
-        elif name == b"transfer-encoding" and value.lower() != b"chunked":
-            raise ValueError("a coding of the body that is not known here")  # uvicorn answers 400 and closes
         headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Start waiting for the end of the body, unless the request has to wait for the one before it.
-
-        RFC 9112, section 3.2: a request of HTTP/1.1 without exactly one Host is answered 400.
-        """
-        if self._hosts != 1 and self.parser.get_http_version() == "1.1":
-            raise ValueError("not exactly one Host header")  # uvicorn answers 400 and closes
+        """Start waiting for the end of the body, unless the request has to wait for the one before it."""
+        self._head.headers_end(self.parser.get_http_version())
         self._wait("body_s")
         super().on_headers_complete()
         if self.cycle is not None:  # of a request for another protocol uvicorn makes none
             self.cycle.transport = self._answers  # type: ignore[assignment]
+            self.cycle.keep_alive = self.cycle.keep_alive and not (self.is_parting or self.is_last())
+            self._unanswered += 1
         if self.pipeline:
             self.pause_clock()
             if len(self.pipeline) > MAX_PIPELINED:
-                raise ValueError("too many requests before the first answer")  # uvicorn answers 400 and closes
+                raise self._head.malformed(f"more than {MAX_PIPELINED} requests came before the first answer")
 
     def on_body(self, body: bytes) -> None:
         """Refuse a body that comes in countless small pieces."""
-        self._pieces += 1
-        self._pieces_bytes += len(body)
+        self._head.body(len(body))
         self._framing_bytes -= len(body)
-        if self._pieces > MAX_SMALL_PIECES and self._pieces_bytes < self._pieces * _SMALL_PIECE_BYTES:
-            raise ValueError("the chunks of the body are too small")  # uvicorn answers 400 and closes
         if self.cycle.response_complete:
             self._unheard_bytes += len(body)
             if self._unheard_bytes > (MAX_LATE_BYTES if self._is_review() else MAX_UNHEARD_BYTES):
-                raise ValueError("the body goes on after its answer")
+                raise self._head.malformed("the body goes on after its answer")
         super().on_body(body)
 
     def _is_review(self) -> bool:
@@ -252,7 +212,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Now the server owes an answer, unless it was given early."""
-        self._wait(_IDLE if self.cycle.response_complete else "")
+        self._wait(IDLE if self.cycle.response_complete else "")
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -262,15 +222,18 @@ class BoundedConnection(HttpToolsProtocol):
         """
         self._answers.end_answer()
         self.server_state.total_requests += 1
+        self._unanswered -= 1
         self._is_undrained = True
         if not self.transport.is_closing():
             self.flow.resume_reading()
             if self.pipeline:
                 self._start_asgi_task(*self.pipeline.pop())
+            elif self._refusal is not None and not self._unanswered:
+                self._write_refusal()
         if self._paused_at is not None:
             self.resume_clock()
         if not self.waits_for and self.cycle.response_complete:
-            self._wait(_IDLE)
+            self._wait(IDLE)
         if not self.is_proven:
             self.is_proven = True
             if self.register is not None:
@@ -294,24 +257,77 @@ class BoundedConnection(HttpToolsProtocol):
             self._is_held, self._received = True, 0
 
     def send_400_response(self, msg: str) -> None:
-        """What does not parse as HTTP is answered with a Status too."""
-        self.refuse(400, "BadRequest", msg.rstrip(".").lower())
+        """What does not parse as HTTP is answered with a Status too; uvicorn's own text names no cause."""
+        error = sys.exception()
+        told = self._head.wrong or f"{msg.rstrip('.').lower()}{f': {error}'.lower() if error else ''}"
+        self.refuse(400, "BadRequest", told)
 
     def refuse(self, code: int, reason: str, message: str) -> None:
-        """Answer with a metav1.Status outside of any request, and close; `abort_overdue` ends what does not read it."""
+        """Answer with a metav1.Status outside of any request, after the answers to those before it, and close."""
+        self.is_ended = True
+        self.flow.pause_reading()  # close() would go on decrypting what else it sends,
+        self.flow.read_paused = False  # and so would uvicorn, which resumes what it believes to be paused
+        self._refusal = code, reason, message
+        self._abandon_unread()
+        if self._unanswered:
+            self._wait("")  # the client waits for us until then
+        else:
+            self._write_refusal()
+
+    def _abandon_unread(self) -> None:
+        """Give up the request whose body is being read, if there is one: the refusal is its answer."""
+        cycle = self.cycle
+        if cycle is None or self.waits_for != "body_s" or cycle.response_complete:
+            return
+        if self.pipeline and self.pipeline[0][0] is cycle:
+            cycle.on_response = _do_nothing
+            self.pipeline.popleft()
+        else:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self._unanswered -= 1
+
+    def _write_refusal(self) -> None:
+        """`abort_overdue` ends what does not read it."""
+        assert self._refusal is not None
+        code, reason, message = self._refusal
         body = status_body(Status(code=code, reason=reason, message=message))
         head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
         self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
-        self.is_ended = True
-        self._forget_waiting()
-        self.flow.pause_reading()  # close() would go on decrypting what else it sends,
-        self.flow.read_paused = False  # and so would uvicorn, which resumes what it believes to be paused
         self.loop.call_later(_REFUSED_S, self.transport.abort)
 
     def is_waited_for(self, now: float, least_s: float = 0.0) -> bool:
         """Whether the client has owed something for so long, and neither is answered nor made to wait."""
         owes = self.waits_for != "" or self.transport is None
         return owes and self._paused_at is None and now - self.since >= least_s
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing of a first request came yet."""
+        return self.waits_for == "first_byte_s"
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was asked is answered."""
+        return self.waits_for == IDLE
+
+    def part(self) -> None:
+        """Close after the next answer, which tells the client; after that of a request that is here already."""
+        self.is_parting = True
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.keep_alive = False
+
+    def close_if_unused(self) -> None:
+        """Close an idle connection, unless something of a request is in the system's buffers or in those of TLS."""
+        if (self.is_idle or self.is_new) and not self.transport.is_closing() and not self._has_unread():
+            self.transport.close()
+
+    def _has_unread(self) -> bool:
+        tls = self.transport.get_extra_info("ssl_object")
+        if isinstance(tls, RecordReads) and tls.has_unread:
+            return True
+        connected = self.transport.get_extra_info("socket")
+        return connected is not None and operating_system.is_readable(connected)
 
     def abort(self) -> None:
         """End the connection at once, whatever state it is in."""
@@ -372,24 +388,3 @@ class BoundedConnection(HttpToolsProtocol):
 
 def _do_nothing() -> None:
     pass
-
-
-def abort_overdue(connections: Iterable[Any], timeouts: ConnectionTimeouts, now: float) -> Counter[str]:
-    """Abort every connection whose client took too long, and close those that were idle for long, which is no fault.
-
-    Args:
-        connections: uvicorn's; those of other protocols are left alone.
-        timeouts: the bounds.
-        now: the event loop's time.
-
-    Returns:
-        How many were aborted, by the bound that they broke.
-    """
-    known = [one for one in connections if isinstance(one, BoundedConnection)]
-    overdue = [(one, broken) for one in known if (broken := one.overdue(timeouts, now))]
-    for connection in [one for one, broken in overdue if broken == _IDLE][:_MOST_CLOSED]:
-        connection.transport.close()
-    slow = [(one, broken) for one, broken in overdue if broken != _IDLE]
-    for connection, _ in slow:
-        connection.abort()
-    return Counter(broken for _, broken in slow)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -25,19 +24,23 @@ from webhook.logs import Log
 from webhook.server import operating_system
 from webhook.server.acceptor import Acceptor
 from webhook.server.connection_limit import ConnectionLimit
-from webhook.server.connections import BoundedConnection, ConnectionTimeouts, abort_overdue
+from webhook.server.connection_timeouts import ConnectionTimeouts
+from webhook.server.connections import BoundedConnection
 from webhook.server.counters import Counters
 from webhook.server.handshake_log import HandshakeLog
+from webhook.server.memory_bounds import MAX_PROBE_CONNECTIONS
+from webhook.server.parting import abort_overdue, part
 from webhook.server.readiness import Readiness
 from webhook.server.scheduler import Scheduler
+from webhook.server.tls import Certificates
 from webhook.settings.serving import DEFAULTS
 
-MAX_PROBE_CONNECTIONS: Final = 64
-"""A kubelet opens one for each probe, Prometheus keeps one."""
 _OTHER_FILES: Final = 200
 """Descriptors for everything but clients: watches of the cluster, policies that are read, the log."""
 _STOP_S: Final = 10
 _GOODBYE_S: Final = 0.3
+_HANDSHAKE_S: Final = 1.0
+"""For clients that the system had accepted when the server stopped."""
 _BACKLOG: Final = 2048
 _SWEEP_TICKS: Final = 2
 _TRIM_TICKS: Final = 30
@@ -56,7 +59,7 @@ class Place:
 
     host: str = DEFAULTS.host
     port: int = DEFAULTS.port
-    tls: ssl.SSLContext | None = None
+    tls: Certificates | None = None
     client_names: tuple[str, ...] = ()
     probe_host: str = ""
     probe_port: int | None = None
@@ -113,6 +116,7 @@ class Listener(uvicorn.Server):
         self._acceptors: list[Acceptor] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_at: float | None = None
+        self._trusted = place.tls.trusted if place.tls else b""
 
     def listen(self) -> None:
         """Bind, serve, and return when told to stop.
@@ -150,7 +154,7 @@ class Listener(uvicorn.Server):
         listening: socket.socket,
         config: uvicorn.Config,
         limit: ConnectionLimit,
-        tls: ssl.SSLContext | None,
+        tls: Certificates | None,
         names: tuple[str, ...],
     ) -> Acceptor:
         if not config.loaded:
@@ -158,7 +162,7 @@ class Listener(uvicorn.Server):
         loop = asyncio.get_running_loop()
         return Acceptor(
             listening,
-            lambda: BoundedConnection(config, self.server_state, {}, loop),
+            lambda: self._connection(config, loop),
             limit,
             tls=tls,
             timeouts=self._place.timeouts,
@@ -167,6 +171,11 @@ class Listener(uvicorn.Server):
             scheduler=self._scheduler,
             log=self._log,
         )
+
+    def _connection(self, config: uvicorn.Config, loop: asyncio.AbstractEventLoop) -> BoundedConnection:
+        made = BoundedConnection(config, self.server_state, {}, loop)
+        made.is_last = lambda: self._readiness.draining
+        return made
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second: end slow clients, and a drain that lasted long enough."""
@@ -178,17 +187,39 @@ class Listener(uvicorn.Server):
                 acceptor.limit.shed(now)
         if counter % _TRIM_TICKS == 0:
             self._trimmer.look()
-        if self._stop_at is not None and time.monotonic() >= self._stop_at:
-            self.should_exit = True
+        self._end_distrusted()
+        if self._stop_at is not None:
+            self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
         return await super().on_tick(counter)
+
+    def _end_distrusted(self) -> None:
+        """After the authority of clients was replaced: end the connections of the former, each after its answer."""
+        tls = self._place.tls
+        if tls is None or tls.trusted is self._trusted:
+            return
+        self._trusted = tls.trusted
+        self._tasks.append(asyncio.create_task(part(self._distrusted)))
+
+    def _distrusted(self) -> list[Any]:
+        connections = self.server_state.connections
+        return [one for one in connections if getattr(one, "trusted", None) not in (None, self._trusted)]
+
+    def _open(self) -> set[Any]:
+        return self.server_state.connections
+
+    def _is_forced(self) -> bool:
+        return self.force_exit
 
     async def shutdown(self, sockets: list[Any] | None = None) -> None:
         """Stop the background work and the taking of clients, then let requests in flight finish."""
-        for acceptor in self._acceptors:
-            acceptor.close()
+        self._readiness.draining = True
+        patience_s = 0 if self.force_exit else _HANDSHAKE_S
+        last = [acceptor.finish(patience_s) for acceptor in self._acceptors]
+        await asyncio.gather(part(self._open, self._is_forced), *last)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await part(self._open, self._is_forced)
         closer = asyncio.create_task(self._cut_off_closing())
         await super().shutdown(sockets=sockets)
         closer.cancel()

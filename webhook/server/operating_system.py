@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -81,6 +82,13 @@ def unsent_bytes(connected: Any) -> int:
     return int.from_bytes(buffer, sys.byteorder)
 
 
+def is_readable(connected: Any) -> bool:
+    """Whether the system holds something that a connected socket was sent, or knows that the other end is gone."""
+    waiting = select.poll()
+    waiting.register(connected.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
+
+
 def resident_bytes() -> int:
     """The resident set of this process; 0 where /proc does not tell."""
     try:
@@ -88,6 +96,21 @@ def resident_bytes() -> int:
     except OSError:
         return 0
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) -> int | None:
+    """Bytes that the container may use; None where it has no limit, or the system does not tell.
+
+    A container sees its own control group at the root: `memory.max` of version 2, `memory.limit_in_bytes` of version 1,
+    which says nearly 2**63 where there is none.
+    """
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            text = (root / name).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        return int(text) if text.isdigit() and int(text) < unlimited else None
+    return None
 
 
 def allow_files(count: int) -> None:

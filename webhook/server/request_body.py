@@ -40,8 +40,9 @@ BYTES_PER_S: Final = 64 * 1024 * 1024
 """At which large bodies together are read: TLS decrypts some hundred MB/s, and nobody else is answered meanwhile …"""
 BURST_BYTES: Final = 2 * 1024 * 1024
 """… but for so many bytes at once, which is more than an API server stores in one object."""
-MAX_WAITING: Final = 128
-"""Calls in the queue; each holds up to 600 KB that TLS had read before it could be stopped. More are sent away."""
+MAX_WAITING: Final = 16
+"""Calls in the queue; each holds up to 640 KB that TLS had read before it could be stopped. Of more, one is sent away:
+the last of the address that has most of them."""
 
 
 class LateBody(CallError):
@@ -123,7 +124,7 @@ class BodyBudget:
             self.reserved += size
             return
         if self.waiting >= MAX_WAITING:
-            raise self.full()
+            self._send_one_away(address)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(address, deque()).append((size, turn))
         try:
@@ -131,6 +132,19 @@ class BodyBudget:
         except asyncio.CancelledError:
             self._leave(size, turn, address)
             raise
+
+    def _send_one_away(self, address: str) -> None:
+        """Send the last of the address away that has most in the queue; the newcomer where that is its own.
+
+        Raises:
+            CallError: 429, to the newcomer.
+        """
+        longest = max(self._queues.values(), key=len)
+        if len(longest) <= len(self._queues.get(address, ())) + 1:
+            raise self.full()
+        _, turn = longest.pop()
+        if not turn.done():
+            turn.set_exception(self.full())
 
     def took(self, size: int, now: float) -> float:
         """Note bytes that were read at a moment of the monotonic clock; seconds until more may be read."""

@@ -117,7 +117,7 @@ class ServedState:
             lambda: _askable(load(places, how), may_ask=may_ask), marks(lambda: discover(places)), PolicySet.prepare
         )
         context = Reloaded(
-            lambda: FilesCluster(assembly.context_objects(chosen.context, policies.current)),
+            lambda: assembly.context_cluster(chosen, policies.current),
             marks(lambda: discover(chosen.context)),
         )
         watched = live.Watched.start(kubeconfig, policies.current.interests(), log) if is_live else None
@@ -173,6 +173,7 @@ def serve(
     started: float,
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
     authority: Authority | None = None,
+    most_bytes: int = 0,
     before: Callable[[AsgiApp], AsgiApp] = lambda endpoint: endpoint,
 ) -> None:
     """Put the process together and listen until told to stop.
@@ -187,6 +188,7 @@ def serve(
         started: when the command began, on the performance counter.
         workers: how many processes evaluate what takes long, and what each may take.
         authority: answers what policies ask of `authorizer`.
+        most_bytes: of memory, what all bounds add up to.
         before: wraps the served application; the benchmark puts a route that does nothing in front.
 
     Raises:
@@ -207,7 +209,12 @@ def serve(
         gauges={
             "policies": ("Policies in service.", lambda: len(held.policies.current.policies)),
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", watching.certificate_ends),
+            "memory_bound_bytes": ("What the bounds of all parts add up to.", lambda: most_bytes),
             "log_lines_dropped_total": ("Log lines that nobody read in time.", lambda: log.dropped),
+            "cluster_view_age_seconds": (
+                "Seconds since the API server was heard, of the watch that heard longest ago; up to 65 is healthy.",
+                watching.view_age_s,
+            ),
             "watch_failures": ("Failed lists and watches of the cluster since the start.", watching.watch_failures),
         },
         about={"kubernetes": version, "engine": held.settings.cel_engine},
@@ -304,6 +311,10 @@ class Watching:
     def watch_failures(self) -> float:
         """How many lists and watches of the cluster have failed."""
         return self._held.watched.cluster.failed if self._held.watched else 0
+
+    def view_age_s(self) -> float:
+        """How old what is known of the cluster may be."""
+        return self._held.watched.cluster.age_s if self._held.watched else 0.0
 
     def _out_of_time(self) -> str:
         begins, ends = _validity(self._certificates.shown)

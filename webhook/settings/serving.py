@@ -18,9 +18,9 @@ _PORTS: Final = 65535
 class ServerSettings(Settings):
     """Where the server listens, whom it lets in, what one review may take, and how it starts and stops.
 
-    max_body_bytes: an UPDATE of a 2.9 MB object was seen at 17.4 MB, HTML-escaped twice. max_inflight_body_bytes: two
-    of those. max_connections: an API server opens a connection for each call in flight; three of them with 600 calls
-    each, half of which call a webhook at once, need 900.
+    max_body_bytes: an UPDATE of a 2.9 MB object was seen at 17.4 MB, HTML-escaped twice. max_inflight_body_bytes: one
+    of those beside smaller ones. max_connections: an API server opens a connection for each call in flight; three of
+    them with 600 calls each, half of which call a webhook at once, need 900. server/memory_bounds.py adds it all up.
     """
 
     host: str = setting("0.0.0.0", values.text("ADDRESS"), "Address to listen on.")  # noqa: S104 - a Pod has several
@@ -60,15 +60,21 @@ class ServerSettings(Settings):
     timeout: float = setting(10.0, values.seconds(0.1), "Bound of one review; `?timeout=` of a call may be shorter.")
     max_body_bytes: int = setting(20 << 20, values.size(), "Largest body of a call.")
     max_inflight_body_bytes: int = setting(
-        36 << 20, values.size(), "Memory for bodies above 64Ki of all calls together; further ones wait."
+        22 << 20, values.size(), "Memory for bodies above 64Ki of all calls together; further ones wait."
     )
     workers: int = setting(
         2, values.whole("COUNT", 1, 64), "Processes at a time for reviews that take too long for the event loop."
     )
     worker_memory: int = setting(
-        44 << 20,
+        32 << 20,
         values.size(least=16 << 20),
         "Memory of each of these processes beyond what it shares with the server.",
+    )
+    memory: int | None = setting(
+        None,
+        values.size(least=64 << 20),
+        "Memory that the server may take. It does not start where its bounds add up to more.",
+        unset="the container's limit",
     )
     drain: float = setting(5.0, values.seconds(0), "How long the server goes on answering after SIGTERM or SIGHUP.")
     reload: float = setting(2.0, values.seconds(0), "How often the server looks for changed files; 0 is never.")

@@ -22,6 +22,11 @@ class Settings(Declared):
         (), values.paths("DIR"), "Folders and files of policies.", unset="the shipped ones"
     )
     context: tuple[Path, ...] = setting((), values.paths("DIR"), "Folders and files of objects that the cluster holds.")
+    context_is_whole: bool = setting(
+        False,
+        values.switch(),
+        "The objects of the files are all that the cluster holds, so that one which is missing does not exist.",
+    )
     workloads: tuple[Path, ...] = setting(
         (), values.paths("FILE"), "Further kinds that hold pods: files with rows of the workload table."
     )

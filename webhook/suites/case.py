@@ -92,18 +92,19 @@ def check(entry: Entry) -> CaseResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a case asks, and of whom. `context` is everything the cluster holds, params included."""
+    """What a case asks, and of whom. `context` is what the cluster holds, params included; all of it if it is whole."""
 
     attributes: Attributes
     policies: PolicySet
     phase: PhaseName = "auto"
     context: tuple[JSON, ...] = ()
+    context_is_whole: bool = False
     authorizer: Sequence[JSON] = ()
 
 
 def answer(request: Request) -> Outcome:
     """What the core says."""
-    cluster = AssumedNamespaces(FilesCluster(request.context))
+    cluster = AssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
     door = Local(policies=request.policies, cluster=cluster, authorizer=Decisions(request.authorizer), options=_ADVICE)
     return run(request.attributes, request.phase, door)
 

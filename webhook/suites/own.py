@@ -53,6 +53,8 @@ class CaseModel(_Model):
     `rule` is the id of the rule that the case is an example of, or a list of them: a bad example where it denies or
     warns, else a good one.
 
+    With `contextIsWhole` what the cluster holds is all there is, so that an object which is missing does not exist.
+
     A DELETE has no object but the one that goes, which `input` or `oldInput` may give.
     """
 
@@ -63,6 +65,7 @@ class CaseModel(_Model):
     operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"] = "CREATE"
     phase: PhaseName = "auto"
     context: list[Any] = []
+    context_is_whole: bool = Field(default=False, alias="contextIsWhole")
     params: list[Any] = []
     authorizer: list[Any] = []
     expect: ExpectModel
@@ -199,6 +202,7 @@ def request(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], ho
         policies=loaded,
         phase=case.phase,
         context=tuple(context),
+        context_is_whole=case.context_is_whole,
         authorizer=case.authorizer,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from webhook.attributes import NAMESPACE, GroupVersionKind
 from webhook.typed.collections import Entries
@@ -22,6 +22,10 @@ class OwnerReference(Typed):
     def group_kind(self) -> tuple[str, str]:
         """Group and kind of the owner."""
         return self.api_version.rpartition("/")[0], self.kind
+
+
+_MOST_OF_PREFIX: Final = 58
+_SUFFIX: Final = "xxxxx"
 
 
 class _IsControlled(Field[bool]):
@@ -47,6 +51,15 @@ class Metadata(Typed):
     deletion_timestamp = Text()
     owner_references = Parts(OwnerReference)
     is_controlled = _IsControlled(name="ownerReferences")
+
+    @property
+    def longest_name(self) -> str:
+        """Its name, or one as long as that which the API server makes of generateName; "" where it has neither.
+
+        k8s.io/apiserver v0.36 pkg/storage/names/generate.go: at most 58 characters and five more.
+        """
+        prefix = self.generate_name
+        return self.name or (f"{prefix[:_MOST_OF_PREFIX]}{_SUFFIX}" if prefix else "")
 
 
 class Condition(Typed):

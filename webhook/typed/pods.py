@@ -104,6 +104,15 @@ class LifecycleHandler(Typed):
     sleep = Part(SleepAction)
 
 
+class Probe(Typed):
+    """core/v1 Probe; numbers that are not set have no value here."""
+
+    exec = Part(ExecAction)
+    failure_threshold = OptionalNumber()
+    initial_delay_seconds = OptionalNumber()
+    period_seconds = OptionalNumber()
+
+
 class Lifecycle(Typed):
     """core/v1 Lifecycle."""
 
@@ -137,6 +146,7 @@ class Container(Typed):
     environment = EnvironmentOf(name="env")
     image_pull_policy = Text()
     lifecycle = Part(Lifecycle)
+    liveness_probe = Part(Probe)
     ports = Parts(ContainerPort)
     readiness_probe = Raw()
     resources = Part(Resources)
@@ -298,6 +308,7 @@ class PodSpec(Typed):
     dns_policy = Text()
     host_ipc = Truth(name="hostIPC")
     host_network = Truth()
+    host_users = OptionalTruth()
     hostname = Text()
     init_containers = Parts(Container)
     node_name = Text()

@@ -20,6 +20,7 @@ class Group(Typed):
 
     group_name = Text()
     ray_start_params = Part(StartParams)
+    resources = ValueMap()
     template = Part(PodTemplate)
 
 

@@ -61,7 +61,8 @@ def holds(row: Row, group: str, kind: str) -> bool:
 
 def object_rules(row: Row) -> Sequence[ObjectRule]:
     """Where whole objects stand; without a kind, where they say it themselves."""
-    inside = [ObjectRule(template=rule.template, kind="") for rule in row.podSets if rule.embeds == "object"]
+    held = [rule for rule in row.podSets if rule.embeds == "object"]
+    inside = [ObjectRule(template=rule.template, kind="", groups=rule.groups) for rule in held]
     return (*inside, *row.objects)
 
 

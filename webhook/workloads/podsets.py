@@ -146,7 +146,8 @@ def _of_row(obj: JSON, row: Row, table: Table, depth: int) -> Iterator[PodSet]:
                 yield _podset(place, rule, obj)
                 continue
             for inner in _wrapped(place, rule, table, depth):
-                yield replace(inner, name=f"{_name(obj)}-{wrapped}", path=place.path + inner.path)
+                groups = inner.groups * product(obj, rule.groups)
+                yield replace(inner, name=f"{_name(obj)}-{wrapped}", path=place.path + inner.path, groups=groups)
                 wrapped += 1
 
 

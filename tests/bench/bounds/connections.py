@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
 
-from tests.bench.bounds import framing
+from tests.bench.bounds import framing, random_framing
 from tests.bench.bounds.attackers import ATTACKERS, NICE
 from tests.bench.bounds.calls import GET_HEALTH, HEAD, Prepared, connect, uid
 from tests.bench.bounds.counting import Many, counted
@@ -164,6 +164,8 @@ BEHAVIOURS = (
     Behaviour("chunks of one byte", tiny_chunks),
     Behaviour("TLS records of one byte", framing.tiny_records),
     Behaviour("trailers without end", framing.trailers),
+    Behaviour("refused behind others, random", random_framing.malformed),
+    Behaviour("bodies of any size that stop, random", random_framing.everything_held),
     Behaviour("extensions of a chunk without end", framing.extensions),
     Behaviour("bodies that go on after the answer", framing.after_the_answer),
     Behaviour("URLs of 48 KB", framing.long_urls),

@@ -27,9 +27,11 @@ from webhook.workloads.podsets import PodSet
 MANIFESTS = Path(__file__).parents[2] / "data" / "manifests" / "dra"
 
 
-def of(obj: dict, *context: dict, namespace: str = "team", cluster: Cluster | None = None) -> dict:
+def of(
+    obj: dict, *context: dict, namespace: str = "team", cluster: Cluster | None = None, is_whole: bool = False
+) -> dict:
     """The fact, as expressions see it."""
-    asked = replace(subject(obj), cluster=View(cluster or FilesCluster(context), namespace))
+    asked = replace(subject(obj), cluster=View(cluster or FilesCluster(context, is_whole=is_whole), namespace))
     result = asked.result("dra")
     return {**result.value, "missing": [str(each) for each in result.lacks()]}
 
@@ -180,42 +182,43 @@ def test_absent_among_others_is_known_to_be_absent() -> None:
         pod([{"name": "gpu", "resourceClaimTemplateName": "bigg"}], user("gpu")),
         template("big", exactly("r")),
         template("bigg", namespace="other"),
+        is_whole=True,
     )
     (claim,) = fact["claims"]
     assert (claim["found"], claim["absent"], claim["nearest"], claim["elsewhere"]) == (False, True, "big", ["other"])
 
 
 @pytest.mark.parametrize(
-    ("context", "absent"),
+    "context",
     [
-        ((), False),
-        ((template("x", namespace="other"),), False),
-        ((template("x"),), True),
-        ((template("big", namespace="other"),), True),
-        (({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}},), True),
-        (({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}},), False),
+        (),
+        (template("x", namespace="other"),),
+        (template("x"),),
+        (template("big", namespace="other"),),
+        ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}},),
     ],
-    ids=["nothing", "others elsewhere", "others here", "that name elsewhere", "a whole cluster", "a few files"],
+    ids=["nothing", "others elsewhere", "others here", "that name elsewhere", "a system namespace"],
 )
-def test_what_makes_an_object_known_to_be_absent(context: tuple, absent: bool) -> None:
-    (claim,) = of(pod([{"name": "gpu", "resourceClaimTemplateName": "big"}]), *context)["claims"]
-    assert claim["absent"] is absent
+def test_only_a_whole_cluster_makes_an_object_known_to_be_absent(context: tuple) -> None:
+    asked = pod([{"name": "gpu", "resourceClaimTemplateName": "big"}])
+    told = [of(asked, *context, is_whole=is_whole)["claims"][0]["absent"] for is_whole in (False, True)]
+    assert told == [False, True]
 
 
 @pytest.mark.parametrize(
-    ("context", "absent", "near"),
+    ("context", "near"),
     [
-        ((), False, ""),
-        ((device_class("other"),), False, ""),
-        ((device_class("gpu.nvidia.co"),), True, "gpu.nvidia.co"),
-        (({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}},), True, ""),
+        ((), ""),
+        ((device_class("other"),), ""),
+        ((device_class("gpu.nvidia.co"),), "gpu.nvidia.co"),
     ],
-    ids=["nothing", "another driver's", "almost that name", "a whole cluster"],
+    ids=["nothing", "another driver's", "almost that name"],
 )
-def test_what_makes_a_class_known_to_be_absent(context: tuple, absent: bool, near: str) -> None:
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_only_a_whole_cluster_makes_a_class_known_to_be_absent(context: tuple, near: str, is_whole: bool) -> None:
     claim = pod([{"name": "gpu", "resourceClaimTemplateName": "t"}])
-    (request,) = of(claim, template("t", exactly("r")), *context)["claims"][0]["requests"]
-    assert (request["classAbsent"], request["nearestClass"]) == (absent, near)
+    (request,) = of(claim, template("t", exactly("r")), *context, is_whole=is_whole)["claims"][0]["requests"]
+    assert (request["classAbsent"], request["nearestClass"]) == (is_whole, near)
 
 
 def test_a_cluster_scoped_owner_has_no_namespace_to_look_in() -> None:

@@ -26,7 +26,7 @@ def claim(*expressions: object, **more: object) -> dict:
 
 
 def found(obj: dict, *context: dict) -> dict:
-    (selection,) = inventory(subject(obj, *context)).selections
+    (selection,) = inventory(subject(obj, *context, is_whole=True)).selections
     return {"of_class": selection.of_class, "count": selection.count, "failures": [*selection.failures]}
 
 

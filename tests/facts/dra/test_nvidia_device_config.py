@@ -67,8 +67,9 @@ def test_parameters_are_read_as_the_driver_reads_them(kind: str, parameters: dic
 
 
 def test_a_kind_belongs_to_one_driver() -> None:
-    assert broken("ComputeDomainChannelConfig", domainID="x") == [("other-driver", "kind")]
-    assert broken("ComputeDomainChannelConfig", "compute-domain.nvidia.com", domainID="x", allocationMode="All") == []
+    domain = {"domainID": "0f4b3c5e-6d1a-4c55-9a4e-3f0f3f0a1b2c"}
+    assert broken("ComputeDomainChannelConfig", **domain) == [("other-driver", "kind")]
+    assert broken("ComputeDomainChannelConfig", "compute-domain.nvidia.com", **domain, allocationMode="All") == []
 
 
 @pytest.mark.parametrize("config", [None, {}, [None, "x", {}, {"opaque": None}, {"opaque": "x"}]])

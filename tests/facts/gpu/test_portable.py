@@ -154,7 +154,7 @@ def test_a_device_with_a_quantity_asks_by_its_name() -> None:
 
 def test_kubernetes_takes_devices_in_containers_alone() -> None:
     asking = {"limits": {"gpu": 1}, "requests": {"gpu": None}}
-    obj = pod(resources=asking, ephemeralContainers=[{}, {"name": "e", "resources": asking}])
+    obj = pod({}, resources=asking, ephemeralContainers=[{}, {"name": "e", "resources": asking}])
     assert portable(obj)["misplaced"] == [
         {"path": "spec.resources.limits.gpu", "isEphemeral": False},
         {"path": "spec.ephemeralContainers[1].resources.limits.gpu", "isEphemeral": True},

@@ -57,7 +57,7 @@ def judged(row: dict[str, Any]) -> Verdict:
     attributes = attributes_of_object(deepcopy(row["object"]), TABLE.row)
     if row.get("oldObject"):
         attributes = with_old(attributes, deepcopy(row["oldObject"]))
-    cluster = AssumedNamespaces(FilesCluster(objects))
+    cluster = AssumedNamespaces(FilesCluster(objects, is_whole=True))
     return review(attributes, shipped_policies(), cluster, phase=Phase.VALIDATE)
 
 
@@ -70,7 +70,7 @@ def settle(job: JSON, objects: list[JSON]) -> None:
     """Admit a job as Kueue did, or leave it pending: what the status of its ClusterQueue says then."""
     attributes = attributes_of_object(deepcopy(job), TABLE.row)
     obj = decode_object(attributes.object, attributes.kind).value
-    view = View(AssumedNamespaces(FilesCluster(objects)), attributes.namespace)
+    view = View(AssumedNamespaces(FilesCluster(objects, is_whole=True)), attributes.namespace)
     subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=TABLE)
     found = subject.once(preflight)
     place = found.place

@@ -53,7 +53,7 @@ NODES = [
     node("n5", "b2", "s1", unschedulable=True),
     node("n6", "b2", "s1", taints=[{"key": "spot", "effect": "NoSchedule"}]),
 ]
-VIEW = View(FilesCluster([TOPOLOGY, FLAVOR, *NODES]), "team")
+VIEW = View(FilesCluster([TOPOLOGY, FLAVOR, *NODES], is_whole=True), "team")
 ROWS = {
     "all nodes, unless something is required": (Wish(), {}, 7),
     "one host": (Wish(required="kubernetes.io/hostname"), {}, 2),
@@ -130,7 +130,10 @@ def test_several_pod_sets_lack(sets: list[Placement], level: str, expected: Shor
 def test_the_nodes_of_a_lowest_domain_are_added_up_as_kueue_does() -> None:
     """Without hosts as the lowest level, Kueue takes what the nodes of a rack have for one."""
     racks = {**TOPOLOGY, "spec": {"levels": LEVELS[:2]}}
-    view = View(FilesCluster([racks, FLAVOR, node("n1", "b1", "r1", gpus=5), node("n2", "b1", "r1", gpus=5)]), "team")
+    view = View(
+        FilesCluster([racks, FLAVOR, node("n1", "b1", "r1", gpus=5), node("n2", "b1", "r1", gpus=5)], is_whole=True),
+        "team",
+    )
     known = flavor("tas", view)
     assert known is not None
     assert fits(Placement(wish=Wish(), flavor=known, template=template({}), count=1, requests={"gpu": 8000}), view) == 1

@@ -30,7 +30,7 @@ def container(name: str = "main", **resources: JSON) -> JSON:
 
 
 def requested(obj: JSON, *context: JSON) -> dict[str, int]:
-    (only,) = workload(subject(obj, *context)).pod_sets
+    (only,) = workload(subject(obj, *context, is_whole=True)).pod_sets
     return dict(only.requests)
 
 
@@ -239,25 +239,26 @@ UNCOUNTED = {
 @all_rows("source, template, held, kind, rule", UNCOUNTED.values(), ids=list(UNCOUNTED))
 def test_devices_are_not_counted(source: str, template: JSON, held: JSON, kind: str, rule: str) -> None:
     context = sourced(source), template, DEVICE_CLASS, resource_slice("s", held)
-    (only,) = workload(subject(CLAIMING, *context)).pod_sets
+    (only,) = workload(subject(CLAIMING, *context, is_whole=True)).pod_sets
     codes = [problem.code for problem in getattr(only.devices, kind)]
     assert [code.rpartition("/")[2] for code in codes] == [rule]
 
 
 UNKNOWN = {
-    "no ResourceSlices": ([DEVICE_CLASS], "ResourceSlice"),
-    "no class": ([resource_slice("s", device("d1", "10Gi"))], "DeviceClass"),
+    "not all ResourceSlices": ([DEVICE_CLASS], "ResourceSlice", False),
+    "no class": ([resource_slice("s", device("d1", "10Gi"))], "DeviceClass", True),
     "a selector that fails": (
         [
             {**DEVICE_CLASS, "spec": {"selectors": [{"cel": {"expression": "device.attributes['x'].y == 1"}}]}},
             resource_slice("s", device("d1", "10Gi")),
         ],
         "ResourceSlice",
+        True,
     ),
 }
 
 
-@all_rows("context, kind", UNKNOWN.values(), ids=list(UNKNOWN))
-def test_what_devices_count_for_is_not_known(context: list[JSON], kind: str) -> None:
-    made = workload(subject(CLAIMING, sourced(COUNTER), claim_template(1), *context))
+@all_rows("context, kind, is_whole", UNKNOWN.values(), ids=list(UNKNOWN))
+def test_what_devices_count_for_is_not_known(context: list[JSON], kind: str, is_whole: bool) -> None:
+    made = workload(subject(CLAIMING, sourced(COUNTER), claim_template(1), *context, is_whole=is_whole))
     assert [each.kind for each in made.missing] == [kind]

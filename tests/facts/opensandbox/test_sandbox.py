@@ -9,7 +9,8 @@ from webhook.attributes import JSON
 from webhook.facts.opensandbox.checks import batch_sandbox, claim_references, pool_reference, warm_pool_reference
 from webhook.problem import Problem
 
-WHOLE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
+WHOLE: JSON = {}
+"""Among the objects of a cluster: there are no others."""
 
 
 def pool(name: str, namespace: str = "team", most: JSON = 3, **spec: JSON) -> JSON:
@@ -42,7 +43,9 @@ def said(obj: JSON, *known: JSON) -> list[Problem]:
         "SandboxClaim": claim_references,
         "SandboxWarmPool": warm_pool_reference,
     }
-    return list(checks[obj["kind"]](subject(obj, *known)))
+    return list(
+        checks[obj["kind"]](subject(obj, *(each for each in known if each is not WHOLE), is_whole=WHOLE in known))
+    )
 
 
 def codes(obj: JSON, *known: JSON) -> list[tuple[str, str, list[str]]]:
@@ -55,7 +58,7 @@ def codes(obj: JSON, *known: JSON) -> list[tuple[str, str, list[str]]]:
     [
         ([], "", ["Pool python not found"]),
         ([WHOLE], "create the Pool, or correct the name", []),
-        ([pool("pyhton")], "did you mean `pyhton`?", []),
+        ([WHOLE, pool("pyhton")], "did you mean `pyhton`?", []),
         ([pool("python", "other")], "", ["Pool python not found"]),
     ],
     ids=["a few files", "a whole cluster", "a similar one", "another namespace"],

@@ -62,8 +62,8 @@ class Made:
         ]
 
 
-def of(obj: dict, *context: dict, version: tuple[int, int] = (2, 3)) -> Made:
-    asked = subject(obj, *context, trainer=version)
+def of(obj: dict, *context: dict, version: tuple[int, int] = (2, 3), is_whole: bool = False) -> Made:
+    asked = subject(obj, *context, trainer=version, is_whole=is_whole)
     groups = ("train-job", "job-set", "training-runtime") if obj and obj["kind"] == "TrainJob" else ()
     found = [problem for group in groups for problem in asked.checked(group).problems]
     return Made(asked.once(train_job), asked.once(node_claims), found)

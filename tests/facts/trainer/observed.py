@@ -35,7 +35,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 @cache
 def cluster() -> Cluster:
     """The cluster of all rows."""
-    return AssumedNamespaces(FilesCluster(rows("context")))
+    return AssumedNamespaces(FilesCluster(rows("context"), is_whole=True))
 
 
 @cache

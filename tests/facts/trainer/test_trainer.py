@@ -323,12 +323,12 @@ def test_published_train_jobs_merge_with_their_runtimes() -> None:
 def test_a_runtime_of_almost_that_name_is_offered() -> None:
     other = runtime()
     other["metadata"]["name"] = "torch-distributed"
-    (problem,) = of(job(runtimeRef={"name": "torch-distributde"}), other).problems
+    (problem,) = of(job(runtimeRef={"name": "torch-distributde"}), other, is_whole=True).problems
     assert (problem.code, problem.fix) == (
         "train-job/runtime-exists",
         "write `torch-distributed`, or create the runtime first",
     )
-    assert of(job(runtimeRef={"name": "mpi"}), other).problems == []
+    assert of(job(runtimeRef={"name": "torch-distributde"}), other).problems == []
 
 
 def test_a_generated_name_gets_five_letters() -> None:

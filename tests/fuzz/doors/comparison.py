@@ -117,7 +117,7 @@ def _compared(
 ) -> Iterator[Difference]:
     file.write_text(json.dumps(group.fixtures, default=str))
     inputs = documents.read([file])
-    held = [*group.context, *objects(inputs)]
+    held = [*group.context, *(obj for _, obj in objects(inputs))]
     policies = _policies(group.policies)
     served.hold(policies, held)
     local = Local(policies=policies, cluster=AssumedNamespaces(FilesCluster(held)), timeout_s=TIMEOUT_S)
@@ -143,7 +143,11 @@ def _replayed(document: documents.Input, phase: Phase, local: Local) -> Iterator
     """The response that replay shows; none where it cannot read the fixture."""
     alone = documents.Inputs(documents=(document,), files=1, problems=())
     name: PhaseName = "mutate" if phase is Phase.MUTATE else "validate"
-    return (answer.response for answer in Replay(alone, name, Asked(local, TABLE, {})).answers())
+
+    def asked(each: documents.Input) -> tuple[Attributes, Local]:
+        return fixtures.attributes(each.value, TABLE.row), local
+
+    return (answer.response for answer in Replay(alone, name, Asked(asked, TABLE, {})).answers())
 
 
 def _sent(fixture: JSON) -> JSON | None:

@@ -17,6 +17,7 @@ from sys import getsizeof
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from webhook.cel.library import private_api
 from webhook.deadline import Deadline
 from webhook.errors import TooLarge
 from webhook.user_cache import UserCache
@@ -193,13 +194,13 @@ class _NoMemoryError(ValueError):
 
 
 def _compile(text: str, most_bytes: int, kind: type[Pattern] = Pattern) -> Pattern:
-    from re2 import Options, _re2
+    from re2 import Options
 
     options = Options()
     options.never_capture = True
     options.log_errors = False
     options.max_mem = most_bytes
-    program = _re2.RE2(text.encode("utf-8", "replace"), options)
+    program = private_api.program(text.encode("utf-8", "replace"), options)
     if not program.ok():
         what, _, part = program.error().decode(errors="replace").partition(": ")
         error = _NoMemoryError if what.startswith(_TOO_LARGE) else ValueError
@@ -207,4 +208,4 @@ def _compile(text: str, most_bytes: int, kind: type[Pattern] = Pattern) -> Patte
     if "\\C" in _ESCAPES.findall(text):  # any byte: RE2 has it, Go and so the API server have not
         raise ValueError("error parsing regexp: invalid escape sequence: `\\C`")
     read = len(text) * _CHARACTER_BYTES + len(_COSTLY.findall(text)) * _COSTLY_BYTES
-    return kind(text, program, _re2.RE2.Anchor.UNANCHORED, most_bytes + read)
+    return kind(text, program, private_api.unanchored(), most_bytes + read)

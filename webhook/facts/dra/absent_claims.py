@@ -1,8 +1,7 @@
 """What can be said of a claim or a template that is not there: known to be absent, promised, or near another one.
 
-It is known to be absent from a whole cluster; from files only where they have others of its kind in the namespace, or
-that name in another one. A ComputeDomain promises the template that it names; its controller makes it. The objects of a
-kind are looked through once for all claims of a fact.
+It is known to be absent from a whole cluster alone. A ComputeDomain promises the template that it names; its controller
+makes it. The objects of a kind are looked through once for all claims of a fact.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Absences:
         names = self._names_of(kind)
         is_promised = kind is ResourceClaimTemplate and name in self._promised_templates()
         elsewhere = names.namespaces.get(name, ())
-        is_known = bool(names.here) or bool(elsewhere) or self._view.is_whole()
+        is_known = self._view.is_whole(kind.gvk)
         return Absence(
             is_absent=is_known and not is_promised,
             is_promised=is_promised,

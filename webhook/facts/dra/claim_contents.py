@@ -31,6 +31,8 @@ class ClaimContents:
         at_least: how many it gets at least.
         is_gpu: whether GPUs are among them.
         has_admin_access: whether it asks for admin access.
+        is_exclusive: whether all of it is known to be devices that a pod has for itself unless somebody shares them:
+            whole ones and slices, without admin access, a share of a capacity or a strategy of sharing.
     """
 
     requests: tuple[Request, ...] = ()
@@ -40,6 +42,7 @@ class ClaimContents:
     at_least: int = 0
     is_gpu: bool = False
     has_admin_access: bool = False
+    is_exclusive: bool = False
 
 
 NOTHING: Final = ClaimContents()
@@ -54,7 +57,7 @@ def contents_of(claim: ResourceClaim | ResourceClaimTemplate, classes: DeviceCla
         return known
     kept = _kept(claim.json) if _is_ordinary(claim.claim) else _Kept()
     if not kept.holds(classes):
-        kept.contents = _contents(requests(claim.claim, claim.version), classes)
+        kept.contents = _contents(claim.claim, requests(claim.claim, claim.version), classes)
         kept.classes = {name: classes.get(name).json for name in kept.contents.classes if name and classes.get(name)}
     if all(not name or state.is_found for name, state in kept.contents.classes.items()):
         view.remember(key, kept.contents)  # a class that is not there is missing for each fact that needs it
@@ -93,8 +96,13 @@ def _kept(claim: JSON) -> _Kept:
 def _is_ordinary(spec: ClaimSpec) -> bool:
     """Whether a claim is short enough to be kept: its requests name a class and a count, as most do."""
     listed = spec.devices.requests
-    return len(listed) <= _MOST_KEPT and all(
-        request and _SHORT.issuperset(request.json) and _SHORT.issuperset(request.exactly.json) for request in listed
+    return (
+        len(listed) <= _MOST_KEPT
+        and not spec.devices.config
+        and all(
+            request and _SHORT.issuperset(request.json) and _SHORT.issuperset(request.exactly.json)
+            for request in listed
+        )
     )
 
 
@@ -104,7 +112,7 @@ _SHORT: Final = frozenset(("name", "exactly", "deviceClassName", "allocationMode
 """Fields of a request in which an API server takes no long text."""
 
 
-def _contents(asked: Sequence[Request], classes: DeviceClasses) -> ClaimContents:
+def _contents(spec: ClaimSpec, asked: Sequence[Request], classes: DeviceClasses) -> ClaimContents:
     return ClaimContents(
         requests=tuple(asked),
         classes=classes.states(asked),
@@ -113,7 +121,19 @@ def _contents(asked: Sequence[Request], classes: DeviceClasses) -> ClaimContents
         at_least=sum(request.at_least for request in asked),
         is_gpu=any(request.is_gpu for request in asked),
         has_admin_access=any(request.has_admin_access for request in asked),
+        is_exclusive=_is_exclusive(asked) and not any(each.opaque.nvidia.sharing for each in spec.devices.config),
     )
+
+
+def _is_exclusive(asked: Sequence[Request]) -> bool:
+    """Whether requests and their alternatives ask for whole devices or slices alone."""
+    choices = [choice for request in asked for choice in request.choices or (request,)]
+    return bool(choices) and all(
+        choice.device.kind in _EXCLUSIVE and not choice.has_admin_access and not choice.capacities for choice in choices
+    )
+
+
+_EXCLUSIVE: Final = frozenset(("device", "slice"))
 
 
 def devices_of(asked: Sequence[Request]) -> int | None:

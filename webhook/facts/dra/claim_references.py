@@ -1,6 +1,6 @@
 """What the claims of pods refer to: claims, templates, requests, and the classes that these ask for.
 
-An object counts as absent only where it is known to be: in a whole cluster, or where files have others of its kind.
+An object counts as absent only where it is known to be: in a whole cluster.
 Otherwise a rule that needs it was not checked. A ComputeDomain brings its template, which is taken for there.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.facts.dra.class_references import validate_class
 from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
-from webhook.facts.dra.pod_claims import PodClaim, Reference, admin_allowed, pod_claims
+from webhook.facts.dra.pod_claims import TEMPLATE, PodClaim, Reference, admin_allowed, pod_claims
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
 
@@ -85,7 +85,7 @@ def _admin_access(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
         yield ADMIN_ACCESS.problem(claim.at, missing=view.missing()[""])
     elif not allowed:
         label = 'the label resource.kubernetes.io/admin-access: "true"'
-        asks = f"ResourceClaimTemplate `{claim.reference}` asks for admin access"
+        asks = f"{view.named(TEMPLATE, claim.reference, view.namespace)} asks for admin access"
         message = f"{asks}, but this namespace lacks {label}, so no claim is created, and the pods stay Pending"
         yield ADMIN_ACCESS.problem(claim.at, message, "use a namespace with that label")
 

@@ -26,8 +26,12 @@ NODE_NAME: Final = DEVICE_CLAIMS_ADVICE.rule(
 )
 SHARED: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/shared",
-    title="The pods of a template have devices of their own.",
-    why="A ResourceClaim that a template names is one claim, whose devices all its pods share.",
+    title="The pods of a template have GPUs and other whole devices of their own.",
+    why=(
+        "A ResourceClaim that a template names is one claim, whose devices all its pods share, at most 256 of them. "
+        "Channels, network devices, admin access, shares of a capacity and GPUs with a strategy of sharing are meant "
+        "to be shared."
+    ),
     source="k8s.io/api v0.36.1 resource/v1 types.go ResourceClaimReservedForMaxSize",
     severity="low",
 )
@@ -38,8 +42,6 @@ UNUSED: Final = DEVICE_CLAIMS_ADVICE.rule(
     severity="low",
 )
 
-_SHARED_ON_PURPOSE: Final = frozenset(("channel", "nic"))
-"""Devices that the pods of a node share."""
 _STAYS_IDLE: Final = frozenset(("device", "slice"))
 USE_TEMPLATE: Final = (
     "create a ResourceClaimTemplate, and name it in resourceClaimTemplateName instead of resourceClaimName"
@@ -91,13 +93,13 @@ def idle(claim: PodClaim) -> str:
 
 
 def _shared(claim: PodClaim, pods: int) -> Iterator[Problem]:
-    if pods > 1 and claim.source == "claim" and not _is_shared_on_purpose(claim):
-        message = f"{pods} pods share ResourceClaim `{claim.reference}` and its devices"
-        if pods > _MOST_PODS:
-            message += f", but a claim serves at most {_MOST_PODS} pods"
+    """A claim by name: whether its devices are meant to be shared is known only where the claim was found."""
+    if pods <= 1 or claim.source != "claim":
+        return
+    is_exclusive = claim.is_found and claim.contents.is_exclusive
+    message = f"{pods} pods share ResourceClaim `{claim.reference}` and its devices"
+    if pods > _MOST_PODS:
+        message += f", but a claim serves at most {_MOST_PODS} pods"
+        yield SHARED.problem(claim.at, message, OWN_DEVICES if is_exclusive else USE_TEMPLATE)
+    elif is_exclusive:
         yield SHARED.problem(claim.at, message, OWN_DEVICES)
-
-
-def _is_shared_on_purpose(claim: PodClaim) -> bool:
-    kinds = [request.device.kind for request in claim.contents.requests]
-    return claim.is_found and _SHARED_ON_PURPOSE.issuperset(kinds)

@@ -56,8 +56,7 @@ class DeviceClasses:
     def state(self, name: str) -> ClassState:
         """What the view says of a class: there, known to be absent, and which is near.
 
-        Drivers bring their classes, files seldom have them: only a whole cluster lacks one for certain, or a view that
-        has one of almost that name.
+        Drivers bring their classes, files seldom have them: only a whole cluster lacks one for certain.
         """
         if name not in self._states:
             self._states[name] = self._state(name)
@@ -73,4 +72,4 @@ class DeviceClasses:
         if device_class:
             return ClassState(is_found=True, extended_resource=device_class.spec.extended_resource_name)
         near = self._view.nearest(name, self.names())
-        return ClassState(is_absent=near != "" or self._view.is_whole(), nearest=near)
+        return ClassState(is_absent=self._view.is_whole(CLASS), nearest=near)

@@ -26,6 +26,16 @@ CLASS_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
     source="k8s.io/dynamic-resource-allocation v0.36.1 structured",
     fails="pending",
 )
+CLASS_INSTALLED: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/class-installed",
+    title="The DeviceClass that a claim asks for is one that its driver installs.",
+    why=(
+        "Examples of a driver name classes that its chart does not bring, or brought once. Unless somebody "
+        "creates the class, no device is of it and the pods stay Pending."
+    ),
+    source="kubernetes-sigs/dra-driver-nvidia-gpu demo/specs/quickstart/v1/imex-test1.yaml",
+    fails="pending",
+)
 CLASS_AMOUNT: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/class-amount",
     title="Devices of a class are asked for in whole numbers.",
@@ -39,6 +49,11 @@ CLASS_AMOUNT: Final = DEVICE_CLAIMS_ADVICE.rule(
 _IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 """What the name of an extended resource begins with that names a DeviceClass (KEP-5004)."""
 
+_NOT_INSTALLED: Final = {
+    "imex.nvidia.com": "create a ComputeDomain, and name its ResourceClaimTemplate in the pods instead"
+}
+"""Classes that examples of a driver name and its chart does not bring, with what to do: NVIDIA's, since 25.3."""
+
 
 def validate_class(name: str, state: ClassState, asks: str, path: FieldPath, subject: Subject) -> Iterator[Problem]:
     """The DeviceClass that something asks for: rule class-exists."""
@@ -50,6 +65,9 @@ def validate_class(name: str, state: ClassState, asks: str, path: FieldPath, sub
         )
         message = f"{asks} `{name}`, which does not exist, so the pods stay Pending"
         yield CLASS_EXISTS.problem(path, message, f"{near} the driver that brings the class")
+    elif name in _NOT_INSTALLED and not state.is_found:
+        message = f"{asks} `{name}`, which only examples of its driver name and no present release of it installs"
+        yield CLASS_INSTALLED.problem(path, message, _NOT_INSTALLED[name])
     elif name and not state.is_found and not devices.is_published(name):
         view = subject.view()
         view.find(DeviceClass, name, namespaced=False)

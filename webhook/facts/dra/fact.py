@@ -38,8 +38,7 @@ FACTS: Final = (
         about=(
             "Device claims of pods, looked up in the namespace of the object, in one form over v1alpha3, v1beta1, "
             "v1beta2 and v1, and of a ResourceClaim or ResourceClaimTemplate its own requests. An object counts as "
-            "absent only from the view of a whole cluster, or where files are known to cover its kind; otherwise it "
-            "is missing."
+            "absent only from the view of a whole cluster; otherwise it is missing."
         ),
         examples=(
             "dra.claims.all(c, !c.absent)",

@@ -1,9 +1,9 @@
 """Which devices of the cluster the selectors of a claim, a template or a class take.
 
 Asks every device of every ResourceSlice as the scheduler does, class first, then the request; what is allocated plays
-no part. A view without ResourceSlices knows no devices, and nothing is said of a class that it lacks. Rules:
-k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go isSelectable,
-selectorsMatch: an error ends the allocation.
+no part. Only a whole cluster shows all devices; a view without ResourceSlices knows none, and nothing is said of a
+class that it lacks. Rules: k8s.io/dynamic-resource-allocation v0.36.1
+structured/internal/experimental/allocator_experimental.go isSelectable, selectorsMatch: an error ends the allocation.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def inventory(subject: Subject) -> Inventory:
     """What the requests of a claim or a template find, or a class."""
     view = subject.view()
     devices = Items([*_devices(view)], view.deadline)
-    if not devices:
+    if not devices or not view.is_whole(device_pools.LOOKUP.gvk):
         return Inventory(0, Items((), view.deadline))
     classes = {known.name: known for known in reversed(view.every(DeviceClass))}
     cluster = _Cluster(devices, classes, taint_rules(view), view.deadline)

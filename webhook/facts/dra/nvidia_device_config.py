@@ -7,6 +7,7 @@ not take to be meant by its name; what waits for a feature gate of the driver.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,7 @@ from webhook.facts.dra.requests import Request, claim_of, own_requests
 from webhook.facts.dra.types import DeviceClass, DeviceConfiguration, NvidiaParameters, OpaqueConfiguration
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.schema.values import Breach, declared, values
 from webhook.similar_names import nearest
@@ -112,8 +114,20 @@ PASSTHROUGH: Final = NVIDIA_DEVICE_CONFIG.rule(
     why="The kind VfioDeviceConfig is young, so that a later release of the driver may know more.",
     level="warn",
 )
+DOMAIN_ID: Final = NVIDIA_DEVICE_CONFIG.rule(
+    "nvidia-device-config/domain-id",
+    title="A configuration names its ComputeDomain by a UID.",
+    why=(
+        "The driver looks for the ComputeDomain that has this UID, finds none, and the pods stay in ContainerCreating. "
+        "The API server gives every object a UUID."
+    ),
+    source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/compute-domain-kubelet-plugin/computedomain.go",
+    function="AssertComputeDomainNamespace",
+    issues=("https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/1349",),
+)
 
 FILE: Final = Path(__file__).with_name("nvidia.yaml")
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 _YOUNG: Final = "VfioDeviceConfig"
 """A kind that later releases may well change."""
 
@@ -147,6 +161,8 @@ def _parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Iterator[
     parameters, table = opaque.nvidia, _table()
     if not _is_read(opaque):
         return
+    if _is_of_another(parameters):
+        return
     if parameters.api_version != table["apiVersion"]:
         yield _unknown_kind(parameters.path("apiVersion"), parameters.api_version, table["apiVersion"])
     elif parameters.kind not in table["kinds"]:
@@ -159,6 +175,21 @@ def _parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Iterator[
         ):
             yield from _value(breach, parameters.kind)
         yield from _feature_gate(parameters, gates)
+        yield from _domain_id(parameters)
+
+
+def _domain_id(parameters: NvidiaParameters) -> Iterator[Problem]:
+    written = parameters.domain_id
+    if written and not is_placeholder(written) and not _UUID.fullmatch(written):
+        message = "must be the UID of a ComputeDomain, a UUID, because NVIDIA's driver otherwise finds no ComputeDomain"
+        fix = "name the ResourceClaimTemplate that the ComputeDomain makes instead of writing this configuration"
+        yield DOMAIN_ID.problem(parameters.path("domainID"), message, fix, shown=f"`{shown(written)}`")
+
+
+def _is_of_another(parameters: NvidiaParameters) -> bool:
+    """Whether they are those of another driver that goes by the name of NVIDIA's, as of one that only pretends to."""
+    group = parameters.api_version.partition("/")[0]
+    return "/" in parameters.api_version and "nvidia" not in group.lower()
 
 
 def _unknown_kind(at: FieldPath, given: str, expected: str, near: str = "") -> Problem:

@@ -35,7 +35,7 @@ from webhook.workloads.podsets import PodSet
 CLAIM: Final = ResourceClaim.gvk
 TEMPLATE: Final = ResourceClaimTemplate.gvk
 LOOKUPS: Final = (
-    reading(CLAIM, "spec.devices.requests"),
+    reading(CLAIM, "spec.devices.requests", "spec.devices.config"),
     reading(TEMPLATE, "spec.spec.devices.requests"),
     reading(CLASS, "spec.extendedResourceName"),
     DOMAINS,

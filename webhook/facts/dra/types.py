@@ -119,6 +119,7 @@ class NvidiaParameters(Typed):
     """Parameters of NVIDIA's driver: an object of resource.nvidia.com."""
 
     api_version = Text()
+    domain_id = Text(name="domainID")
     kind = Text()
     sharing = Part(Sharing)
 

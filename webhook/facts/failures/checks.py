@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.dra import pod_claims
-from webhook.facts.failures import gang_restarts, job_policies, nccl, pod_replacement, serving, tolerations
+from webhook.facts.failures import gang_restarts, job_policies, liveness, nccl, pod_replacement, serving, tolerations
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
@@ -21,6 +21,7 @@ _ADVICE: Final = (
     pod_replacement.advise_bare_pods,
     pod_replacement.advise_shared_claims,
     serving.advise_serving,
+    liveness.advise_liveness,
     pod_replacement.advise_image_pulls,
     nccl.advise_nccl,
 )

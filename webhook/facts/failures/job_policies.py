@@ -41,12 +41,22 @@ FAIL_INDEX: Final = DEVICE_FAILURES.rule(
 )
 POD_FAILURE_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/pod-failure-policy",
-    title="A Job of several pods, or without retries, tells evictions from failures of its program.",
+    title="A training of several pods, or without retries, tells evictions from failures of its program.",
     why=(
         "Without a podFailurePolicy a drained node counts as a failure of the program, and a replacement is made "
         "while the terminating pod still holds its devices."
     ),
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
+)
+EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
+    "device-failures/evictions-count",
+    title="A Job of several pods, or without retries, tells evictions from failures of its program.",
+    why=(
+        "Without a podFailurePolicy a drained node counts as a failure of the program. Tests and benchmarks are "
+        "started again by hand."
+    ),
+    source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
+    level="advice",
 )
 
 _JOB: Final = ("batch", "Job")
@@ -81,8 +91,11 @@ def _jobs(subject: Subject) -> Iterator[JobSpec]:
 
 def _is_costly(pods: DevicePods, subject: Subject) -> bool:
     """Whether a failure costs more than one pod with one device: several, or a training."""
-    several = pods.pods > 1 or sum(pods.devices.values()) > 1
-    return several or any(trains(container, subject) for container in pods.containers)
+    return pods.pods > 1 or sum(pods.devices.values()) > 1 or _is_training(pods, subject)
+
+
+def _is_training(pods: DevicePods, subject: Subject) -> bool:
+    return any(trains(container, subject) for container in pods.containers)
 
 
 def _pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
@@ -95,7 +108,8 @@ def _pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Ite
     message = f"is not set, so an eviction counts as a failure, and {often}"
     never = " and set restartPolicy: Never" if pods.spec.restart_policy == "OnFailure" else ""
     fix = f"add a podFailurePolicy rule with action Ignore for the condition DisruptionTarget{never}"
-    yield POD_FAILURE_POLICY.problem(job.path("podFailurePolicy"), message, fix)
+    rule = POD_FAILURE_POLICY if _is_training(pods, subject) else EVICTIONS_COUNT
+    yield rule.problem(job.path("podFailurePolicy"), message, fix)
 
 
 def _restart_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:

@@ -40,7 +40,6 @@ IMAGE_PULL: Final = DEVICE_FAILURES.rule(
 )
 
 _POD: Final = ("", "Pod")
-_SHARED_ON_PURPOSE: Final = frozenset(("channel", "nic"))
 
 
 def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
@@ -58,8 +57,8 @@ def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
         return
     names = {pods.podset.name for pods in using}
     for claim in subject.once(pod_claims).claims:
-        kinds = {request.device.kind for request in claim.contents.requests}
-        if claim.pod_set in names and claim.source == "claim" and claim.users and kinds - _SHARED_ON_PURPOSE:
+        is_own = claim.source == "claim" and claim.contents.is_exclusive
+        if claim.pod_set in names and is_own and claim.users:
             message = f"a pod that replaces this one gets the devices of ResourceClaim `{claim.reference}` again"
             fix = OWN_DEVICES
             yield SHARED_CLAIM.problem(claim.at, f"{message}, even if the devices have failed", fix)

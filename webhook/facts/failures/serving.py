@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -36,7 +37,9 @@ LOOKUPS: Final = (reading(PodDisruptionBudget.gvk, "spec.selector"),)
 SERVICES: Final = frozenset((("ray.io", "RayService"), ("serving.kserve.io", "InferenceService")))
 """Kinds whose controllers add labels and probes to the pods that answer requests."""
 _SEVERAL: Final = 2
-_SSH: Final = 22
+_FOR_PEOPLE: Final = frozenset((22, 8888))
+"""The ports of SSH and of Jupyter."""
+_NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
 
 
 def advise_serving(subject: Subject) -> Iterator[Problem]:
@@ -63,12 +66,13 @@ def _readiness_probe(container: Container, pods: DevicePods) -> Iterator[Problem
 
 
 def _answers(container: Container) -> bool:
-    """Whether a container has a port for requests; people who log in are not sent anywhere by a Service."""
-    return any(port.container_port != _SSH for port in container.ports)
+    """Whether a container has a port for requests; a person who logs in, or opens a notebook, waits for no model."""
+    has_port = any(port.container_port not in _FOR_PEOPLE for port in container.ports)
+    return has_port and not any(map(_NOTEBOOK.search, (container.image, container.name)))
 
 
 def _disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    if pods.pods < _SEVERAL or not subject.view().is_whole():
+    if pods.pods < _SEVERAL or not subject.view().is_whole(PodDisruptionBudget.gvk):
         return
     labels, has_more = pods.template.metadata.labels, subject.group_kind in SERVICES
     if not any(_selects(selector, labels, has_more=has_more) for selector in subject.once(_selectors)):

@@ -6,7 +6,7 @@ Knows names only. A name that no row fits is no known device; the nearest known 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from functools import cache
@@ -49,9 +49,10 @@ _SLICE = re.compile(r"nvidia(?:[.]com)?/mig-([1-9])g[._-]?([1-9][0-9]*)g?b?((?:[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """All rows of devices.yaml."""
+    """All rows of devices.yaml; `whole_names` are the resources with a domain and no `*`, by the name in lower case."""
 
     resources: tuple[Device, ...]
+    whole_names: Mapping[str, str]
     classes: tuple[Device, ...]
     images: re.Pattern[str]
     tools: re.Pattern[str]
@@ -64,8 +65,10 @@ def catalogue() -> Catalogue:
     """The shipped catalogue; read on first use."""
     (document,) = yamlfile.read(FILE)
     value = document.value
+    resources = tuple(map(_device, value["resources"]))
     return Catalogue(
-        resources=tuple(map(_device, value["resources"])),
+        resources=resources,
+        whole_names={row.name.lower(): row.name for row in resources if "*" not in row.name and "/" in row.name},
         classes=tuple(map(_device, value["deviceClasses"])),
         images=_any_of(value["images"]),
         tools=_any_of(value["tools"]),
@@ -81,8 +84,17 @@ def _device(row: JSON) -> Device:
 
 @kept_for_short_texts(1 << 20)
 def resource(name: str) -> Device:
-    """What a container resource is: `nvidia.com/mig-1g.5gb` -> a slice of nvidia's."""
-    return _first(name, catalogue().resources)
+    """What a container resource is: `nvidia.com/mig-1g.5gb` -> a slice of nvidia's.
+
+    Kubernetes compares names letter by letter, so that a known one in other letters is no known device.
+    """
+    return UNKNOWN if _in_other_case(name) else _first(name, catalogue().resources)
+
+
+def _in_other_case(name: str) -> str:
+    """The known resource that differs from a name in capital letters alone: `gpu.intel.com/i915` of `…/I915`."""
+    meant = catalogue().whole_names.get(name.lower(), name)
+    return "" if meant == name else meant
 
 
 @kept_for_short_texts(1 << 20)
@@ -105,9 +117,19 @@ def nearest(name: str) -> str:
     slice_ = _SLICE.fullmatch(name.lower())
     if slice_:
         return f"nvidia.com/mig-{slice_[1]}g.{slice_[2]}gb{slice_[3]}"
-    return nearest_resource(
+    return _of_family(name) or nearest_resource(
         name, (row.name for row in catalogue().resources if "*" not in row.name and "/" in row.name)
     )
+
+
+def _of_family(name: str) -> str:
+    """A name of a family in the letters of the family: `huawei.com/Ascend910` for `huawei.com/ASCEND910`."""
+    for row in catalogue().resources:
+        family, star, rest = row.name.partition("*")
+        is_of_family = star and not rest and not family.endswith("/") and name.lower().startswith(family.lower())
+        if is_of_family and not name.startswith(family):
+            return f"{family}{name[len(family) :]}"
+    return ""
 
 
 @kept_for_short_texts(1 << 20)

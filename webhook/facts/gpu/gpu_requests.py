@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.cluster.interest import reading
-from webhook.facts.command_lines.command import MPI, launched_by
+from webhook.facts.command_lines.command import MPI, PYTHON, launched_by
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.devices import COUNTED
 from webhook.facts.gpu.groups import GPU_REQUESTS
@@ -22,12 +21,11 @@ from webhook.facts.gpu.requested_devices import (
     names_devices,
     requests_devices,
 )
-from webhook.facts.gpu.types import RuntimeClass
+from webhook.facts.gpu.windows import is_anywhere, windows
 from webhook.facts.pods.amounts import name_of
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
 from webhook.problem import Problem
-from webhook.typed.pods import Pod, PodSpec, SelectorRequirement
+from webhook.typed.pods import Pod
 
 EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
     "gpu-requests/every-gpu-visible",
@@ -35,6 +33,16 @@ EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
     why="The container runtime gives it every GPU of the node, those of other pods included.",
     fails="silent",
     issues=("https://github.com/IBM/FfDL/issues/92",),
+)
+GPU_IMAGE: Final = GPU_REQUESTS.rule(
+    "gpu-requests/gpu-image",
+    title="A container with an image for GPUs that neither serves nor trains requests GPUs, or is kept from them.",
+    why=(
+        "The container runtime gives it every GPU of the node. Downloads, conversions and clients with such an image "
+        "often use none."
+    ),
+    level="advice",
+    fails="silent",
 )
 SLICES_WITH_DEVICES: Final = GPU_REQUESTS.rule(
     "gpu-requests/slices-with-devices",
@@ -80,10 +88,6 @@ WINDOWS: Final = GPU_REQUESTS.rule(
     why="The device plugins of GPU vendors run only on Linux, so no Windows node has their resources.",
     source="https://kubernetes.io/docs/concepts/windows/intro/",
 )
-WINDOWS_LOOKUPS: Final = (reading(RuntimeClass.gvk, "scheduling.nodeSelector"),)
-_OS: Final = "kubernetes.io/os"
-_BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
-"""Fields that may bind a pod to Windows."""
 
 _OTHER_VENDORS: Final = re.compile("rocm|amdgpu|intel")
 _SEES_NOTHING: Final = ("none", "void")
@@ -97,6 +101,13 @@ _OTHERS_DECIDE: Final = frozenset(
     )
 )
 """Kinds whose templates do not say alone what their pods request."""
+_COMPUTE: Final = frozenset(
+    (
+        *(f"{name}Job" for name in ("PyTorch", "TF", "XGBoost", "Paddle", "JAX", "Ray")),
+        *("RayCluster", "RayService", "LeaderWorkerSet"),
+    )
+)
+"""Kinds whose pods train or serve, whatever their commands are."""
 _NEED_NONE: Final = frozenset(
     (
         *(("TFJob", role) for role in ("ps", "evaluator", "chief", "master")),
@@ -176,7 +187,17 @@ def _every_gpu_visible(requesting: DeviceContainer, subject: Subject) -> Problem
     else:
         message = f"{sees} because image `{requesting.container.image}` is made for GPUs"
         fix = f"{fix}, or set NVIDIA_VISIBLE_DEVICES to none"
+        if not _uses_gpus(requesting, subject):
+            return GPU_IMAGE.problem(requesting.container.at, message, fix)
     return EVERY_GPU_VISIBLE.problem(requesting.container.at, message, fix)
+
+
+def _uses_gpus(requesting: DeviceContainer, subject: Subject) -> bool:
+    """Whether a container with an image for GPUs does what such images are for: it serves, or it trains."""
+    container = requesting.container
+    if subject.template_of is not None and subject.template_of.kind in _COMPUTE:
+        return True
+    return bool(container.ports) or launched_by(container, subject).by not in ("", PYTHON)
 
 
 def _has_slices_and_devices(requesting: DeviceContainer) -> bool:
@@ -247,10 +268,10 @@ def validate_vendors(subject: Subject) -> Iterator[Problem]:
 def validate_windows(subject: Subject) -> Iterator[Problem]:
     """Pods that are bound to Windows and request devices."""
     pod = subject.typed(Pod).spec
-    if _BINDING.isdisjoint(pod.json):
+    if is_anywhere(pod):
         return
     name = next(filter(None, map(_counted, subject.once(device_containers))), "")
-    if name and (where := _windows(pod, subject)):
+    if name and (where := windows(pod, subject.view())):
         message = f"binds the pod to Windows, where no device plugin offers `{name}`, so the pod stays Pending"
         yield WINDOWS.problem(where, message, "use Linux nodes, or remove the request")
 
@@ -258,23 +279,3 @@ def validate_windows(subject: Subject) -> Iterator[Problem]:
 def _counted(container: DeviceContainer) -> str:
     counted = (each for each in container.requested if each.device.kind in COUNTED and each.number)
     return next((requested.name for requested in counted), "")
-
-
-def _windows(pod: PodSpec, subject: Subject) -> FieldPath:
-    """Where a pod says that it runs on Windows, () where it does not."""
-    if pod.os.name == "windows":
-        return pod.os.path("name")
-    if pod.node_selector.get(_OS) == "windows":
-        return pod.path("nodeSelector", _OS)
-    terms = pod.required_node_terms()
-    if terms and all(any(map(_is_windows, term.match_expressions)) for term in terms):
-        return pod.affinity.node_affinity.required.path("nodeSelectorTerms")
-    name = pod.runtime_class_name
-    runtime_class = subject.view().find(RuntimeClass, name, namespaced=False) if name else RuntimeClass.of(None)
-    if runtime_class.scheduling.node_selector.get(_OS) == "windows":
-        return pod.path("runtimeClassName")
-    return ()
-
-
-def _is_windows(requirement: SelectorRequirement) -> bool:
-    return requirement.key == _OS and requirement.operator == "In" and requirement.values == ["windows"]

@@ -48,10 +48,11 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
     for quota in quotas:
         if quota.spec.scopes or quota.spec.scope_selector:
             continue
+        told = f"`{quota.name}`{view.origin(quota.json)}"
         for name, request in requests.items():
             allowed = quantity.read(quota.spec.hard.get(f"requests.{name}"))
             if allowed is not None and allowed.value() < request.devices:
-                yield from once_each((_devices(name, request, allowed.value(), quota.name),), subject)
+                yield from once_each((_devices(name, request, allowed.value(), told),), subject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def _all_of(pods: int) -> str:
 
 def _devices(name: str, request: _Request, allowed: int, quota: str) -> Problem:
     message = (
-        f"{_all_of(request.pods)} {request.devices} `{name}`, but ResourceQuota `{quota}` of the "
+        f"{_all_of(request.pods)} {request.devices} `{name}`, but ResourceQuota {quota} of the "
         f"namespace allows {allowed}, so the API server refuses some of the pods"
     )
     return DEVICES.problem(

@@ -63,7 +63,7 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
     """Devices that no node of a whole cluster has, or not as many."""
     using = [each for each in subject.once(workload).device_pods if each.devices]
     view = subject.view()
-    nodes = view.objects(Node.gvk) if using and view.is_whole() else ()
+    nodes = view.objects(Node.gvk) if using and view.is_whole(Node.gvk) else ()
     if nodes:
         subject.deadline.spend(len(nodes))
         largest, shapes = _largest(Same(nodes)).amounts, _shapes(Same(nodes))

@@ -15,6 +15,7 @@ from typing import Final
 
 from webhook import paths, quantity
 from webhook.attributes import JSON
+from webhook.facts.gpu.windows import is_anywhere, windows
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
@@ -73,7 +74,7 @@ def _places(obj: JSON, subject: Subject) -> Iterator[Place]:
     """A Pod's containers, or what another object has outside its templates, which are Pods of their own."""
     if group_kind(obj) == POD:
         pod = PodTemplate.of(obj, (), subject.reading)
-        yield from _in_template(pod, is_windows=pod.spec.os.name == "windows")
+        yield from _in_template(pod, is_windows=_is_windows(pod.spec, subject))
         return
     for path, root in _roots(obj, subject):
         for field in _fields(root, subject):
@@ -104,13 +105,26 @@ def _in_fragment(fragment: Fragment, path: FieldPath, root: JSON, subject: Subje
     is_patch = fragment.of.startswith("spec.")
     into = PodTemplate.of(paths.get(root, tuple(fragment.of.split("."))) if is_patch else None)
     os = template.spec.os if "os" in template.spec.json else into.spec.os
-    yield from _in_template(template, is_windows=os.name == "windows", is_patch=is_patch)
+    is_windows = os.name == "windows" or _is_windows(template.spec, subject)
+    if "os" not in template.spec.json:
+        is_windows = is_windows or _is_windows(into.spec, subject)
+    yield from _in_template(template, is_windows=is_windows, is_patch=is_patch)
+
+
+def _is_windows(pod: PodSpec, subject: Subject) -> bool:
+    return not is_anywhere(pod) and windows(pod, subject.view().unnoted()) != ()
 
 
 def _in_template(template: PodTemplate, *, is_windows: bool, is_patch: bool = False) -> Iterator[Place]:
-    for container in template.spec.all_containers():
-        if container.resources:
-            yield Place(container.resources, is_windows, is_patch)
+    holders: tuple[PodSpec | Container, ...] = (*template.spec.all_containers(), *_without_containers(template.spec))
+    for holder in holders:
+        if holder.resources:
+            yield Place(holder.resources, is_windows, is_patch)
+
+
+def _without_containers(pod: PodSpec) -> tuple[PodSpec, ...]:
+    """What is no PodSpec though it looks like one: a controller makes a container of its resources."""
+    return () if pod.containers else (pod,)
 
 
 def devices(subject: Subject) -> Iterator[FieldPath]:
@@ -140,7 +154,8 @@ def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
     allowedEphemeralContainerFields.
     """
     pod = subject.typed(Pod).spec if group_kind(subject.object) == POD else PodSpec.of(None)
-    holders: tuple[PodSpec | Container, ...] = (pod, *pod.ephemeral_containers)
+    whole = (pod,) if pod.containers else ()
+    holders: tuple[PodSpec | Container, ...] = (*whole, *pod.ephemeral_containers)
     for holder in holders:
         for side, amounts in (("limits", holder.resources.limits), ("requests", holder.resources.requests)):
             if NAME in amounts:

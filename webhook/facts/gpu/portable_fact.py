@@ -24,6 +24,7 @@ from webhook.facts.gpu.portable import (
     shown,
     whole,
 )
+from webhook.facts.gpu.windows import LOOKUPS as WINDOWS_LOOKUPS
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.paths import FieldPath
@@ -264,5 +265,5 @@ PORTABLE_GPU: Final = Fact(
     type=PORTABLE.type,
     structures=(PORTABLE, ASK, AMOUNT, DEVICE, MISTYPED, MISPLACED),
     compute=_compute,
-    lookups=(NAMESPACES,),
+    lookups=(NAMESPACES, *WINDOWS_LOOKUPS),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check, kinds_of
+from webhook.facts.jobset.annotations import advise_keys
 from webhook.facts.jobset.generated_job_set import validate_generated_job_set
 from webhook.facts.jobset.name_length import limit, validate_name
 from webhook.facts.jobset.validation import validate_create
@@ -21,11 +22,14 @@ def job_set(subject: Subject) -> Iterator[Problem]:
     sent = subject.typed(JobSet)
     yield from validate_name(sent.metadata, (limit(sent.spec),))
     yield from validate_create(sent.spec)
+    yield from advise_keys(sent.metadata, sent.spec)
 
 
 def runtime(subject: Subject) -> Iterator[Problem]:
     """What JobSet refuses of the JobSet of every TrainJob of a runtime, whose pods a TrainJob counts."""
-    yield from validate_create(subject.typed(TrainingRuntime).spec.template.spec, is_counted=False)
+    template = subject.typed(TrainingRuntime).spec.template
+    yield from validate_create(template.spec, is_counted=False)
+    yield from advise_keys(template.metadata, template.spec)
 
 
 CHECKS: Final = (

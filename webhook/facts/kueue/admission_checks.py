@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.kueue.absence import is_absent
 from webhook.facts.kueue.cluster_queues import Queue
 from webhook.facts.kueue.types import AdmissionCheck
 from webhook.facts.view import View
@@ -26,11 +25,13 @@ def inactive_checks(queue: Queue, view: View) -> Iterator[str]:
     for name, flavors in _checks_of(queue, view).items():
         check = view.find(AdmissionCheck, name, namespaced=False)
         if not check:
-            if is_absent(view, AdmissionCheck.gvk):
+            if view.is_whole(AdmissionCheck.gvk):
                 yield f"its AdmissionCheck `{name}` does not exist (AdmissionCheckNotFound)"
             continue
-        if check.status.condition("Active").status == "False":
-            yield f"its AdmissionCheck `{name}` is inactive (AdmissionCheckInactive)"
+        active = check.status.condition("Active")
+        if active.status != "True" and (active.status or view.is_whole()):
+            is_new = "" if active.status else ", for its controller has not set the condition Active"
+            yield f"its AdmissionCheck `{name}` is inactive{is_new} (AdmissionCheckInactive)"
         is_remote = check.spec.controller_name == _MULTI_KUEUE
         remote += [name] * is_remote
         per_flavor += [name] * (is_remote and bool(flavors) and flavors != queue.flavors())

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.kueue.cluster_queues import Queue
-from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, is_on
+from webhook.facts.kueue.cluster_queues import Queue, QuotaGroup
+from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, may_be_on
 from webhook.facts.kueue.flavor_nodes import without_nodes
 from webhook.facts.kueue.flavors import Flavor, flavors, mismatch, overlooked
 from webhook.facts.kueue.groups import KUEUE_ADVICE
@@ -18,7 +18,8 @@ from webhook.facts.kueue.never_admitted import PODS
 from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.preflight import preflight
-from webhook.facts.kueue.releases import OWN_KEYS
+from webhook.facts.kueue.releases import OWN_KEYS, knows_release
+from webhook.facts.kueue.types import ClusterQueue
 from webhook.facts.kueue.workload import PodSetRequests, workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -100,8 +101,8 @@ def advise_flavors(subject: Subject) -> Iterator[Problem]:
         for group in place.queue.groups:
             if any(value and name in group.resources for name, value in pod_set.requests.items()):
                 existing = flavors(group.flavors, place.view)
-                if subject.assumptions.kueue >= OWN_KEYS:
-                    yield from _flavor_ambiguous(pod_set, existing)
+                if knows_release(subject) and subject.assumptions.kueue >= OWN_KEYS:
+                    yield from _flavor_ambiguous(pod_set, _with_quota(existing, pod_set, group, place))
                 yield from _flavor_without_nodes(pod_set, existing, place.queue, subject)
 
 
@@ -109,6 +110,21 @@ def _admitted(subject: Subject) -> Place | None:
     """Where a job queues that can be admitted."""
     outcome = subject.once(preflight)
     return outcome.place if outcome.verdict == "possible" else None
+
+
+def _with_quota(
+    existing: Sequence[Flavor], pod_set: PodSetRequests, group: QuotaGroup, place: Place
+) -> Sequence[Flavor]:
+    """Flavors of which the queue can ever have as much as a pod set asks for, with what its cohort lends."""
+    tree, node = place.tree, place.node
+    if tree is None or node is None:
+        return existing
+    asked = {name: value for name, value in pod_set.requests.items() if value and name in group.resources}
+    return [
+        flavor
+        for flavor in existing
+        if all(value <= tree.potential(node, (flavor.name, name)) for name, value in asked.items())
+    ]
 
 
 def _flavor_without_nodes(
@@ -143,7 +159,7 @@ def advise_quota(subject: Subject) -> Iterator[Problem]:
     if place is None or place.queue is None or not pod_sets:
         return
     claiming = next((pod_set for pod_set in pod_sets if pod_set.template.spec.resource_claims), None)
-    if claiming is not None and not is_on(DEVICE_CLAIMS, subject):
+    if claiming is not None and not may_be_on(DEVICE_CLAIMS, subject):
         yield _claims_uncounted(claiming)
     else:
         yield from _no_requests(subject, place.queue, pod_sets)
@@ -160,5 +176,6 @@ def _no_requests(subject: Subject, queue: Queue, pod_sets: Sequence[PodSetReques
     covered = {name for group in queue.groups for name in group.resources}
     asked = {name for pod_set in pod_sets for name, value in pod_set.requests.items() if value}
     if PODS not in covered and asked.isdisjoint(covered) and POD_GROUP not in subject.typed(Object).labels:
-        message = f"requests nothing that ClusterQueue `{queue.name}` has quota for, so the job uses no quota"
+        told = subject.view().named(ClusterQueue.gvk, queue.name)
+        message = f"requests nothing that {told} has quota for, so the job uses no quota"
         yield NO_REQUESTS.problem(pod_sets[0].at(("spec",)), message, f"request {either(sorted(covered)[:3])}")

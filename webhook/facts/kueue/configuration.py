@@ -13,7 +13,7 @@ from sys import getsizeof
 from typing import Final
 
 from webhook import quantity, yamlfile
-from webhook.attributes import JSON, NAME_LABEL
+from webhook.attributes import JSON, NAME_LABEL, GroupVersionKind
 from webhook.errors import InputError
 from webhook.facts.assumptions import KUEUE
 from webhook.facts.kinds import TRAIN_JOB
@@ -54,6 +54,7 @@ KINDS: Final[Mapping[tuple[str, str], str]] = {
     ("sparkoperator.k8s.io", "SparkApplication"): "sparkoperator.k8s.io/sparkapplication",
 }
 """The kinds that Kueue can manage and what its Configuration calls them."""
+_CONFIGURATION: Final = GroupVersionKind("config.kueue.x-k8s.io", "v1beta2", "Configuration")
 MISSING_CONFIGURATION: Final = MissingObject(
     kind="ConfigMap", name=CONFIGURATION.name, namespace=CONFIGURATION.namespace
 )
@@ -127,6 +128,7 @@ def configuration(subject: Subject) -> Configuration:
     if not written:
         stored = subject.cluster.peek(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
         written = ConfigMap.of(stored, (), subject.reading).data.get(FILE, "") if stored else ""
+        written = written or _of_a_file(subject)
     key = written, subject.assumptions.kueue
     read = _READ.get(key, None)
     if read is None:
@@ -134,6 +136,12 @@ def configuration(subject: Subject) -> Configuration:
         read = _read(*key)
         _READ.put(key, read, getsizeof(written) + len(written) * _CHARACTER_BYTES)
     return read
+
+
+def _of_a_file(subject: Subject) -> str:
+    """The Configuration that stands in a file as it is, which no cluster has; "" for none, or several."""
+    listed = subject.cluster.objects(_CONFIGURATION)
+    return yamlfile.dump(listed[0]) if len(listed) == 1 else ""
 
 
 _CHARACTER_S: Final = 1e-5

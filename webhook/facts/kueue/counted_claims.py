@@ -10,7 +10,6 @@ from typing import Final
 
 from webhook.facts.dra.absent_claims import promised_templates
 from webhook.facts.dra.pod_claims import TEMPLATE
-from webhook.facts.kueue.absence import is_absent
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.place import Place
@@ -42,7 +41,7 @@ def _validate_templates(pod_set: PodSetRequests, subject: Subject, place: Place)
     for path, missing in pod_set.devices.missing:
         if missing.name in subject.once(_promised):
             continue  # the controller of its ComputeDomain makes it, and Kueue tries again
-        if is_absent(subject.view(), TEMPLATE):
+        if subject.view().is_whole(TEMPLATE):
             yield _claim_template_missing(path, missing.name)
         else:
             place.view.note(missing)

@@ -71,11 +71,10 @@ def selected(asked: Asked, view: View, source: Source | None = None) -> list[Dev
 
     None where a selector fails, or where there are no ResourceSlices, no class or too many devices.
     """
-    slices = view.objects(SLICE)
     device_class = view.find(DeviceClass, asked.device_class, namespaced=False)
     if not device_class:
         return None
-    if not slices and not view.is_whole():
+    if not view.is_whole(SLICE):
         view.note(MissingObject(kind=SLICE.kind, name=asked.device_class))
         return None
     written = (source.selector if source else "", *device_class.expressions, *asked.selectors)

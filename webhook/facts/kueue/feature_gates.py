@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, configuration
+from webhook.facts.kueue.releases import OLDEST, knows_release
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject
 from webhook.releases import Release
@@ -48,11 +49,21 @@ _FORMER: Final = {DEVICE_CLAIMS: "DynamicResourceAllocation"}
 
 
 def is_on(gate: str, subject: Subject) -> bool:
-    """Whether a gate is on, as the Configuration says, or by default in the assumed release."""
+    """Whether a gate is on, as the Configuration says, or by default in the release, or in all where it is unknown."""
+    release = subject.assumptions.kueue if knows_release(subject) else OLDEST
+    return _is_on(gate, release, subject)
+
+
+def may_be_on(gate: str, subject: Subject) -> bool:
+    """The same, where it is enough that a release has it on."""
+    return _is_on(gate, subject.assumptions.kueue, subject)
+
+
+def _is_on(gate: str, release: Release, subject: Subject) -> bool:
     gates = subject.once(configuration).feature_gates
     configured = gates.get(gate, gates.get(_FORMER.get(gate, gate)))
     since = _ON_SINCE.get(gate)
-    return configured if configured is not None else since is not None and subject.assumptions.kueue >= since
+    return configured if configured is not None else since is not None and release >= since
 
 
 def unsaid(gate: str, subject: Subject) -> tuple[MissingObject, ...]:

@@ -36,7 +36,7 @@ _KEPT: Final = 512
 def without_nodes(flavors: Sequence[Flavor], queue: Queue, view: View) -> str:
     """Which labels no node has, where that is so of every flavor: `accelerator=a100 of flavor a100`; otherwise ""."""
     nodes = view.unnoted().all(Node.gvk)
-    if not nodes or any(is_placed_later(queue, flavor.name, view) for flavor in flavors):
+    if not nodes or not view.is_whole(Node.gvk) or any(is_placed_later(queue, flavor.name, view) for flavor in flavors):
         return ""
     view.deadline.spend(len(nodes))
     if any(not flavor.labels or _has_nodes(Same(flavor), Same(nodes)) for flavor in flavors):

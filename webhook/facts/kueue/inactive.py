@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.facts.kueue.absence import lacks
 from webhook.facts.kueue.admission_checks import inactive_checks, is_remote
 from webhook.facts.kueue.cluster_queues import Queue, QuotaGroup
 from webhook.facts.kueue.types import ResourceFlavor, Topology
@@ -29,7 +28,7 @@ def causes(queue: Queue, view: View) -> Iterator[str]:
 
 def _absent_flavors(group: QuotaGroup, view: View) -> Iterator[str]:
     for name in Items(group.flavors, view.deadline):
-        if lacks(view, ResourceFlavor.gvk, name):
+        if view.lacks(ResourceFlavor.gvk, name):
             yield f"its ResourceFlavor `{name}` does not exist (FlavorNotFound)"
 
 
@@ -37,5 +36,5 @@ def _absent_topologies(group: QuotaGroup, queue: Queue, view: View) -> Iterator[
     flavors = view.unnoted()
     for name in Items(group.flavors, view.deadline):
         topology = flavors.find(ResourceFlavor, name, namespaced=False).spec.topology_name
-        if topology and not is_remote(queue, view) and lacks(view, Topology.gvk, topology):
+        if topology and not is_remote(queue, view) and view.lacks(Topology.gvk, topology):
             yield f"Topology `{topology}` of its flavor `{name}` does not exist (TopologyNotFound)"

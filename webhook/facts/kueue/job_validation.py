@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.feature_gates import ADMISSION_GATED_BY, ANNOTATED_WORKLOAD, ELASTIC_JOBS, is_on
+from webhook.facts.kueue.feature_gates import ADMISSION_GATED_BY, ANNOTATED_WORKLOAD, ELASTIC_JOBS, is_on, may_be_on
 from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.job_types import SuspendedJob
 from webhook.facts.kueue.managed import SERVING, Managed
@@ -167,7 +167,8 @@ def validate_update(subject: Subject, how: Managed) -> Iterator[Problem]:
         message = f"cannot be removed because the namespace has a LocalQueue `{DEFAULT_QUEUE}` for jobs without a name"
         yield immutable((*_LABELS, QUEUE_NAME), message, f"set the label, for example to {DEFAULT_QUEUE}")
     was_elastic = is_elastic(old, subject)
-    if not new.is_suspended and not was_elastic and old.labels.get(PREBUILT) != new.labels.get(PREBUILT):
+    may_be_elastic = old.annotations.get(ELASTIC) == "true" and may_be_on(ELASTIC_JOBS, subject)
+    if not new.is_suspended and not may_be_elastic and old.labels.get(PREBUILT) != new.labels.get(PREBUILT):
         yield label_immutable(PREBUILT, subject)
     if old.labels.get(MAX_EXEC_TIME) != new.labels.get(MAX_EXEC_TIME) and not (new.is_suspended and old.is_suspended):
         yield label_immutable(MAX_EXEC_TIME, subject)

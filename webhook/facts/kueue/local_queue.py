@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.absence import is_absent
 from webhook.facts.kueue.cluster_queue import immutable
 from webhook.facts.kueue.cluster_queues import Queue, read_cluster_queue
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
@@ -63,7 +62,7 @@ def advise_local_queue(subject: Subject) -> Iterator[Problem]:
     queue = view.find(ClusterQueue, name, namespaced=False) if name else None
     if queue:
         yield from _namespace_not_selected(read_cluster_queue(queue), path, subject)
-    elif name and is_absent(view, ClusterQueue.gvk):
+    elif name and view.is_whole(ClusterQueue.gvk):
         near = view.nearest(name, queues(view).cluster_queues)
         message = "is a ClusterQueue that does not exist, so the jobs of this LocalQueue wait"
         fix = did_you_mean(near, "create the ClusterQueue, or correct the name")

@@ -23,6 +23,7 @@ from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.quota import FlavorResource, Node, Tree
 from webhook.facts.kueue.releases import OWN_KEYS, most_pod_sets
 from webhook.facts.kueue.topology import Wish
+from webhook.facts.kueue.types import ClusterQueue, Cohort
 from webhook.facts.kueue.workload import PodSetRequests, workload
 from webhook.facts.pods.pod_requests import OutOfRange, units
 from webhook.facts.resource_units import amount_text, of_resource
@@ -112,6 +113,15 @@ class Fitting:
         flavors = (of_flavors.flavor(name, view) for group in self.queue.groups for name in group.flavors)
         self.is_implied = all(flavor is not None and flavor.topology for flavor in flavors)
 
+    def told_queue(self) -> str:
+        """The ClusterQueue, as messages name it."""
+        return self.place.view.named(ClusterQueue.gvk, self.queue.name)
+
+    def knows_lenders(self) -> bool:
+        """Whether no other ClusterQueue or Cohort can lend anything: of a cohort, files may have only some."""
+        view = self.place.view
+        return self.node.parent is None or (view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk))
+
     def _requests(self, pod_set: PodSetRequests) -> dict[str, int]:
         asked = {name: value for name, value in pod_set.requests.items() if value > 0}
         if self.queue.group_of(PODS):
@@ -128,7 +138,7 @@ class Fitting:
         return None
 
     def _resource_uncovered(self, pod_set: PodSetRequests, name: str, value: int) -> Problem:
-        message = f"asks for {of_resource(name, value)}, which ClusterQueue `{self.queue.name}` does not cover"
+        message = f"asks for {of_resource(name, value)}, which {self.told_queue()} does not cover"
         if not self.subject.once(configuration).is_known:
             message += " and which Kueue counts unless its Configuration says otherwise"
         reason = f"Kueue: resource {name} unavailable in ClusterQueue"
@@ -185,8 +195,9 @@ class Fitting:
             told = f"{told}; and {counted(left, 'other flavor')} do not fit"
         at = wanted.pod_set.at(("spec",))
         if any(reason.resource for reason in reasons):
-            return exceeds_max_quota(at, f"{self.asks(wanted, reasons)}, but {told}", self._fix(reasons))
-        return no_matching_flavor(at, self.queue, told, _fix_of_flavors(wanted, reasons))
+            told = f"{self.asks(wanted, reasons)}, but {told}{self._origin()}"
+            return exceeds_max_quota(at, told, self._fix(reasons))
+        return no_matching_flavor(at, self.told_queue(), told, _fix_of_flavors(wanted, reasons))
 
     def asks(self, wanted: Wanted, reasons: Sequence[Rejected]) -> str:
         """`the 3 pods together ask for 24 nvidia.com/gpu`: the amounts that are short."""
@@ -212,6 +223,11 @@ class Fitting:
         borrowed = f"{amount_text(name, most - own)} borrowed from cohort `{self.node.parent.name}`"
         return f"{amount}, {amount_text(name, own)} of its own and {borrowed}"
 
+    def _origin(self) -> str:
+        """Whose quota it is, where a file says so: ", as ClusterQueue `q` in queues.yaml says"."""
+        queue = self.told_queue()
+        return "" if queue.endswith("`") else f", as {queue} says"
+
     def _fix(self, reasons: Sequence[Rejected]) -> str:
         most: dict[str, int] = {}
         for reason in reasons:
@@ -234,7 +250,8 @@ class Fitting:
         for flavor in [*flavors][:MOST_TOLD]:
             amounts = [self.explained((flavor, name), ever((flavor, name))) for name in totals]
             told.append(f"flavor `{flavor}` can give at most {' and '.join(amounts)}")
-        message = f"asks for {asked} in pod sets {names}, which Kueue admits together, but {'; '.join(told)}"
+        most = f"{'; '.join(told)}{self._origin()}"
+        message = f"asks for {asked} in pod sets {names}, which Kueue admits together, but {most}"
         return exceeds_max_quota(("spec",), message, f"ask for less, use another queue, or {_RAISE}")
 
 
@@ -246,11 +263,11 @@ def exceeds_max_quota(
     return EXCEEDS_MAX_QUOTA.problem(path, reason, fix, missing=missing)
 
 
-def no_matching_flavor(path: FieldPath | str, queue: Queue, told: str = "", fix: str = "") -> Problem:
+def no_matching_flavor(path: FieldPath | str, queue: str, told: str = "", fix: str = "") -> Problem:
     """The problem of a pod set that fits no flavor, for some reasons, or that there is none for at all."""
-    message = f"{told}, so ClusterQueue `{queue.name}` never admits the job (Kueue: NoMatchingFlavor)"
+    message = f"{told}, so {queue} never admits the job (Kueue: NoMatchingFlavor)"
     if not told:
-        message = f"leads to ClusterQueue `{queue.name}`, which has no resource group and admits nothing"
+        message = f"leads to {queue}, which has no resource group and admits nothing"
         fix = "add a resource group to the ClusterQueue"
     return NO_MATCHING_FLAVOR.problem(path, message, fix)
 
@@ -307,7 +324,8 @@ def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator
     else:
         return
     reason = "Kueue: workload namespace doesn't match ClusterQueue selector"
-    yield NAMESPACE.problem(place.at, f"leads to ClusterQueue `{place.queue.name}`, which {message} ({reason})", fix)
+    queue = place.view.named(ClusterQueue.gvk, place.queue.name)
+    yield NAMESPACE.problem(place.at, f"leads to {queue}, which {message} ({reason})", fix)
 
 
 def validate_limit_ranges(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001

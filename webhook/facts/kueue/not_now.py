@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.absence import is_absent
 from webhook.facts.kueue.cluster_queues import Queue
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
@@ -90,7 +89,7 @@ def validate_local_queue(subject: Subject, how: Managed, place: Place) -> Iterat
         policy = place.local_queue.spec.stop_policy
         if policy not in ("", "None"):
             yield _stopped(place, LocalQueue.gvk.kind, how.queue, policy)
-    elif says_namespace(subject) and is_absent(subject.view(), LocalQueue.gvk, subject.namespace):
+    elif says_namespace(subject) and subject.view().is_whole(LocalQueue.gvk):
         yield _local_queue_missing(subject, how, place)
 
 
@@ -106,7 +105,7 @@ def validate_cluster_queue(subject: Subject, how: Managed, place: Place) -> Iter
     """The ClusterQueue exists and is active."""
     if place.queue is not None:
         yield from _is_active(place, place.queue)
-    elif place.local_queue and is_absent(subject.view(), ClusterQueue.gvk):
+    elif place.local_queue and subject.view().is_whole(ClusterQueue.gvk):
         yield _cluster_queue_missing(how, place)
 
 
@@ -133,7 +132,7 @@ def _stopped(place: Place, kind: str, name: str, policy: str) -> Problem:
 
 
 def _inactive(place: Place, queue: Queue, cause: str) -> Problem:
-    message = f"leads to ClusterQueue `{queue.name}`, which is inactive because {cause}"
+    message = f"leads to {place.view.named(ClusterQueue.gvk, queue.name)}, which is inactive because {cause}"
     return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", _WAIT)
 
 

@@ -14,7 +14,7 @@ from webhook.facts.kueue.inactive import causes
 from webhook.facts.kueue.managed import takes_namespace
 from webhook.facts.kueue.queues import Queues, queues
 from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, parents_first
-from webhook.facts.kueue.types import LocalQueue, ResourceFlavor
+from webhook.facts.kueue.types import ClusterQueue, LocalQueue, ResourceFlavor
 from webhook.facts.resource_units import amount_text
 from webhook.facts.view import View
 from webhook.typed.collections import Items
@@ -88,7 +88,7 @@ def overview(view: View) -> Overview:
     local: dict[str, list[LocalQueue]] = {}
     for queue in view.list(LocalQueue):
         local.setdefault(queue.spec.cluster_queue, []).append(queue)
-    rows = (*_Trees(everything, view, local).rows(), *_lost(everything, local))
+    rows = (*_Trees(everything, view, local).rows(), *_lost(everything, local, view))
     used = {name for queue in everything.everyone() for name in queue.flavors()}
     unused = tuple(flavor.name for flavor in view.list(ResourceFlavor) if flavor.name not in used)
     return Overview(rows, unused, everything.reserved.holding if everything.reserved else None)
@@ -201,9 +201,9 @@ def _namespace(local: LocalQueue) -> str:
     return local.namespace or "default"
 
 
-def _lost(queues: Queues, local: Mapping[str, Sequence[LocalQueue]]) -> Iterator[Row]:
-    """LocalQueues whose ClusterQueue is not there."""
+def _lost(queues: Queues, local: Mapping[str, Sequence[LocalQueue]], view: View) -> Iterator[Row]:
+    """LocalQueues whose ClusterQueue is not there; where files are not whole, it may be elsewhere."""
     for parent, lost in sorted(local.items()):
         for queue in lost if parent not in queues.cluster_queues else ():
-            told = (f"its ClusterQueue {parent} does not exist",)
+            told = (f"its ClusterQueue {parent} does not exist",) if view.is_whole(ClusterQueue.gvk) else ()
             yield Row(kind="LocalQueue", name=queue.name, namespace=_namespace(queue), parent=parent, obstacles=told)

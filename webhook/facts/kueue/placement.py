@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from webhook.facts.kueue.assignment import Wanted, together
+from webhook.facts.kueue.assignment import Capacity, Wanted, together
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.never_admitted import Fitting, no_matching_flavor
 from webhook.facts.kueue.node_room import unplaced, unplaced_together
@@ -17,7 +17,7 @@ from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.waiting import waiting
 from webhook.facts.kueue.workload import workload
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
+from webhook.problem import MissingObject, Problem
 
 
 def validate_flavors_and_quota(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
@@ -31,7 +31,7 @@ def _problems(fitting: Fitting) -> Iterator[Problem]:
     """What is in the way, the first kind of it alone."""
     pod_sets = [pod_set for pod_set in fitting.subject.once(workload).pod_sets if pod_set.least > 0]
     if not fitting.queue.groups and pod_sets:
-        yield no_matching_flavor(fitting.place.at, fitting.queue)
+        yield no_matching_flavor(fitting.place.at, fitting.told_queue())
         return
     wanted: list[Wanted] = []
     for pod_set in pod_sets:
@@ -44,8 +44,23 @@ def _problems(fitting: Fitting) -> Iterator[Problem]:
         yield from _judged(fitting, wanted)
 
 
+def _fits(wanted: Sequence[Wanted], capacity: Capacity) -> bool:
+    return all(pods.fitting(capacity) for pods in wanted) and not together(wanted, capacity)
+
+
+def _without_lenders(fitting: Fitting, wanted: Sequence[Wanted], ever: Capacity) -> Iterator[Problem]:
+    """What is in the way whatever those in the cohort lend that nobody has seen; otherwise nobody knows."""
+    hopeless = [pods for pods in wanted if not pods.flavors]
+    if not hopeless:
+        fitting.place.view.note(MissingObject(kind="ClusterQueue", name=f"others of cohort {fitting.queue.cohort}"))
+    yield from (fitting.hopeless(pods, ever) for pods in hopeless)
+
+
 def _judged(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
     ever = partial(fitting.tree.potential, fitting.node)
+    if not fitting.knows_lenders() and not _fits(wanted, ever):
+        yield from _without_lenders(fitting, wanted, ever)
+        return
     hopeless = [pods for pods in wanted if not pods.fitting(ever)]
     if hopeless:
         yield from (fitting.hopeless(pods, ever) for pods in hopeless)

@@ -85,7 +85,7 @@ def validate_whole_group(subject: Subject, how: Managed, place: Place) -> Iterat
     """All pods of a group are there, in the files of a whole cluster."""
     group, pod, view = _group(subject, how), subject.typed(Object), subject.view()
     count, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
-    if not group or not count.isdecimal() or fast == "true" or not view.is_whole():
+    if not group or not count.isdecimal() or fast == "true" or not view.is_whole(PodWithStatus.gvk):
         return
     members = [other for other in view.list(PodWithStatus, subject.namespace) if _is_member(other, group)]
     there = len({pod.name, *(member.name for member in members)})

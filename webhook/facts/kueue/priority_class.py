@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.absence import lacks
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.objects import PRIORITY
@@ -40,7 +39,7 @@ def validate_priority_classes(subject: Subject, how: Managed, place: Place) -> I
     """The WorkloadPriorityClass of the job, and the PriorityClass of its pods, of which Kueue looks at the first."""
     metadata = subject.metadata
     name = metadata.labels.get(PRIORITY, "")
-    if name and not is_placeholder(name) and lacks(subject.view(), WorkloadPriorityClass.gvk, name):
+    if name and not is_placeholder(name) and subject.view().lacks(WorkloadPriorityClass.gvk, name):
         yield _priority_class(metadata.path("labels", PRIORITY), "WorkloadPriorityClass", name, _CREATE)
     for pods in subject.fact("priorities")["classes"]:
         if pods["absent"] and not name:

@@ -8,12 +8,29 @@ from __future__ import annotations
 
 from typing import Final
 
+from webhook.facts.subject import Subject
+from webhook.problem import MissingObject
 from webhook.releases import Release
 
 _MORE_POD_SETS: Final[Release] = (0, 18)  # a Workload has at most 10 pod sets instead of 8
 _MOST_POD_SETS: Final[Release] = (0, 19)  # and 18; kueue#12819
 OWN_KEYS: Final[Release] = (0, 17)  # a flavor looks at its own labels alone; kueue#12449, taken back to 0.17
+OLDEST: Final[Release] = (0, 15)  # of which upstream still spoke when this was written
 TRAINING_OFF: Final[Release] = (0, 19)  # the kinds of the Training Operator are not integrated by default
+
+UNKNOWN: Final = MissingObject(
+    kind="the release of Kueue",
+    name="",
+    why="is not known: name it as data.kueue of ConfigMap kueue in namespace claimgate-system, in a file of --context",
+)
+
+
+def knows_release(subject: Subject) -> bool:
+    """Whether the release is known: a parameter says it, or the newest is meant, as in the cluster of a server.
+
+    Files say nothing of it, so that what releases do differently is not evaluated.
+    """
+    return subject.assumptions.knows_kueue or subject.view().is_whole()
 
 
 def most_pod_sets(release: Release) -> int:

@@ -15,6 +15,8 @@ from webhook.facts.kueue.queues import queues
 from webhook.facts.kueue.resource_groups import too_many
 from webhook.facts.kueue.types import (
     AdmissionCheck,
+    ClusterQueue,
+    Cohort,
     ResourceFlavor,
     ResourceFlavorSpec,
 )
@@ -61,6 +63,7 @@ FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
     why="Nobody has quota for it.",
     refused_by="nobody; no pods get the flavor",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler",
+    level="advice",
     fails="silent",
 )
 
@@ -162,7 +165,8 @@ def validate_admission_check(subject: Subject) -> Iterator[Problem]:
 def advise_flavor(subject: Subject) -> Iterator[Problem]:
     """A flavor that exists and that no ClusterQueue or Cohort has quota for; a new one comes before its queues."""
     name, view = subject.typed(ResourceFlavor).name, subject.view()
-    if not view.find(ResourceFlavor, name, namespaced=False):
+    is_whole = view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk)
+    if not is_whole or not view.find(ResourceFlavor, name, namespaced=False):
         return
     everyone = queues(view).everyone()
     if everyone and not any(name in group.flavors for queue in everyone for group in queue.groups):

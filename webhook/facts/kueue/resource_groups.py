@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.absence import lacks
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.types import (
     ClusterQueue,
@@ -206,7 +205,7 @@ def _raw_gpu(group: ResourceGroup) -> Iterator[Problem]:
 
 
 def _flavor_missing(flavor: FlavorQuotas, view: View) -> Iterator[Problem]:
-    if lacks(view, ResourceFlavor.gvk, flavor.name):
+    if view.lacks(ResourceFlavor.gvk, flavor.name):
         near = view.nearest(flavor.name, (other.name for other in view.list(ResourceFlavor)))
         message, fix = "does not exist, so the whole ClusterQueue is inactive", "create the ResourceFlavor"
         yield FLAVOR_MISSING.problem(flavor.path("name"), message, did_you_mean(near, fix), flavor.name)

@@ -47,7 +47,7 @@ class Placement:
 def fits(placed: Placement, view: View) -> int | None:
     """How many of the pods the topology could hold where they may be placed; None where nobody knows its nodes."""
     levels = levels_of(placed.flavor, view)
-    if not view.all(Node.gvk) and not view.is_whole():
+    if not view.is_whole(Node.gvk):
         view.note(MissingObject(kind=Node.gvk.kind, name=""))
         return None
     if not levels:

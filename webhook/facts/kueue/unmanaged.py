@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
-from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.configuration import configuration, defaults
 from webhook.facts.kueue.groups import KUEUE_UNMANAGED
 from webhook.facts.kueue.managed import SERVING, Managed, is_owned, local_queues, managed, says_namespace
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.kueue.pod_templates import pod_templates
+from webhook.facts.kueue.releases import OLDEST, UNKNOWN, knows_release
+from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, render
@@ -63,6 +65,16 @@ NO_QUEUE_NAME: Final = KUEUE_UNMANAGED.rule(
     why="Without a label the job takes nodes that others wait for in their queues.",
 )
 
+NO_QUEUE_NAME_IN_FILES: Final = KUEUE_UNMANAGED.rule(
+    "kueue-unmanaged/no-queue-name-in-files",
+    title="A job whose namespace has queues in some files names one.",
+    why=(
+        "The queues that files have may be those of another example, and not every job is meant for a queue: many only "
+        "copy data. Of a whole cluster, no-queue-name tells it."
+    ),
+    level="advice",
+)
+
 Rule: TypeAlias = Callable[[Subject, Managed], Iterator[Problem]]
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _DEPLOYMENT: Final = ("apps", "Deployment")
@@ -106,10 +118,13 @@ def _kind_not_integrated(subject: Subject, how: Managed) -> Problem:
 
 def _integration_off(subject: Subject, how: Managed) -> Problem:
     """Who does not integrate a kind: the Configuration, or the release where nobody has seen a Configuration."""
+    read = subject.once(configuration)
+    if not read.is_known and how.framework in defaults(OLDEST) and not knows_release(subject):
+        return INTEGRATION_OFF.problem(_AT, missing=(UNKNOWN,))
     where = "integrations.frameworks of Kueue's Configuration"
     release = f"which is not the default in Kueue {shown(subject.assumptions.kueue)}"
     message = f"has no effect unless {where} lists {how.framework}, {release}"
-    if subject.once(configuration).is_known:
+    if read.is_known:
         message = f"has no effect because {where} does not list {how.framework}"
     fix = "ask the administrator of Kueue for the integration, or use a kind that Kueue manages"
     return INTEGRATION_OFF.problem(_AT, f"{message}, so the pods start at once, without quota", fix, how.queue)
@@ -158,6 +173,11 @@ def _no_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:
         return
     queues = local_queues(subject)
     if queues and not subject.once(configuration).manages_all:
-        message = f"does not name a queue, but its namespace has {named(queues[:3], 'LocalQueue')}"
+        first = named(queues[:3], "LocalQueue")
+        if len(queues) == 1:
+            view = subject.view()
+            first += view.origin(view.peek(LocalQueue.gvk, subject.namespace, queues[0]))
+        message = f"does not name a queue, but its namespace has {first}"
         message = f"the object {message}, so the object starts at once, without quota"
-        yield NO_QUEUE_NAME.problem("", message, f"set the label {QUEUE_NAME}: {min(queues)}")
+        rule = NO_QUEUE_NAME if subject.view().is_whole() else NO_QUEUE_NAME_IN_FILES
+        yield rule.problem("", message, f"set the label {QUEUE_NAME}: {min(queues)}")

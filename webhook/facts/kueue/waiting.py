@@ -54,7 +54,7 @@ def _fit(wanted: Sequence[Wanted], capacity: Capacity) -> bool:
 
 def _queue_order(fitting: Fitting, before: int) -> Problem:
     others = counted(before, "workload")
-    message = f"leads to ClusterQueue `{fitting.queue.name}`, whose StrictFIFO order puts the job behind {others}"
+    message = f"leads to {fitting.told_queue()}, whose StrictFIFO order puts the job behind {others}"
     fix = "wait, use a higher priority, or use a queue with BestEffortFIFO"
     return QUEUE_ORDER.problem(fitting.place.at, f"{message}, unless the job has a higher priority", fix)
 

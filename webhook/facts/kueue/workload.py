@@ -14,7 +14,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.kueue.configuration import Configuration, configuration
 from webhook.facts.kueue.device_claims import Devices, claimed, extended, without_claims
-from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, EXTENDED_CLAIMS, NO_CLAIMS_WITHOUT, is_on
+from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, EXTENDED_CLAIMS, NO_CLAIMS_WITHOUT, is_on, may_be_on
 from webhook.facts.kueue.objects import MIN_PARALLELISM
 from webhook.facts.kueue.pod_templates import pod_templates, typed_template
 from webhook.facts.kueue.types import RuntimeClass
@@ -137,7 +137,7 @@ class _Counting:
         return amounts(runtime_class.overhead.pod_fixed)
 
     def _devices(self, template: PodTemplate, pod_set: PodSet) -> Devices:
-        if is_on(DEVICE_CLAIMS, self.subject):
+        if may_be_on(DEVICE_CLAIMS, self.subject):
             return claimed(template, pod_set.locate, self.configuration, self.view)
         return without_claims(template, pod_set.locate) if is_on(NO_CLAIMS_WITHOUT, self.subject) else Devices()
 

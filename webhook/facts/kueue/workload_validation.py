@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, PRIORITY_BOOST, is_on, unsaid
+from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, PRIORITY_BOOST, is_on, may_be_on, unsaid
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.job_validation import is_elastic
 from webhook.facts.kueue.objects import BOOST, GROUP
@@ -173,7 +173,7 @@ def _validate_pod_sets(old: WorkloadSpec, new: WorkloadSpec, subject: Subject) -
 
 def _comparable(before: WorkloadPodSet, after: WorkloadPodSet, subject: Subject) -> JSON:
     """A pod set as upstream compares it: of an elastic job it may have fewer pods than before."""
-    if after.count < before.count and is_on(ELASTIC_JOBS, subject):
+    if after.count < before.count and may_be_on(ELASTIC_JOBS, subject):
         return {**after.json, "count": before.count}
     return after.json
 

@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.launch import mpi_slots, nodes, processes, variables
+from webhook.facts.launch import mpi_slots, nodes, processes, trainers, variables
 from webhook.facts.launch.member import Member, members, mentions_launcher
 from webhook.facts.launch.nodes import MORE_NODES_THAN_PODS, Together
 from webhook.facts.launch.owners import hosts_of, owners
@@ -53,7 +53,9 @@ def launch(subject: Subject) -> Iterator[Problem]:
     for member in listed:
         if not is_told or member.has_claims:  # the number of its resources is what its own rules compare
             yield from processes.validate_processes(member, is_told=is_told)
-    if subject.group_kind not in _OTHERS:
+    if subject.group_kind in _OTHERS:
+        yield from trainers.validate_trainers(listed, None)
+    else:
         yield from _of_group(listed, subject)
 
 
@@ -63,7 +65,9 @@ def _of_group(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
             yield from _of_pytorch_job(listed, subject)
         return
     plugins = _plugins(subject)
-    yield from nodes.validate_nodes(listed, _together(listed, plugins, subject))
+    together = _together(listed, plugins, subject)
+    yield from nodes.validate_nodes(listed, together)
+    yield from trainers.validate_trainers(listed, together)
     setting = owners(plugins, listed, is_worker_set=subject.group_kind == _LWS)
     for member in listed:
         owned = [name for owner in setting for name in owner.sets(member)]
@@ -81,6 +85,7 @@ def _of_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Problem
     for member in listed:
         yield from variables.validate_fixed(member, variables.PYTORCH if has_master else (), "the index of the pod")
     if spec.elastic_policy is not None:
+        yield from trainers.validate_trainers(listed, None)
         return
     counts = [member.pods for member in listed if member.path[-1:] == (0,)]
     pods = None if None in counts else sum(count or 0 for count in counts)
@@ -88,6 +93,7 @@ def _of_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Problem
     for each in nodes.validate_nodes(listed, together):
         if each.code != MORE_NODES_THAN_PODS.id:
             yield each
+    yield from trainers.validate_trainers(listed, together)
 
 
 def _together(listed: Sequence[Member], plugins: Mapping[str, JSON], subject: Subject) -> Together:

@@ -37,6 +37,7 @@ class Member:
         gpus: GPUs that it gets; None where its claims do not say how many.
         has_claims: whether it gets devices by claims.
         pods: how many of the pods train together, at least; None where nobody knows.
+        words: of its command and arguments.
     """
 
     pod_set: str
@@ -47,6 +48,7 @@ class Member:
     gpus: int | None = None
     has_claims: bool = False
     pods: int | None
+    words: Sequence[str] = ()
 
 
 _NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
@@ -110,6 +112,7 @@ def _members(subject: Subject) -> Iterator[Member]:
                 gpus=_gpus(container, podset, subject),
                 has_claims=bool(container.resources.claims),
                 pods=_together(podset, subject),
+                words=container.words,
             )
 
 

@@ -97,11 +97,11 @@ def advise_capacity(pool: Pool) -> Iterator[Problem]:
         yield BUFFER_ABOVE_POOL.problem(capacity.path("bufferMin"), message, fix, least)
 
 
-def pool_size(batch: BatchSandbox, pool: Pool) -> Iterator[Problem]:
+def pool_size(batch: BatchSandbox, pool: Pool, pool_name: str) -> Iterator[Problem]:
     """A BatchSandbox with more replicas than its Pool may have pods."""
     most, replicas = pool.spec.capacity_spec.pool_max, batch.spec.replicas
     if most is not None and most < replicas:
-        message = f"must not be more than the {counted(most, 'pod')} that Pool `{pool.name}` may have"
+        message = f"must not be more than the {counted(most, 'pod')} that {pool_name} may have"
         fix = "lower spec.replicas, or raise poolMax of the Pool"
         yield POOL_SIZE.problem(batch.spec.path("replicas"), message, fix, replicas)
 
@@ -109,7 +109,7 @@ def pool_size(batch: BatchSandbox, pool: Pool) -> Iterator[Problem]:
 def pool_choice(batch: BatchSandbox, view: View) -> Iterator[Problem]:
     """A Pool that fits the template, by the default profile of the controller."""
     path = batch.spec.path("poolRef")
-    if not view.is_whole():
+    if not view.is_whole(Pool.gvk):
         missing = MissingObject(kind=Pool.gvk.kind, namespace=view.namespace, name="", why="not listed")
         yield POOL_CHOICE.problem(path, missing=(missing,))
         return

@@ -59,7 +59,10 @@ def validate_pool_reference(batch: BatchSandbox, view: View) -> Iterator[Problem
         yield from pool_choice(batch, view)
     elif name and not is_placeholder(name):
         pool = view.find(Pool, name)
-        yield from pool_size(batch, pool) if pool else _reference_exists(batch.spec.path("poolRef"), Pool, name, view)
+        if pool:
+            yield from pool_size(batch, pool, f"Pool `{name}`{view.origin(pool.json)}")
+        else:
+            yield from _reference_exists(batch.spec.path("poolRef"), Pool, name, view)
 
 
 def validate_claim_references(claim: SandboxClaim, view: View) -> Iterator[Problem]:
@@ -80,12 +83,10 @@ def _validate_reference(reference: Reference, kind: type[Object], view: View) ->
 
 
 def _reference_exists(path: FieldPath, kind: type[Object], name: str, view: View) -> Iterator[Problem]:
-    # known to be absent from a whole cluster, or from files that have others like it
-    others = [other.name for other in _in_namespace(kind, view)]
-    if not others and not view.is_whole():
+    if not view.is_whole(kind.gvk):
         yield REFERENCE_EXISTS.problem(path, missing=view.missing()[""])
         return
-    close = view.nearest(name, others)
+    close = view.nearest(name, (other.name for other in _in_namespace(kind, view)))
     message = (
         f"names a {kind.gvk.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
     )

@@ -7,13 +7,22 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.pods import container_validation, placement_validation, pod_level_resources, resource_validation
+from webhook.facts.pods import (
+    container_validation,
+    placement_validation,
+    pod_level_resources,
+    pod_validation,
+    resource_validation,
+)
 from webhook.facts.pods.template_changes import validate_template_update
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.problem import Problem
 from webhook.schema.kinds import is_builtin
-from webhook.typed.pods import Pod
+from webhook.typed.pods import Pod, Resources
+from webhook.workloads.embedded import embedded, holds_objects
+from webhook.workloads.podsets import group_kind
+from webhook.workloads.resource_fields import resource_fields
 
 _POD: Final = frozenset((("", "Pod"),))
 _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
@@ -33,6 +42,21 @@ def pod_resources(subject: Subject) -> Iterator[Problem]:
     if pod.resources:
         yield from pod_level_resources.validate_windows(pod)
         yield from pod_level_resources.validate_pod_resource_consistency(places)
+
+
+def outside_templates(subject: Subject) -> Iterator[Problem]:
+    """What Kubernetes refuses of resources that become those of a container, as of a model server of KServe.
+
+    Those of a TrainJob are judged in the pods that Trainer makes.
+    """
+    table, paced = subject.table, subject.deadline.paced
+    inner = paced(embedded(subject.object, table)) if holds_objects(subject.object, table) else ()
+    for path, obj in [((), subject.object), *((each.path, each.object) for each in inner)]:
+        fields = resource_fields(obj, table) if group_kind(obj) != TRAIN_JOB else ()
+        for field in paced(fields):
+            if not field.is_device:
+                resources = Resources.of(field.resources, (*path, *field.path), subject.reading)
+                yield from resource_validation.validate_amounts(resources)
 
 
 def generated_pod_resources(subject: Subject) -> Iterator[Problem]:
@@ -55,6 +79,8 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of a pod besides, whatever it is made from."""
     template = subject.typed(Pod)
     pod, metadata = template.spec, template.metadata
+    yield from pod_validation.validate_host_users(pod)
+    yield from pod_validation.validate_active_deadline(pod)
     yield from container_validation.validate_containers(pod)
     yield from container_validation.validate_volumes(pod)
     if pod.has("securityContext"):
@@ -72,6 +98,7 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
 CHECKS: Final = (
     Check(group="pod-resources", run=pod_resources, kinds=_POD),
     Check(group="pod-resources", run=generated_pod_resources, kinds=_TRAIN_JOB),
+    Check(group="pod-resources", run=outside_templates),
     Check(group="pod-template", run=pod_template, kinds=_POD),
     Check(group="pod-template", run=generated_pod_templates, kinds=_TRAIN_JOB),
     Check(group="workload-update", run=validate_template_update),

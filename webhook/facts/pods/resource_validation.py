@@ -24,7 +24,7 @@ from webhook.problem import Problem
 from webhook.problems.rule import Rule
 from webhook.short_texts import kept_for_short_texts
 from webhook.typed.collections import Items
-from webhook.typed.pods import Container, PodSpec
+from webhook.typed.pods import Container, PodSpec, Resources
 from webhook.typed.view import Reading
 
 RESOURCE_NAME: Final = POD_RESOURCES.rule(
@@ -160,8 +160,8 @@ def places_in(pod: PodSpec) -> Items[Place]:
         for container in containers
         if container.json.get("resources") and container.resources.json
     ]
-    if pod.resources:
-        listed.append(_place("pod", pod))
+    if pod.resources:  # without containers it is no PodSpec: a controller makes a container of these
+        listed.append(_place("pod" if pod.containers else "containers", pod))
     if pod.overhead:
         listed.append(Place("overhead", pod.path("overhead"), pod.overhead, {}))
     return pod.containers.of(listed)
@@ -297,6 +297,14 @@ def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
         message = f"must not be above the limit `{shown}`"
         return Broken(REQUEST_ABOVE_LIMIT, message, "lower the request or raise the limit")
     return None
+
+
+def validate_amounts(resources: Resources) -> Iterator[Problem]:
+    """Each amount of resources to which a controller may add others before they are those of a container."""
+    for side, listed in (("limits", resources.written_limits), ("requests", resources.written_requests)):
+        for name, value in listed.items():
+            if broken := _first_broken(name, value, is_pod=False):
+                yield broken.at((*resources.at, side, name), value)
 
 
 def validate_hugepages_are_not_alone(place: Place) -> Iterator[Problem]:

@@ -51,7 +51,8 @@ _ON_THE_NODE: Final = frozenset(
 )
 _BUCKET: Final = re.compile(r"\b(?:s3a?|gs|gcs|abfss?|az|wasbs?|hdfs|hf|oss|obs|cos|swift|minio|dbfs|mlflow)://")
 _DEFAULT_GRACE_S: Final = 30
-_SLEEP: Final = re.compile(r"\bsleep\s+([0-9]{1,6})\b")
+_SLEEP: Final = re.compile(r"\bsleep\s+([0-9]{1,6})([smh]?)(?![\w.])")
+_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 def advise_progress(subject: Subject) -> Iterator[Problem]:
@@ -139,4 +140,4 @@ def _grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem]:
 def _sleep_s(hook: LifecycleHandler) -> int:
     """How long a hook sleeps, as it is written; 0 for another one."""
     words = " ".join(hook.exec.command)
-    return max([hook.sleep.seconds, *(int(seconds) for seconds in _SLEEP.findall(words))])
+    return max([hook.sleep.seconds, *(int(count) * _SECONDS[unit] for count, unit in _SLEEP.findall(words))])

@@ -115,7 +115,7 @@ def _is_tainted(nodes: SpotNodes, subject: Subject) -> bool:
 def _tainted_in_the_view(subject: Subject) -> frozenset[SpotNodes]:
     """Rows of which a whole cluster has nodes, all with the taint; what is not in the view may have none."""
     view, tainted, untainted = subject.view(), set[SpotNodes](), set[SpotNodes]()
-    for node in view.every(Node) if view.is_whole() else ():
+    for node in view.every(Node) if view.is_whole(Node.gvk) else ():
         for row in spot_nodes():
             if node.metadata.labels.get(row.key) == row.value:
                 (tainted if _has_taint(node, row) else untainted).add(row)

@@ -56,6 +56,6 @@ def _classes(podsets: Iterable[PodSet], subject: Subject, view: View) -> Iterato
             "path": render(podset.locate(("spec", "priorityClassName"))),
             "name": name,
             "found": is_there,
-            "absent": not is_there and (near != "" or view.is_whole()),
+            "absent": not is_there and view.is_whole(PriorityClass.gvk),
             "nearest": near,
         }

@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
-from webhook.facts.storage import checkpoints, claims, shared_memory, sub_paths
+from webhook.facts.storage import checkpoints, claims, rolling_updates, shared_memory, sub_paths
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
@@ -17,7 +17,9 @@ _ADVICE: Final = (
     claims.validate_ephemeral_classes,
     claims.validate_created_claims,
     checkpoints.advise_checkpoints,
+    rolling_updates.advise_rolling_updates,
     shared_memory.advise_shared_memory,
+    shared_memory.validate_shared_memory_limits,
     sub_paths.advise_sub_paths,
 )
 

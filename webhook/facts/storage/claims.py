@@ -7,6 +7,7 @@ A claim counts as absent only in the view of a whole cluster; otherwise nobody k
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -58,11 +59,18 @@ NODE_LOCAL: Final = STORAGE.rule(
 )
 READ_ONLY: Final = STORAGE.rule(
     "storage/read-only",
-    title="What is mounted for writing can be written.",
+    title="A volume for checkpoints can be written.",
+    why="The first checkpoint fails on a read-only volume.",
+    fails="start",
+)
+READ_ONLY_CLAIM: Final = STORAGE.rule(
+    "storage/read-only-claim",
+    title="A ReadOnlyMany claim is mounted read-only.",
     why=(
-        "Many drivers mount a ReadOnlyMany volume read-only or not at all, and the first checkpoint fails on a "
-        "read-only one."
+        "Some drivers mount such a volume not at all unless the volume says readOnly, and others read-only, which is "
+        "enough for who only reads."
     ),
+    level="advice",
     fails="start",
 )
 
@@ -80,14 +88,17 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
         claim = view.find(PersistentVolumeClaim, name)
         if claim:
             yield from _class_of_pending_claim(claim, name, mounting, view)
-            yield from _access(claim.spec, f"claim `{name}`", mounting, view)
+            origin = view.origin(claim.json)
+            for problem in _access(claim.spec, f"claim `{name}`", mounting, view):
+                told = f"{problem.message} (claim `{name}`{origin})" if origin else problem.message
+                yield replace(problem, message=told)
         else:
             yield _claim_exists(name, mounting[0].volume.path, subject)
 
 
 def _claim_exists(name: str, path: FieldPath, subject: Subject) -> Problem:
     view = subject.view()
-    if not view.is_whole():
+    if not view.is_whole(PersistentVolumeClaim.gvk):
         missing = MissingObject(kind=PersistentVolumeClaim.gvk.kind, namespace=subject.namespace, name=name)
         return CLAIM_EXISTS.problem(path, missing=(missing,))
     near = view.nearest(name, subject.once(_claims_of_the_namespace))
@@ -124,7 +135,7 @@ def _class_exists(who: str, wanted: str, path: FieldPath, view: View, *, is_crea
 def _is_absent(name: str, view: View) -> bool:
     if not name or is_placeholder(name) or view.find(StorageClass, name, namespaced=False):
         return False
-    return view.is_whole()
+    return view.is_whole(StorageClass.gvk)
 
 
 def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:
@@ -169,7 +180,7 @@ def read_only(mount: Mount, claim: str = "") -> Problem:
     """The problem of pods that write where they cannot: to a claim, or checkpoints to a read-only volume."""
     if claim:
         message = f"mounts {claim} for writing, but the claim is ReadOnlyMany, so the mount or the writes may fail"
-        return READ_ONLY.problem(mount.path, message, "set readOnly: true on the volume and its mounts")
+        return READ_ONLY_CLAIM.problem(mount.path, message, "set readOnly: true on the volume and its mounts")
     message = f"checkpoints cannot be written to `{mount.target}` because the volume is read-only"
     return READ_ONLY.problem(mount.path, message, "remove readOnly from the volume and its mount")
 

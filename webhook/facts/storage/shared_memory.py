@@ -21,12 +21,23 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.fields import Amount
 from webhook.typed.pods import Container
+from webhook.typed.volumes import EmptyDir
 
 SHARED_MEMORY: Final = STORAGE.rule(
     "storage/shared-memory",
     title="A container with several GPUs has more than the default shared memory.",
     why="NCCL and the data loaders of PyTorch use /dev/shm, and fail with bus errors when its 64 MiB are full.",
     source="https://github.com/NVIDIA/nccl/issues/525",
+    fails="start",
+)
+SHARED_MEMORY_LIMIT: Final = STORAGE.rule(
+    "storage/shared-memory-limit",
+    title="The shared memory of a container fits into its memory.",
+    why=(
+        "Files in an emptyDir with medium Memory count as memory of the container that writes them, which is killed "
+        "at its limit before the volume is full."
+    ),
+    source="https://kubernetes.io/docs/concepts/storage/volumes/#emptydir",
     fails="start",
 )
 
@@ -61,6 +72,34 @@ def _size(pods: DevicePods, container: Container, gpus: int, subject: Subject) -
         yield _shared_memory(pods.locate(volume.empty_dir.path("sizeLimit")), gpus, volume.empty_dir.size_limit)
 
 
+def validate_shared_memory_limits(subject: Subject) -> Iterator[Problem]:
+    """Shared memory that may grow larger than all memory of its container."""
+    for pods in subject.once(workload).device_pods:
+        volumes = {volume.name: volume.empty_dir for volume in pods.spec.volumes}
+        for container in pods.containers:
+            mount = next((mount for mount in container.volume_mounts if mount.mount_path.rstrip("/") == _PATH), None)
+            volume = volumes.get(mount.name) if mount is not None else None
+            if volume and volume.medium == "Memory":
+                yield from _memory_limit(pods, container, volume)
+
+
+def _memory_limit(pods: DevicePods, container: Container, volume: EmptyDir) -> Iterator[Problem]:
+    """The limit of the container, or of the pod where the container has none."""
+    for resources, who in ((container.resources, "container"), (pods.spec.resources, "pod")):
+        limit = resources.limits.get("memory")
+        if limit is None:
+            continue
+        size, memory = _amount(volume.size_limit), _amount(limit)
+        if size is not None and memory is not None and 0 < memory < size:
+            message = f"is more than the memory limit of the {who}, `{limit}`, which counts what is in /dev/shm"
+            at = pods.locate(volume.path("sizeLimit"))
+            fix = "raise the memory limit above sizeLimit, or lower sizeLimit"
+            yield SHARED_MEMORY_LIMIT.problem(
+                at, f"{message}, so the container is killed before it is full", fix, volume.size_limit
+            )
+        return
+
+
 def _shared_memory(path: FieldPath, gpus: int, limit: Amount | None = None) -> Problem:
     """The problem of a container with several GPUs, without more shared memory or with a limit that is too low."""
     if limit is None:
@@ -72,5 +111,11 @@ def _shared_memory(path: FieldPath, gpus: int, limit: Amount | None = None) -> P
 
 def _is_small(limit: Amount | None, gpus: int) -> bool:
     """Whether a limit leaves each GPU less than a container has without any volume; 0 is no limit."""
-    amount = None if limit is None or is_placeholder(str(limit)) else quantity.read(limit)
-    return amount is not None and 0 < amount.value() < _DEFAULT * gpus
+    amount = _amount(limit)
+    return amount is not None and 0 < amount < _DEFAULT * gpus
+
+
+def _amount(written: Amount | None) -> int | None:
+    """Bytes, rounded up; None where they are not set or still to be filled in."""
+    amount = None if written is None or is_placeholder(str(written)) else quantity.read(written)
+    return None if amount is None else amount.value()

@@ -70,8 +70,8 @@ def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[P
         return
     view = subject.view()
     kind = type(job.runtime.object)
-    near = view.nearest(job.runtime.name, (runtime.name for runtime in view.every(kind)))
-    if near or view.is_whole():
+    if view.is_whole(kind.gvk):
+        near = view.nearest(job.runtime.name, (runtime.name for runtime in view.every(kind)))
         message = f"names {job.runtime}, which does not exist, so Trainer refuses the job"
         fix = (
             f"write `{near}`, or create the runtime first" if near else "correct the name, or create the runtime first"

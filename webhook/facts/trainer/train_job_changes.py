@@ -142,7 +142,7 @@ def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
     if not name:
         return
     job_set = view.find(JobSet, name)
-    if not job_set and not view.is_whole():
+    if not job_set and not view.is_whole(JobSet.gvk):
         yield ACTIVE_PODS.problem(path, missing=view.all_missing())
     counts = job_set.status.replicated_jobs_status
     jobs = ", ".join(f"`{count.name}`" for count in counts if count.active > 0)

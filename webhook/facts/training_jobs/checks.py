@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.subject import Subject
-from webhook.facts.training_jobs import elastic, job_validation, mpi_validation, role_validation
+from webhook.facts.training_jobs import autoscaling, elastic, job_validation, mpi_validation, role_validation
 from webhook.facts.training_jobs.job import KINDS, read_job
 from webhook.facts.training_jobs.operator_fields import validate_overwritten
 from webhook.facts.training_jobs.processes import validate_processes
@@ -40,6 +40,14 @@ def training_job(subject: Subject) -> Iterator[Problem]:
     job = subject.once(read_job)
     for validate in _VALIDATIONS:
         yield from validate(job)
+    yield from autoscaling.validate_autoscaler_requests(job, subject)
 
 
-CHECKS: Final = (Check(group="training-job", run=training_job, kinds=frozenset((GROUP, kind) for kind in KINDS)),)
+CHECKS: Final = (
+    Check(
+        group="training-job",
+        run=training_job,
+        kinds=frozenset((GROUP, kind) for kind in KINDS),
+        lookups=autoscaling.LOOKUPS,
+    ),
+)

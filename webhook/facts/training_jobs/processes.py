@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.storage.shared_memory import MORE_SHARED_MEMORY
+from webhook.facts.training_jobs.autoscaling import pods_at_most
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.job import Job
 from webhook.facts.training_jobs.role import Role
@@ -274,9 +275,9 @@ def _named(roles: list[Role]) -> str:
 
 
 def _nodes(job: Job) -> Iterator[Problem]:
-    """More nodes than there are pods; an autoscaler may add some."""
-    pods = job.pods()
-    if pods is None or job.given("elasticPolicy", "metrics") is not None:
+    """More nodes than there are pods, those included that an autoscaler may add."""
+    pods = pods_at_most(job)
+    if pods is None:
         return
     for role in job.roles.values():
         match = _NODES.fullmatch(role.launch.nodes)

@@ -45,7 +45,7 @@ from webhook.facts.volcano.queue_parent import validate_parent
 from webhook.facts.volcano.queue_status import advise_status
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano.restart_policy import advise_restarts
-from webhook.facts.volcano.scheduler_conf import scheduler_conf
+from webhook.facts.volcano.scheduler_conf import may_be_scheduler_conf, scheduler_conf
 from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.defaults import defaulted
@@ -93,7 +93,7 @@ def _template_refused(refused: Problem) -> Problem:
 
 def _advice(job: Job, subject: Subject) -> Iterator[Problem]:
     yield from advise_pods(job)
-    yield from advise_minima(job)
+    yield from advise_minima(job, sent_spec(subject))
     yield from advise_start(job, subject)
     yield from advise_schedulers(job)
     yield from advise_restarts(job, subject)
@@ -224,5 +224,10 @@ CHECKS: Final = (
         kinds=frozenset((TRAIN_JOB,)),
         lookups=(*_QUEUES, *RUNTIMES),
     ),
-    Check(group="volcano-scheduler", run=scheduler_conf, kinds=frozenset((("", "ConfigMap"),))),
+    Check(
+        group="volcano-scheduler",
+        run=scheduler_conf,
+        kinds=frozenset((("", "ConfigMap"),)),
+        concerns=may_be_scheduler_conf,
+    ),
 )

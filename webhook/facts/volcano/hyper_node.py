@@ -17,6 +17,12 @@ from webhook.facts.volcano_objects.types import HyperNode, HyperNodeMember
 from webhook.placeholders import names_variable
 from webhook.problem import Problem
 
+MEMBER_REQUIRED: Final = VOLCANO_HYPER_NODE.rule(
+    "volcano-hyper-node/member-required",
+    title="A HyperNode has a member.",
+    why="Without members it says nothing of any node.",
+    function="validateHyperNode",
+)
 ONE_SELECTOR: Final = VOLCANO_HYPER_NODE.rule(
     "volcano-hyper-node/one-selector",
     title="A member of a HyperNode has one selector.",
@@ -45,6 +51,9 @@ _SELECTORS: Final = ("exactMatch", "regexMatch", "labelMatch")
 def hyper_node(subject: Subject) -> Iterator[Problem]:
     """The members of a HyperNode."""
     node = subject.typed(HyperNode)
+    if not node.spec.has("members"):  # an empty list is against the schema
+        message = "must have a member because a HyperNode stands for the nodes that its members name"
+        yield MEMBER_REQUIRED.problem(node.spec.path("members"), message, "add a member")
     for member in node.spec.members:
         yield from _one_selector(member)
         yield from _pattern(member)

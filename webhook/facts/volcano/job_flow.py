@@ -160,7 +160,8 @@ def _validate_template(flow: Flow, subject: Subject) -> Iterator[Problem]:
     if template:
         yield from _job_refused(flow, template, subject)
     else:
-        yield _template_exists(flow, view, is_known=view.is_whole() or subject.once(read_queues).is_whole)
+        is_known = view.is_whole(JobTemplate.gvk) or subject.once(read_queues).is_whole
+        yield _template_exists(flow, view, is_known=is_known)
 
 
 def _template_exists(flow: Flow, view: View, *, is_known: bool) -> Problem:

@@ -15,6 +15,7 @@ from webhook.name_faults import key_fault
 from webhook.names import qualified_name
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.problems.rule import Rule
 from webhook.wording import counted
 
 JOB_NAME: Final = VOLCANO_JOB.rule(
@@ -46,9 +47,27 @@ _LONGEST: Final = 63
 
 def validate_job_name(job: Job) -> Iterator[Problem]:
     """The name of the Job, and the names of its first pods, which begin with it."""
-    if job.name and not is_placeholder(job.name):
-        yield from _job_name(job)
+    if _name(job) and not is_placeholder(_name(job)):
+        if job.name:
+            yield from _job_name(job)
         yield from _pod_name(job)
+
+
+def _name(job: Job) -> str:
+    """The name that the pods are named after, which the API server may still have to make."""
+    return job.metadata.longest_name
+
+
+def _problem(rule: Rule, job: Job, message: str, fix: str) -> Problem:
+    """The problem of a name, or of what the API server makes the name from."""
+    field = "name" if job.name else "generateName"
+    return rule.problem(f"metadata.{field}", message, fix, job.name or job.metadata.generate_name)
+
+
+def _remove(count: int, job: Job) -> str:
+    """What to do about so many characters too many; the API server itself leaves out the end of a long generateName."""
+    ignored = 0 if job.name else max(0, len(job.metadata.generate_name) - (len(_name(job)) - 5))
+    return f"remove {counted(count + ignored, 'character')}"
 
 
 def _job_name(job: Job) -> Iterator[Problem]:
@@ -64,25 +83,24 @@ def _job_name(job: Job) -> Iterator[Problem]:
 
 def _pod_name(job: Job) -> Iterator[Problem]:
     for task in job.spec.tasks:
-        pod = f"{job.name}-{task.name}-{task.index}"
+        pod = f"{_name(job)}-{task.name}-{task.index}"
         if len(pod) > _LONGEST and not is_placeholder(task.name):
             message = (
                 f"is too long because the pods of task `{task.name}` are named after the job, with at most {_LONGEST} "
                 "characters in all"
             )
-            fix = f"remove {counted(len(pod) - _LONGEST, 'character')}"
-            yield POD_NAME.problem("metadata.name", message, fix, job.name)
+            yield _problem(POD_NAME, job, message, _remove(len(pod) - _LONGEST, job))
             return
 
 
 def advise_host_names(job: Job) -> Iterator[Problem]:
     """With the plugin svc, the names of pods are host names, and the name of the Job is a subdomain."""
-    if "svc" not in job.spec.plugins or not job.name or is_placeholder(job.name):
+    if "svc" not in job.spec.plugins or not _name(job) or is_placeholder(_name(job)):
         return
     for task in job.spec.tasks:
         fields = [] if task.pod.hostname else ["hostname"]
         fields += [] if task.pod.subdomain else ["subdomain"]
-        if "." in job.name and fields:
+        if "." in _name(job) and fields:
             yield _host_name(job, fields=" and ".join(fields))
             return
         if pod := _pod_with_long_host_name(task, job):
@@ -91,8 +109,8 @@ def advise_host_names(job: Job) -> Iterator[Problem]:
 
 def _pod_with_long_host_name(task: Task, job: Job) -> str:
     """The last pod of a task, if its name is too long for a host name; "" where it is not, or is refused."""
-    last = f"{job.name}-{task.name}-{max(task.replicas - 1, 0)}"
-    is_refused = len(f"{job.name}-{task.name}-{task.index}") > _LONGEST_HOST
+    last = f"{_name(job)}-{task.name}-{max(task.replicas - 1, 0)}"
+    is_refused = len(f"{_name(job)}-{task.name}-{task.index}") > _LONGEST_HOST
     if len(last) <= _LONGEST_HOST or task.pod.hostname or is_placeholder(task.name) or is_refused:
         return ""
     return last
@@ -109,5 +127,5 @@ def _host_name(job: Job, fields: str = "", pod: str = "") -> Problem:
             f"leads to a pod `{pod}` that is refused because plugin svc uses this name as hostname, with at most "
             f"{_LONGEST_HOST} characters"
         )
-        fix = f"remove {counted(len(pod) - _LONGEST_HOST, 'character')}"
-    return HOST_NAME.problem("metadata.name", message, fix, job.name)
+        fix = _remove(len(pod) - _LONGEST_HOST, job)
+    return _problem(HOST_NAME, job, message, fix)

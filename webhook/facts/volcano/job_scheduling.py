@@ -36,11 +36,19 @@ VOLCANO_JOB_PRIORITY_CLASS: Final = VOLCANO_JOB_ADVICE.rule(
     source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority",
     fails="controller",
 )
+_KUBERNETES: Final = "default-scheduler"
 
 
 def advise_schedulers(job: Job) -> Iterator[Problem]:
-    """Pods that another scheduler places are not part of the gang."""
+    """Pods that another scheduler places are not part of the gang; Kubernetes' own knows no gangs."""
     of_job = job.spec.scheduler_name
+    if of_job == _KUBERNETES:
+        message = (
+            "is the scheduler of Kubernetes, which starts the pods one by one, so the queue and minAvailable have no "
+            "effect"
+        )
+        yield OTHER_SCHEDULER.problem(job.spec.path("schedulerName"), message, "remove schedulerName", of_job)
+        return
     for task in job.spec.tasks:
         other = task.pod.scheduler_name or of_job
         if other != of_job and not is_placeholder(other + of_job):
@@ -58,7 +66,7 @@ def advise_priority(job: Job, subject: Subject) -> Iterator[Problem]:
     view, path = subject.view(), job.spec.path("priorityClassName")
     if view.get(PRIORITY_CLASS, name, namespaced=False) is not None:
         return
-    if not (view.is_whole() or subject.once(read_queues).is_whole):
+    if not (view.is_whole(PRIORITY_CLASS) or subject.once(read_queues).is_whole):
         yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, missing=view.missing()[""])
         return
     message = "names a PriorityClass that does not exist, so Kubernetes refuses every pod"

@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.network_topology import OF_JOBS, validate_network_topology
-from webhook.facts.volcano_objects.types import Job, Task
+from webhook.facts.volcano_objects.types import Job, JobSpec, Task
 from webhook.paths import render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -166,12 +166,12 @@ def _min_success(job: Job) -> Iterator[Problem]:
         yield MIN_SUCCESS.problem(job.spec.path("minSuccess"), message, f"set {pods} or less", wanted)
 
 
-def advise_minima(job: Job) -> Iterator[Problem]:
-    """A task that is to start with fewer pods than it has, in a gang that starts with fewer than its tasks need."""
+def advise_minima(job: Job, sent: JobSpec) -> Iterator[Problem]:
+    """A task with a minimum of its own, in a gang that starts with fewer pods than its tasks need."""
     spec = job.spec
     if not spec.is_filled or not 0 < spec.min_available < spec.needed_pods:
         return
-    task = next((task for task in spec.tasks if 0 < task.min_available < task.replicas), None)
+    task = next(_meant(spec, sent), None)
     if task is not None:
         of_job, needed = render(spec.path("minAvailable")), spec.needed_pods
         message = (
@@ -180,3 +180,13 @@ def advise_minima(job: Job) -> Iterator[Problem]:
         )
         fix = f"set {of_job} to {needed}, or remove {of_job}"
         yield TASK_MINIMUM.problem(task.path("minAvailable"), message, fix, task.min_available)
+
+
+def _meant(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
+    """Tasks whose minimum somebody wrote: Volcano's webhook sets that of every task to its replicas."""
+    written = [each.explicit_min_available for each in sent.tasks]
+    is_as_written = None in written
+    for task in spec.tasks:
+        is_own = is_as_written and task.index < len(written) and written[task.index] == task.replicas > 0
+        if 0 < task.min_available < task.replicas or is_own:
+            yield task

@@ -143,7 +143,7 @@ def read_tiers(subject: Subject) -> Tiers:
     nodes = view.every(HyperNode)
     numbers = [node.spec.tier for node in nodes if node.spec.tier is not None]
     names = frozenset(node.spec.tier_name for node in nodes if node.spec.tier_name)
-    is_unknown = not nodes and not (subject.once(read_queues).is_whole or view.is_whole())
+    is_unknown = not (view.is_whole(HyperNode.gvk) or (nodes and subject.once(read_queues).is_whole))
     return Tiers(min(numbers, default=None), names, is_unknown)
 
 

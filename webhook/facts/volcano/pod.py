@@ -124,7 +124,7 @@ def _advise_group(name: str, pod: Pod, subject: Subject) -> Iterator[Problem]:
     if group and scheduler == kinds.DEFAULT_SCHEDULER:
         yield _other_scheduler(name, scheduler)
     if not group and scheduler == kinds.SCHEDULER:
-        yield _group_exists(name, view, is_known=view.is_whole() or subject.once(read_queues).is_whole)
+        yield _group_exists(name, view, is_known=view.is_whole(PodGroup.gvk) or subject.once(read_queues).is_whole)
 
 
 def _other_scheduler(group: str, scheduler: str) -> Problem:

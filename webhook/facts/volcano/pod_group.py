@@ -45,6 +45,18 @@ TASK_MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     function="CheckTaskValid",
     fails="silent",
 )
+QUEUE_CHANGED: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/queue-changed",
+    title="A PodGroup stays in its queue.",
+    why=(
+        "Volcano takes the change, but its queue controller keeps the PodGroup in the list of the old queue, which "
+        "then cannot be closed, and nobody asks whether the new queue exists and is open."
+    ),
+    refused_by="nobody; the group is in the lists of two queues",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/queue/queue_controller_handler.go",
+    function="updatePodGroup",
+    fails="silent",
+)
 
 
 def pod_group(subject: Subject) -> Iterator[Problem]:
@@ -53,6 +65,8 @@ def pod_group(subject: Subject) -> Iterator[Problem]:
     if is_created(subject):
         yield from _validate_topologies(group)
         yield from _validate_queue(group, subject)
+    else:
+        yield from _queue_changed(group, subject.typed_old(PodGroup))
     yield from _unknown_resource(group)
     yield from _task_members(group)
     yield from advise_members(group, subject)
@@ -75,6 +89,15 @@ def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     yield from validate_queue(name, path, subject, OF_POD_GROUPS)
     if queues.is_leaf(name):  # of another one, queue-leaf speaks
         yield from advise_capability(in_thousandths(group.spec.min_resources), name, path, queues, OF_POD_GROUPS)
+
+
+def _queue_changed(group: PodGroup, before: PodGroup) -> Iterator[Problem]:
+    """Another queue than before; one that is still to be filled in is none, and neither is one that was not set."""
+    old, new = before.spec.queue, group.spec.queue
+    if old and new and old != new and not is_placeholder(old + new):
+        message = f"must stay `{old}` because Volcano does not move a PodGroup to another queue"
+        fix = f"set `{old}`, or delete the PodGroup and create it in queue `{new}`"
+        yield QUEUE_CHANGED.problem(group.spec.path("queue"), message, fix, new)
 
 
 def _unknown_resource(group: PodGroup) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ at all (pkg/scheduler/plugins/capacity/capacity.go checkHierarchicalQueue).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from webhook.facts.subject import Subject
@@ -200,7 +200,7 @@ def _queue_leaf(name: str, path: FieldPath | str, queues: Queues, rules: QueueRu
     if queues.is_leaf(name):
         return
     children = queues.children.get(name, ())
-    below = "the root queue" if name == ROOT else f"a queue with {counted(len(children), 'child', 'children')}"
+    below = "the root queue" if name == ROOT else f"a queue with {_children(children, queues)}"
     message = (
         f"is {below}, but Volcano places pods only of queues without children (with enableHierarchy in the plugin "
         "capacity, Volcano then schedules no job at all)"
@@ -212,16 +212,24 @@ def _queue_leaf(name: str, path: FieldPath | str, queues: Queues, rules: QueueRu
     yield rules.leaf.problem(path, message, fix, name)
 
 
+def _children(names: Sequence[str], queues: Queues) -> str:
+    """How many there are, and where the first of them stands."""
+    origin = queues.origin(min(names)) if names else ""
+    said = counted(len(names), "child", "children")
+    return f"{said}{f' (`{min(names)}`{origin})' if origin else ''}"
+
+
 def advise_capability(
     needed: Amounts, name: str, path: FieldPath, queues: Queues, rules: QueueRules
 ) -> Iterator[Problem]:
     """The first amount that a queue which there is, or one above it, never lets in."""
     for queue in (queues.all[name], *queues.ancestors(name)) if name in queues.all else ():
         for resource, amount, most in _above(needed, queue):
-            why = f"spec.capability of the queue is {most}"
+            why = f"spec.capability of the queue{queues.origin(name)} is {most}"
             if queue.name != name:
                 where = "which counts if the capacity plugin has a hierarchy"
-                why = f"spec.capability of queue `{queue.name}` above this queue is {most}, {where}"
+                above = f"queue `{queue.name}`{queues.origin(queue.name)} above this queue"
+                why = f"spec.capability of {above} is {most}, {where}"
             needs = Quantity(amount, -3, most.format)
             message = f"can never give the {needs} {resource} that the pods need together because {why}"
             fix = "ask for less, or ask the administrator to raise the capability"

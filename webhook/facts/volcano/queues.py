@@ -13,6 +13,7 @@ from typing import Final
 
 from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
+from webhook.facts.view import View
 from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.problem import MissingObject
 from webhook.typed.collections import Entries, Items
@@ -36,12 +37,18 @@ class Queues:
         is_whole: whether there are no others, and their states are what they say.
         children: the names of the queues below each queue that has some.
         deadline: is charged for the queues that are walked.
+        view: where they were looked up.
     """
 
     all: Entries[Queue]
     is_whole: bool
     children: Mapping[str, Items[str]]
     deadline: Deadline
+    view: View
+
+    def origin(self, name: str) -> str:
+        """Where a queue stands in a file: " in queues.yaml"."""
+        return self.view.origin(self.all[name].json) if name in self.all else ""
 
     def is_leaf(self, name: str) -> bool:
         """Whether a queue has no queues below it, as far as they are there."""
@@ -97,5 +104,5 @@ def read_queues(subject: Subject) -> Queues:
     for queue in queues.values():
         if queue.parent:
             children.setdefault(queue.parent, []).append(queue.name)
-    is_whole = (ROOT in queues and bool(queues[ROOT].state)) or (bool(queues) and view.is_whole())
-    return Queues(queues, is_whole, {name: Items(names, deadline) for name, names in children.items()}, deadline)
+    is_whole = (ROOT in queues and bool(queues[ROOT].state)) or (bool(queues) and view.is_whole(Queue.gvk))
+    return Queues(queues, is_whole, {name: Items(names, deadline) for name, names in children.items()}, deadline, view)

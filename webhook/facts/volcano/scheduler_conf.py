@@ -3,9 +3,9 @@
 The configuration stands in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler reads it loosely: a
 key that is misspelt is dropped, a plugin that it does not know is logged, and with an action that it does not know it
 goes on with the configuration before. Further plugins come from the folder of --plugins-dir, named as their files are:
-a name that resembles none of Volcano's is taken for one of them. Source: volcano-sh/volcano@ed72c7c815a9
-pkg/scheduler/util.go UnmarshalSchedulerConf, conf/scheduler_conf.go, plugins/factory.go, actions/factory.go,
-framework/plugins.go LoadCustomPlugins.
+a configuration with a name that resembles none of Volcano's is taken for that of a distribution. Source:
+volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go UnmarshalSchedulerConf, conf/scheduler_conf.go,
+plugins/factory.go, actions/factory.go, framework/plugins.go LoadCustomPlugins.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook import yamlfile
+from webhook.attributes import JSON
 from webhook.errors import InputError
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_SCHEDULER
@@ -21,7 +22,7 @@ from webhook.paths import FieldPath, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.similar_names import nearest
-from webhook.typed.fields import Parts, Raw, Text, Truth
+from webhook.typed.fields import Parts, Raw, Text, Truth, ValueMap
 from webhook.typed.objects import ConfigMap
 from webhook.typed.view import Typed
 from webhook.wording import did_you_mean, either
@@ -180,6 +181,12 @@ _LONGEST: Final = 100_000
 """Characters of a configuration that are read; the longest that says something has some thousands."""
 
 
+class Holder(Typed):
+    """A ConfigMap whose values may be of any type."""
+
+    data = ValueMap()
+
+
 class PluginOption(Typed):
     """One plugin of a tier, with what it is asked to do."""
 
@@ -212,8 +219,17 @@ def scheduler_conf(subject: Subject) -> Iterator[Problem]:
     """
     config_map = subject.typed(ConfigMap)
     for key, text in config_map.data.items():
-        if key.endswith(".conf") and not key.startswith(_AGENT) and _is_configuration(text):
+        if _is_key(key) and _is_configuration(text):
             yield from _validate_text(text, config_map.path("data", key), config_map)
+
+
+def may_be_scheduler_conf(config_map: JSON) -> bool:
+    """Whether a ConfigMap has a key for such a configuration, whatever the types of its values."""
+    return any(map(_is_key, Holder.of(config_map).data))
+
+
+def _is_key(key: str) -> bool:
+    return key.endswith(".conf") and not key.startswith(_AGENT)
 
 
 def _is_configuration(text: str) -> bool:
@@ -241,17 +257,24 @@ def _unreadable(message: str, fix: str, at: FieldPath) -> Problem:
 def _validate(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[Problem]:
     yield from _key(conf, _KEYS, at)
     plugins = {option.name for option in conf.options()}
-    near = {name: nearest(name, PLUGINS) for name in plugins if name not in PLUGINS}
+    near = {name: _misspelt(name) for name in plugins if name not in PLUGINS}
+    is_own = not all(near.values())  # of a distribution, which may do what any of Volcano's does
     for option in conf.options():
-        yield from _plugin(option.name, near.get(option.name, ""), at)
+        yield from _plugin(option.name, "" if is_own else near.get(option.name, ""), at)
         yield from _key(option, _OPTION_KEYS, at)
         yield from _validate_truths(option, at)
     yield from _plugins_conflict(conf, at)
     yield from _plugins_together(plugins, at)
-    if not all(near.values()):
-        plugins.update(PLUGINS)  # a plugin of somebody else may do what any of these does
+    if is_own:
+        plugins.update(PLUGINS)
     yield from _plugin_missing(plugins, at)
-    yield from _validate_actions(conf, plugins, at)
+    yield from _validate_actions(conf, plugins, at, is_own=is_own)
+
+
+def _misspelt(name: str) -> str:
+    """The plugin of Volcano that a name was probably meant to be; `proportionpf` is that of a distribution."""
+    near = nearest(name, PLUGINS)
+    return "" if near and near in name and len(name) > len(near) + 1 else near
 
 
 def _key(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
@@ -318,14 +341,18 @@ def _plugin_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
         yield PLUGIN_MISSING.problem(at, message, "add the plugin predicates to tiers")
 
 
-def _validate_actions(conf: SchedulerConfiguration, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
+def _validate_actions(
+    conf: SchedulerConfiguration, plugins: set[str], at: FieldPath, *, is_own: bool
+) -> Iterator[Problem]:
+    """Actions that the scheduler does not know; a distribution with plugins of its own has its own actions, too."""
     if not isinstance(conf.actions, str):
         message = "must have actions as one string with commas because the scheduler cannot read anything else"
         yield _unreadable(message, 'write actions: "enqueue, allocate, backfill"', at)
         return
     actions = [name.strip() for name in conf.actions.split(",")]
     for name in dict.fromkeys(actions):
-        yield from _action(name, at)
+        if not is_own:
+            yield from _action(name, at)
         yield from _action_plugin(name, plugins, at)
     yield from _action_missing(actions, at)
     yield from _action_order(actions, at)

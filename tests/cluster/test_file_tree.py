@@ -1,0 +1,249 @@
+"""Which objects of files are context for an object: those that are applied with it, under the names they get."""
+
+import pytest
+
+from webhook.attributes import NAMESPACE, GroupVersionKind
+from webhook.cluster.file_tree import FileTree
+from webhook.errors import LookupFailed
+
+LOCAL = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "LocalQueue")
+CLUSTER = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "ClusterQueue")
+
+
+def local(name="q", to="c", namespace=None):
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": metadata, "spec": {"to": to}}
+
+
+def cluster(name="c", **spec):
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+
+
+def kustomization(*resources, **more):
+    return {"resources": list(resources), **more}
+
+
+def tree(*objects, **more):
+    return FileTree([(file, obj) for file, obj in objects], **more)
+
+
+def seen(of, file, gvk=CLUSTER, namespace="", name="c", unsaid=""):
+    """The `by` of an object's spec, None for none, or why nobody can say."""
+    try:
+        found = of.view(file, unsaid).get(gvk, namespace, name)
+    except LookupFailed as error:
+        return str(error)
+    return found and (found["spec"].get("by") or found["spec"].get("to"))
+
+
+FOLDERS = [
+    ("a/one.yaml", cluster(by="one")),
+    ("a/two.yaml", cluster(by="two")),
+    ("a/two.yaml", cluster("own", by="two")),
+    ("a/job.yaml", local()),
+    ("a/below/job.yaml", local()),
+    ("b/job.yaml", local()),
+    ("b/queue.yaml", cluster(by="b")),
+    ("b/same.yaml", cluster(by="b")),
+    ("b/queue.yaml", cluster("${NAME}", by="unfilled")),
+    ("vendor/x/node.yaml", cluster("far", by="vendor")),
+    ("vendor/x/job.yaml", local()),
+    ("pkg/testdata/queue.yaml", cluster("far", by="test")),
+    ("pkg/testdata/job.yaml", cluster("near", by="own file")),
+]
+DIFFERS = "ClusterQueue c is defined differently in a/one.yaml and a/two.yaml"
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "meant"),
+    [
+        ("a/one.yaml", "c", "one"),
+        ("a/two.yaml", "c", "two"),
+        ("a/two.yaml", "own", "two"),
+        ("a/job.yaml", "own", "two"),
+        ("a/job.yaml", "c", DIFFERS),
+        ("./a/job.yaml", "own", "two"),
+        ("a/below/job.yaml", "own", None),  # a folder below is another one
+        ("b/job.yaml", "own", None),
+        ("b/job.yaml", "c", "b"),  # twice the same
+        ("b/job.yaml", "${NAME}", None),  # still to be filled in
+        ("vendor/x/job.yaml", "far", None),
+        ("pkg/testdata/job.yaml", "far", None),
+        ("pkg/testdata/job.yaml", "near", "own file"),
+        ("unknown.yaml", "c", None),
+    ],
+)
+def test_the_file_comes_first_then_its_folder(file, name, meant):
+    assert seen(tree(*FOLDERS), file, name=name) == meant
+
+
+def test_the_context_is_above_all_and_for_everything():
+    of = tree(*FOLDERS, context=[("all.yaml", cluster(by="context"))])
+    assert [seen(of, file) for file in ("a/one.yaml", "a/job.yaml", "vendor/x/job.yaml", "")] == ["context"] * 4
+
+
+def test_what_differs_is_said_once_with_its_places():
+    of = tree(*FOLDERS)
+    assert [*of.notes()] == []
+    for _ in range(2):
+        seen(of, "a/job.yaml")
+    assert [*of.notes()] == [
+        f"{DIFFERS}, so rules that need it are not evaluated: name the file that counts with --context"
+    ]
+
+
+def test_a_list_has_what_a_lookup_has():
+    of = tree(*FOLDERS)
+    assert [each["spec"]["by"] for each in of.view("b/job.yaml").list(CLUSTER, None)] == ["b"]
+    with pytest.raises(LookupFailed):
+        of.view("a/job.yaml").list(CLUSTER, None)
+    assert [each["spec"]["by"] for each in of.view("a/two.yaml").list(CLUSTER, None)] == ["two", "two"]
+
+
+def test_an_object_knows_its_file():
+    view = tree(*FOLDERS).view("b/job.yaml")
+    assert view.place(view.get(CLUSTER, "", "c")) == "b/queue.yaml"
+    assert view.place(cluster()) == ""
+
+
+# --- namespaces ----------------------------------------------------------------------------------------------------------
+
+SPACES = [
+    ("a/q.yaml", local("said", to="team", namespace="team")),
+    ("a/q.yaml", local("default", to="default", namespace="default")),
+    ("a/q.yaml", local("unsaid", to="unsaid")),
+    ("a/q.yaml", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": {"a": "b"}}}),
+]
+ELSEWHERE = "LocalQueue {}: the one in a/q.yaml may be in another namespace"
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "unsaid", "meant"),
+    [
+        ("said", "team", "", "team"),
+        ("said", "other", "", None),
+        ("said", "default", "default", ELSEWHERE.format("default/said")),
+        ("default", "default", "", "default"),
+        ("default", "default", "default", ELSEWHERE.format("default/default")),
+        ("unsaid", "team", "", ELSEWHERE.format("team/unsaid")),
+        ("unsaid", "default", "", ELSEWHERE.format("default/unsaid")),
+        ("unsaid", "default", "default", "unsaid"),  # what is applied together goes into one namespace
+    ],
+)
+def test_a_namespace_that_nobody_says_is_unknown(name, namespace, unsaid, meant):
+    assert seen(tree(*SPACES), "a/q.yaml", LOCAL, namespace, name, unsaid) == meant
+
+
+def test_of_an_unknown_namespace_nothing_is_known():
+    known, unknown = (tree(*SPACES).view("a/q.yaml", unsaid) for unsaid in ("", "default"))
+    assert known.get(NAMESPACE, "", "default")
+    assert unknown.get(NAMESPACE, "", "default") is None
+    assert unknown.list(NAMESPACE, None) == ()
+    assert [each["spec"]["to"] for each in known.list(LOCAL, None)] == ["default", "team"]
+    assert [each["spec"]["to"] for each in unknown.list(LOCAL, "default")] == ["unsaid"]
+
+
+def test_files_that_are_whole_have_everything_and_lack_the_rest():
+    of = tree(*FOLDERS, *SPACES, is_whole=True)
+    view = of.view("b/job.yaml", "default")
+    assert view.is_whole()
+    assert not tree(*FOLDERS).view("b/job.yaml").is_whole()
+    assert view.get(CLUSTER, "", "own")["spec"] == {"by": "two"}
+    assert view.get(LOCAL, "default", "unsaid")["spec"] == {"to": "unsaid"}
+    assert view.get(LOCAL, "default", "said") is None
+    assert view.get(NAMESPACE, "", "default")
+
+
+# --- kustomizations ------------------------------------------------------------------------------------------------------
+
+BASE = [
+    ("base/kustomization.yaml", kustomization("queue.yaml", "job.yaml")),
+    ("base/queue.yaml", local(to="base")),
+    ("base/queue.yaml", cluster(by="base")),
+    ("base/job.yaml", local("job")),
+]
+DEV = [
+    ("dev/kustomization.yaml", kustomization("../base", "extra.yaml", namespace="dev", namePrefix="dev-")),
+    ("dev/extra.yaml", local("extra")),
+    ("dev/notes.yaml", local("unlisted")),
+]
+PROD = [("prod/kustomization.yaml", kustomization("../base/", namespace="prod"))]
+
+
+def test_one_kustomization_names_what_it_takes():
+    of = tree(*BASE, *DEV)
+    assert seen(of, "dev/extra.yaml", LOCAL, "dev", "dev-q") == "base"
+    assert seen(of, "dev/extra.yaml", CLUSTER, "", "dev-c") == "base"
+    assert seen(of, "dev/extra.yaml", LOCAL, "dev", "q") is None
+    assert seen(of, "base/job.yaml", LOCAL, "dev", "dev-extra") == "c"
+    assert of.named("base/job.yaml", local("job"))["metadata"] == {"name": "dev-job", "namespace": "dev"}
+    assert of.named("dev/notes.yaml", local("job"))["metadata"] == {"name": "job"}
+    assert of.knows_namespace("base/job.yaml")
+
+
+def test_of_a_base_that_several_take_names_are_unknown():
+    of = tree(*BASE, *DEV, *PROD)
+    assert not of.knows_namespace("base/job.yaml")
+    assert of.named("base/job.yaml", local("job")) == local("job")
+    assert "kustomizations may give the one in base/queue.yaml another name" in seen(of, "base/job.yaml")
+    assert seen(of, "dev/extra.yaml", LOCAL, "dev", "dev-q") == "base"
+    assert seen(of, "base/job.yaml", LOCAL, "dev", "dev-extra") is None
+    assert not tree(*BASE, *DEV, *PROD, is_whole=True).is_whole
+    assert tree(*BASE, ("more/kustomization.yaml", kustomization("../base")), is_whole=True).is_whole
+
+
+@pytest.mark.parametrize(
+    ("more", "is_known"),
+    [
+        ({}, True),
+        ({"patches": [{"path": "patch.yaml"}]}, True),
+        ({"patches": [{"patch": '[{"op": "replace", "path": "/metadata/name", "value": "x"}]'}]}, False),
+        ({"patches": [{"path": "patch.yaml", "options": {"allowNameChange": True}}]}, False),
+        ({"components": ["../plain"]}, True),
+        ({"components": ["../naming"]}, False),
+        ({"components": ["../absent"]}, False),
+        ({"transformers": ["t.yaml"]}, False),
+        ({"replacements": [{"path": "r.yaml"}]}, False),
+        ({"resources": ["job.yaml", "https://example.org/base?ref=main"]}, True),
+    ],
+)
+def test_what_may_name_objects_otherwise_makes_names_unknown(more, is_known):
+    parts = [("plain/kustomization.yaml", {"patches": []}), ("naming/kustomization.yml", {"namespace": "x"})]
+    of = tree(("a/kustomization.yaml", {**kustomization("job.yaml"), **more}), ("a/job.yaml", local("job")), *parts)
+    assert of.knows_namespace("a/job.yaml") is is_known
+
+
+def test_kinds_keep_the_names_that_kustomize_leaves():
+    of = tree(("a/kustomization.yaml", kustomization("x.yaml", namespace="team", nameSuffix="-b")), ("a/x.yaml", {}))
+    names = {"Namespace": "team", "ConfigMap": "n-b", "Node": "n-b"}
+    for kind, name in names.items():
+        metadata = of.named("a/x.yaml", {"apiVersion": "v1", "kind": kind, "metadata": {"name": "n"}})["metadata"]
+        assert metadata == {"name": name} | ({"namespace": "team"} if kind == "ConfigMap" else {})
+
+
+def test_kustomizations_that_take_each_other_end():
+    of = tree(
+        ("a/kustomization.yaml", kustomization("../b", "job.yaml", namePrefix="a-")),
+        ("b/kustomization.yaml", kustomization("../a", namePrefix="b-")),
+        ("a/job.yaml", local()),
+    )
+    assert isinstance(of.knows_namespace("a/job.yaml"), bool)
+
+
+def test_a_kustomization_without_names_keeps_a_namespace_unknown():
+    of = tree(*BASE)
+    assert seen(of, "base/job.yaml", LOCAL, "default", "q", "default") == "base"
+    assert "may be in another namespace" in seen(of, "base/job.yaml", LOCAL, "default", "q")
+
+
+def test_templates_of_one_chart_are_applied_together(tmp_path):
+    (tmp_path / "Chart.yaml").write_text("name: x\n")
+    for part in ("templates/queues", "templates/jobs"):
+        (tmp_path / part).mkdir(parents=True)
+    of = tree(
+        (f"{tmp_path}/templates/queues/q.yaml", cluster(by="chart")),
+        (f"{tmp_path}/templates/jobs/j.yaml", local()),
+        (f"{tmp_path}/ci/j.yaml", local()),
+    )
+    assert seen(of, f"{tmp_path}/templates/jobs/j.yaml") == "chart"
+    assert seen(of, f"{tmp_path}/ci/j.yaml") is None

@@ -1,0 +1,67 @@
+"""A watch that falls silent is given up and begun anew; until then the age of the view tells."""
+
+import threading
+
+from tests.cluster.server import CONFIG, CONFIGS, config, event, eventually, page
+from webhook.cluster.freshness import WatchTimes, told
+from webhook.cluster.live import Watched
+
+QUICK = WatchTimes(least_s=1, slack_s=0.2)
+
+
+def watches(server):
+    return [query for path, query, _ in server.asked if path == CONFIGS and query.get("watch")]
+
+
+def test_each_watch_asks_for_its_end_and_for_bookmarks(server, started):
+    started(CONFIG)
+    eventually(lambda: watches(server))
+    (asked,) = watches(server)
+    assert 30 <= int(asked["timeoutSeconds"]) <= 45
+    assert asked["allowWatchBookmarks"] == "true"
+
+
+def test_a_watch_that_stays_silent_is_begun_anew_where_it_was(server, started):
+    """The first watch is heard no more, though its connection stays; the second one has what happened meanwhile."""
+    view = started(CONFIG, times=QUICK)
+    assert view.wait(5)
+    server.send(CONFIGS, event("MODIFIED", config("a", "11", k="1")))
+    eventually(lambda: view.get(CONFIG, "n", "a")["data"] == {"k": "1"})
+    eventually(lambda: len(watches(server)) == 2)
+    assert watches(server)[1]["resourceVersion"] == "11"
+    assert view.failed == 1
+
+    def is_followed():
+        """Events are taken by silent watches, too, which the server still believes in."""
+        server.send(CONFIGS, event("MODIFIED", config("a", "12", k="2")))
+        return view.get(CONFIG, "n", "a")["data"] == {"k": "2"}
+
+    eventually(is_followed)
+
+
+def test_a_quiet_watch_that_ends_on_time_is_no_failure(server, started):
+    view = started(CONFIG, times=WatchTimes(least_s=1, slack_s=5))
+    eventually(lambda: watches(server))
+    timer = threading.Timer(0.8, server.send, (CONFIGS, None))
+    timer.start()
+    eventually(lambda: len(watches(server)) == 2)
+    assert view.failed == 0
+    assert view.age_s < 5
+
+
+def test_a_view_of_which_nothing_is_heard_is_told_to_be_stale(server, started):
+    view = started(CONFIG, times=QUICK)
+    assert view.wait(5)
+    watched = Watched(view)
+    assert watched.failures() == ""
+    server.answers[CONFIGS] = page(config("a"))
+    server.is_silent = True
+    eventually(lambda: view.age_s > QUICK.stale_s)
+    assert watched.failures().startswith("ConfigMap: nothing was heard from the API server for ")
+    assert watched.unsettled() == ""  # reviews are answered from what is known
+    server.is_silent = False
+    eventually(lambda: watched.failures() == "")
+
+
+def test_the_text_says_how_old_answers_are():
+    assert told(93.4) == "nothing was heard from the API server for 93 s; answers are as old"

@@ -1,0 +1,66 @@
+"""Overlays stand on the base: their flags exist, what they mount is mounted, and kubectl renders them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.apiserver import assets
+from tests.yamldata import document
+from webhook.settings.serving import ServerSettings
+from webhook.settings.setting import declared
+
+OVERLAYS = Path(__file__).parents[2] / "deploy" / "overlays"
+NAMES = sorted(folder.name for folder in OVERLAYS.iterdir())
+
+
+def rendered(name: str) -> list[dict[str, Any]]:
+    kubectl = assets() / "kubectl"
+    if not os.access(kubectl, os.X_OK):
+        pytest.skip("no kubectl")
+    command = [kubectl, "kustomize", OVERLAYS / name]
+    return list(yaml.safe_load_all(subprocess.run(command, capture_output=True, check=True).stdout))
+
+
+def of_kind(name: str, kind: str) -> dict[str, Any]:
+    (one,) = [each for each in rendered(name) if (each["kind"], each["metadata"]["name"]) == (kind, "claimgate")]
+    return one
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_overlay_has_its_page_and_is_named_in_the_threat_model(name: str) -> None:
+    assert (OVERLAYS / name / "README.md").exists()
+    page = (OVERLAYS.parents[1] / "docs" / "threat-model.md").read_text()
+    assert f"deploy/overlays/{name}/README.md" in page
+
+
+def test_client_certificates_are_asked_for_with_flags_that_exist_and_files_that_are_mounted() -> None:
+    pod = of_kind("client-certificates", "Deployment")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    flags = {setting.flag for setting in declared(ServerSettings)}
+    given = dict(argument.partition("=")[::2] for argument in container["args"] if argument.startswith("--"))
+    assert set(given) <= flags
+    places = [mount["mountPath"] for mount in container["volumeMounts"]]
+    assert str(Path(given["--client-ca"]).parent) in places
+    assert {"configMap": {"name": "claimgate-client-ca"}, "name": "client-ca"} in pod["volumes"]
+    assert "--probe-port" in given  # a kubelet has no certificate
+
+
+def test_the_api_server_shows_its_certificate_to_the_service() -> None:
+    folder = OVERLAYS / "client-certificates"
+    (user,) = document(folder / "kubeconfig.yaml")["users"]
+    assert user["name"] == "claimgate.claimgate-system.svc"
+    plugins = document(folder / "admission-configuration.yaml")["plugins"]
+    assert [each["name"] for each in plugins] == ["ValidatingAdmissionWebhook", "MutatingAdmissionWebhook"]
+
+
+def test_only_named_addresses_reach_the_port_of_reviews() -> None:
+    rules = of_kind("control-plane-network", "NetworkPolicy")["spec"]["ingress"]
+    by_port = {port["port"]: rule.get("from") for rule in rules for port in rule["ports"]}
+    assert by_port["https"] == [{"ipBlock": {"cidr": "192.0.2.0/24"}}]
+    assert by_port["probes"] is None

@@ -1,0 +1,81 @@
+"""All bounds of memory added up: under 300 MB as shipped, refused where there is less, and true of a real server."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.server.serving import Pki
+from webhook.errors import ConfigurationError
+from webhook.server.memory_bounds import MemoryBounds, limit
+from webhook.server.operating_system import memory_limit
+from webhook.settings.serving import DEFAULTS
+
+LOADED = 63_000_000
+"""Resident bytes of a process that has read the shipped policies."""
+
+
+def test_the_settings_as_shipped_add_up_to_less_than_300_mb() -> None:
+    bounds = MemoryBounds(DEFAULTS, LOADED)
+    assert sum(part.bytes for part in bounds.parts()) == bounds.total < 300_000_000
+
+
+RAISED = {
+    "connections": {"max_connections": 2 * DEFAULTS.max_connections},
+    "bodies": {"max_inflight_body_bytes": 2 * DEFAULTS.max_inflight_body_bytes},
+    "workers": {"workers": 1 + DEFAULTS.workers},
+    "memory of workers": {"worker_memory": 2 * DEFAULTS.worker_memory},
+}
+
+
+@pytest.mark.parametrize("raised", RAISED.values(), ids=RAISED.keys())
+def test_what_is_raised_counts(raised: dict[str, int]) -> None:
+    assert MemoryBounds(replace(DEFAULTS, **raised), LOADED).total > MemoryBounds(DEFAULTS, LOADED).total + 20_000_000
+
+
+def test_settings_that_may_take_more_than_there_is_are_refused_with_what_each_part_takes() -> None:
+    bounds = MemoryBounds(DEFAULTS, LOADED)
+    bounds.check(None)
+    bounds.check(bounds.total)
+    with pytest.raises(ConfigurationError) as error:
+        bounds.check(128 << 20)
+    text = str(error.value)
+    assert re.match(r"--memory: the server may take \d+Mi and there are 128Mi: policies and view of the cluster ", text)
+    assert "large bodies 22Mi (--max-inflight-body-bytes)" in text
+    assert text.endswith("lower one of these settings, or raise the memory limit of the container")
+
+
+LIMITS = {
+    "version 2": ({"memory.max": "536870912\n"}, 512 << 20),
+    "version 2 without one": ({"memory.max": "max\n"}, None),
+    "version 1": ({"memory/memory.limit_in_bytes": "536870912\n"}, 512 << 20),
+    "version 1 without one": ({"memory/memory.limit_in_bytes": "9223372036854771712\n"}, None),
+    "none": ({}, None),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), LIMITS.values(), ids=LIMITS.keys())
+def test_the_limit_of_the_container(files: dict[str, str], expected: int | None, tmp_path: Path) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert memory_limit(tmp_path) == expected
+
+
+def test_a_flag_wins_over_the_limit_of_the_container() -> None:
+    assert limit(replace(DEFAULTS, memory=400 << 20)) == 400 << 20
+
+
+def test_a_server_whose_bounds_are_too_large_does_not_start(tmp_path: Path) -> None:
+    files = Pki(tmp_path).files
+    pair = ["--tls-cert", str(files.certificate), "--tls-key", str(files.key)]
+    command = [sys.executable, "-m", "webhook", "serve", "--port", "0", *pair, "--workers", "16", "--memory", "512Mi"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert re.search(r"the server may take \d+Mi and there are 512Mi: ", done.stderr)
+    assert "workers 574Mi (--workers, --worker-memory)" in done.stderr

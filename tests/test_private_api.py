@@ -1,0 +1,72 @@
+"""What dependencies do not promise is used in one module of each folder, checked at start, and bounded in pyproject."""
+
+import ast
+import re
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import uvicorn.protocols.http.httptools_impl as httptools_impl
+
+from webhook.admission import private_api as messages
+from webhook.cel.library import private_api as patterns
+from webhook.cluster import private_api as clients
+from webhook.errors import ConfigurationError, DependencyChanged
+from webhook.server import private_api as connections
+
+ROOT = Path(__file__).parents[1]
+DEPENDENCIES = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+NAMES = {"_sslobj", "_re2", "pool_manager"}
+
+
+@pytest.mark.parametrize("room", [connections, messages, patterns], ids=lambda room: room.__name__)
+def test_the_installed_versions_have_what_is_used(room):
+    room.check()
+
+
+def test_what_is_gone_is_told_with_package_and_version(monkeypatch):
+    monkeypatch.delattr(httptools_impl.HttpToolsProtocol, "on_response_complete")
+    with pytest.raises(DependencyChanged) as error:
+        connections.check()
+    assert isinstance(error.value, ConfigurationError)  # exit code 2, one line
+    said = (
+        f"uvicorn {version('uvicorn')} does not work here: HttpToolsProtocol.on_response_complete has changed; install "
+    )
+    assert str(error.value).startswith(said)
+
+
+def test_other_words_of_msgspec_are_told(monkeypatch):
+    monkeypatch.setattr(messages, "_SHAPE", re.compile("Wanted (?P<wanted>.)"))
+    with pytest.raises(DependencyChanged, match=r"^msgspec [0-9.]+ does not work here: the wording of ValidationError"):
+        messages.check()
+
+
+def test_another_program_of_re2_is_told(monkeypatch):
+    monkeypatch.setattr(patterns, "program", lambda _pattern, _options: None)
+    with pytest.raises(DependencyChanged, match=r"^google-re2 "):
+        patterns.check()
+
+
+def test_a_client_without_its_pool_is_told(monkeypatch):
+    import kubernetes
+
+    monkeypatch.setattr(kubernetes.client.rest.RESTClientObject, "__init__", lambda *_: None)
+    with pytest.raises(DependencyChanged, match=r"^kubernetes [0-9.]+ .* RESTClientObject\.pool_manager has changed"):
+        clients.pool(kubernetes.client.Configuration())
+
+
+@pytest.mark.parametrize("package", ["uvicorn", "uvloop", "httptools", "kubernetes", "msgspec", "google-re2"])
+def test_each_package_that_is_used_so_has_an_upper_bound(package):
+    (declared,) = [one for one in DEPENDENCIES if re.match(rf"{package}[<>=]", one)]
+    assert ",<" in declared
+
+
+def test_no_other_module_uses_what_is_not_promised():
+    for file in (ROOT / "webhook").rglob("*.py"):
+        if file.name == "private_api.py":
+            continue
+        tree = ast.parse(file.read_text())
+        used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        used |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+        assert not used & NAMES, file

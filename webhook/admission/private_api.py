@@ -1,0 +1,43 @@
+"""What is used of msgspec that it does not promise: the texts of its errors, which say path and types.
+
+pyproject.toml bounds msgspec.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+import msgspec
+
+from webhook.errors import DependencyChanged
+
+_SHAPE: Final = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<given>[^`]+)`(?: - at `(?P<path>[^`]+)`)?")
+
+
+class Mismatch(NamedTuple):
+    """A value of another type than expected: msgspec's words for both, and its path, "$" for the whole."""
+
+    wanted: str
+    given: str
+    path: str
+
+
+def mismatch(error: msgspec.ValidationError) -> Mismatch | None:
+    """What an error says of types, None where it says something else."""
+    match = _SHAPE.search(str(error))
+    return Mismatch(match["wanted"], match["given"], match["path"] or "$") if match else None
+
+
+def check() -> None:
+    """Compare the installed version with what is used of it.
+
+    Raises:
+        DependencyChanged: its errors are worded in another way.
+    """
+    try:
+        msgspec.json.decode(b'{"a": [1]}', type=dict[str, list[str]])
+    except msgspec.ValidationError as error:
+        if mismatch(error) == Mismatch("str", "int", "$[...][0]"):
+            return
+    raise DependencyChanged("msgspec", "the wording of ValidationError")

@@ -1,0 +1,80 @@
+"""Objects of files that may be meant by a name, with the file of each.
+
+The namespace of an object that says none is unknown: `kubectl apply` puts it into any. Objects whose names are still to
+be filled in are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from webhook.attributes import JSON
+from webhook.cluster.cluster_scoped import CLUSTER_SCOPED
+from webhook.cluster.naming import AS_WRITTEN, Naming, group_kind
+from webhook.object_lists import unlisted
+from webhook.paths import get as at
+from webhook.placeholders import is_placeholder
+
+Kind: TypeAlias = tuple[str, str]
+_NAMELESS: Final = frozenset((("config.kueue.x-k8s.io", "Configuration"),))
+"""Kinds that no API server has, whose objects need no name."""
+UNSAID: Final = None
+"""The namespace of an object that nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An object.
+
+    Args:
+        file: where it stands.
+        namespace: its namespace, "" for a kind without, UNSAID where nobody knows.
+        name: its name as it is written.
+        value: the object.
+        is_named: whether that is its name in the cluster.
+    """
+
+    file: str
+    namespace: str | None
+    name: str
+    value: JSON
+    is_named: bool = True
+
+
+class Candidates:
+    """Objects by kind and name, in their order."""
+
+    def __init__(self, objects: Iterable[Candidate]) -> None:
+        self._kinds: Final[dict[Kind, dict[str, list[Candidate]]]] = {}
+        self.files: Final[dict[int, str]] = {}
+        for each in objects:
+            self._kinds.setdefault(group_kind(each.value), {}).setdefault(each.name, []).append(each)
+            self.files[id(each.value)] = each.file
+
+    def named(self, kind: Kind, name: str) -> Sequence[Candidate]:
+        """The objects of a kind and a name."""
+        return self._kinds.get(kind, {}).get(name, ())
+
+    def of_kind(self, kind: Kind) -> Mapping[str, Sequence[Candidate]]:
+        """The objects of a kind, by name."""
+        return self._kinds.get(kind, {})
+
+
+def candidates(file: str, values: Iterable[JSON], naming: Naming = AS_WRITTEN) -> Iterator[Candidate]:
+    """The objects of a file, named as its kustomizations name them."""
+    for value in values:
+        for _, obj in unlisted(value):
+            if isinstance(obj, dict) and "kind" in obj:
+                yield from _candidate(file, naming.applied(obj), naming)
+
+
+def _candidate(file: str, obj: JSON, naming: Naming) -> Iterator[Candidate]:
+    kind, namespace = group_kind(obj), at(obj, ("metadata", "namespace"))
+    name = "" if kind in _NAMELESS else at(obj, ("metadata", "name"))
+    is_scoped = kind in CLUSTER_SCOPED or kind in _NAMELESS
+    if isinstance(name, str) and not is_placeholder(name):
+        says = isinstance(namespace, str) and namespace and naming.is_known
+        where = "" if is_scoped else namespace if says else UNSAID
+        yield Candidate(file, where, name, obj, naming.is_known)

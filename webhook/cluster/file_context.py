@@ -1,0 +1,145 @@
+"""What else is in the cluster of an object of a file: the objects of --context, of its own file, and of its unit.
+
+An object of the first of these that has the name is meant. Where it has several that differ, or where nobody knows the
+namespace of one, the answer is unknown. Nothing is known to be absent, unless somebody says that the files are whole:
+then they are all there is, and an object without a namespace is in `default`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
+from webhook.cluster.candidates import UNSAID, Candidate, Candidates
+from webhook.cluster.lookup import describe
+from webhook.errors import LookupFailed
+
+DEFAULT: Final = "default"
+Place: TypeAlias = tuple[str, str]
+"""Namespace and name."""
+
+
+class FileContext:
+    """The view from one file, or from one of its objects.
+
+    Args:
+        layers: the objects that may be meant, those that count first before the others.
+        unsaid: the namespace that the request carries although nobody knows that of the object; "" where it is known.
+        is_whole: whether there is nothing else.
+        tell: is called with what differs and the files that have it.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Candidates],
+        *,
+        unsaid: str = "",
+        is_whole: bool = False,
+        tell: Callable[[str, Sequence[str]], None] = lambda _what, _files: None,
+    ) -> None:
+        self._layers: Final = layers
+        self._unsaid: Final = unsaid
+        self._is_whole: Final = is_whole
+        self._tell: Final = tell
+        self._listed: Final[dict[tuple[GroupVersionKind, str | None], Sequence[JSON]]] = {}
+
+    def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+        """The object, or None where no file that counts has it.
+
+        Raises:
+            LookupFailed: several objects may be meant, or the namespace of one is unknown.
+        """
+        if gvk == NAMESPACE and name == self._unsaid:
+            return None
+        where = self._known(namespace)
+        for layer in self._layers:
+            if named := layer.named((gvk.group, gvk.kind), name):
+                if meant := [each for each in named if namespace == "" or self._namespace(each) == where]:
+                    return self._one(meant, describe(gvk, namespace, name)).value
+                self._check_namespaces(named, where, describe(gvk, namespace, name))
+        return None
+
+    def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:  # noqa: ARG002
+        """The objects of which the namespace is known, by namespace and name.
+
+        Raises:
+            LookupFailed: one of them may be one of several that differ.
+        """
+        known = self._listed.get((gvk, namespace))
+        if known is None:
+            known = self._listed[gvk, namespace] = self._list(gvk, namespace)
+        return known
+
+    def _list(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
+        found: dict[Place, Candidate] = {}
+        for layer in self._layers:
+            for place, meant in self._places(gvk, layer, namespace).items():
+                if place not in found:
+                    found[place] = self._one(meant, describe(gvk, *place))
+        return tuple(found[place].value for place in sorted(found))
+
+    def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
+        """Whether any object of the kind says its namespace."""
+        kind = gvk.group, gvk.kind
+        every = [each for layer in self._layers for named in layer.of_kind(kind).values() for each in named]
+        return any(each.namespace for each in every) if every else None
+
+    def synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - of every kind
+        """True: files are read."""
+        return True
+
+    def revision(self, gvk: GroupVersionKind) -> object:  # noqa: ARG002 - of every kind
+        """The view itself, for it never changes."""
+        return self
+
+    def is_whole(self) -> bool:
+        """Whether somebody says that there is nothing else."""
+        return self._is_whole
+
+    def place(self, obj: JSON) -> str:
+        """The file of an object."""
+        return next((layer.files[id(obj)] for layer in self._layers if id(obj) in layer.files), "")
+
+    def _known(self, namespace: str) -> str | None:
+        return UNSAID if self._unsaid and namespace == self._unsaid else namespace
+
+    def _namespace(self, each: Candidate) -> str | None:
+        return DEFAULT if self._is_whole and each.namespace is UNSAID else each.namespace
+
+    def _one(self, meant: Sequence[Candidate], what: str) -> Candidate:
+        """The object that is meant where all are the same."""
+        first = meant[0]
+        if any(not each.is_named for each in meant):
+            raise LookupFailed(f"{what}: kustomizations may give the one in {first.file} another name")
+        if any(each.value != first.value for each in meant[1:]):
+            files = list(dict.fromkeys(each.file for each in meant))
+            self._tell(what, files)
+            raise LookupFailed(f"{what} is defined differently in {' and '.join(files)}")
+        return first
+
+    def _check_namespaces(self, named: Iterable[Candidate], where: str | None, what: str) -> None:
+        """Raise where an object may be in the namespace that is asked about: of one of the two, it is not known."""
+        for each in named:
+            if (self._namespace(each) is UNSAID) != (where is UNSAID):
+                raise LookupFailed(f"{what}: the one in {each.file} may be in another namespace")
+
+    def _places(
+        self, gvk: GroupVersionKind, layer: Candidates, namespace: str | None
+    ) -> Mapping[Place, Sequence[Candidate]]:
+        """The objects of a kind by namespace and name, without those of which nobody knows whether they are there."""
+        places: dict[Place, list[Candidate]] = {}
+        for each in self._visible(gvk, layer):
+            where = self._namespace(each)
+            shown = self._unsaid if where is UNSAID else where
+            if namespace is None or namespace == shown:
+                places.setdefault((shown, each.name), []).append(each)
+        return places
+
+    def _visible(self, gvk: GroupVersionKind, layer: Candidates) -> Iterator[Candidate]:
+        for named in layer.of_kind((gvk.group, gvk.kind)).values():
+            for each in named:
+                where = self._namespace(each)
+                is_namesake = gvk == NAMESPACE and each.name == self._unsaid
+                if not is_namesake and (where is not UNSAID or self._unsaid) and (where != self._unsaid or not where):
+                    yield each

@@ -1,0 +1,98 @@
+"""The files that somebody names, and from each of them the view of what else is in its cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.cluster.candidates import Candidates, candidates
+from webhook.cluster.file_context import FileContext
+from webhook.cluster.naming import Naming
+from webhook.cluster.units import Unit, Units, normal
+
+
+class FileTree:
+    """Files, of which each object is looked up among those that are applied with it.
+
+    Args:
+        objects: each object, or kustomization, with its file.
+        context: objects that every cluster of these files has, with their files.
+        is_whole: whether there is nothing else.
+    """
+
+    def __init__(
+        self,
+        objects: Iterable[tuple[str, JSON]] = (),
+        *,
+        context: Iterable[tuple[str, JSON]] = (),
+        is_whole: bool = False,
+    ) -> None:
+        self._documents: Final = _by_file(objects)
+        self._units: Final = Units(self._documents)
+        self._context: Final = Candidates(
+            each for file, values in _by_file(context).items() for each in candidates(file, values)
+        )
+        self._differing: Final[dict[str, Sequence[str]]] = {}
+        self._of_units: Final[dict[Unit, Candidates]] = {}
+        self._of_all: Candidates | None = None
+        # an object with another name may be the one that seems to be absent
+        self.is_whole: Final = is_whole and all(self._units.naming(file).is_known for file in self._documents)
+
+    def named(self, file: str, obj: JSON) -> JSON:
+        """An object of a file as its kustomizations name it."""
+        path = normal(file)
+        return self._units.naming(path).applied(obj) if path in self._documents else obj
+
+    def knows_namespace(self, file: str) -> bool:
+        """Whether objects of a file that say a namespace are in it."""
+        path = normal(file)
+        return path not in self._documents or self._units.naming(path).is_known
+
+    def view(self, file: str = "", unsaid: str = "") -> FileContext:
+        """What else is in the cluster of an object.
+
+        Args:
+            file: where it stands, "" for nowhere: then only the context is there.
+            unsaid: the namespace of the request where that of the object is unknown.
+        """
+        path = normal(file)
+        layers = [self._context, *(self._layers(path) if path in self._documents else ())]
+        if self.is_whole:
+            layers.append(self._all())
+        return FileContext(
+            layers,
+            unsaid="" if self.is_whole else unsaid,
+            is_whole=self.is_whole,
+            tell=self._differs,
+        )
+
+    def notes(self) -> Iterator[str]:
+        """What was not looked up because files define it differently, each once, in the order of the names."""
+        for what, files in sorted(self._differing.items()):
+            told = f"{what} is defined differently in {' and '.join(files)}, so rules that need it are not evaluated"
+            yield f"{told}: name the file that counts with --context"
+
+    def _differs(self, what: str, files: Sequence[str]) -> None:
+        self._differing.setdefault(what, files)
+
+    def _layers(self, path: str) -> tuple[Candidates, Candidates]:
+        unit = self._units.of(path)
+        if unit not in self._of_units:
+            self._of_units[unit] = self._candidates(*self._units.files(unit).items())
+        return self._candidates((path, self._units.naming(path))), self._of_units[unit]
+
+    def _candidates(self, *files: tuple[str, Naming]) -> Candidates:
+        return Candidates(each for file, naming in files for each in candidates(file, self._documents[file], naming))
+
+    def _all(self) -> Candidates:
+        if self._of_all is None:
+            self._of_all = self._candidates(*((file, self._units.naming(file)) for file in self._documents))
+        return self._of_all
+
+
+def _by_file(objects: Iterable[tuple[str, JSON]]) -> Mapping[str, list[JSON]]:
+    documents: dict[str, list[JSON]] = {}
+    for file, obj in objects:
+        documents.setdefault(normal(file), []).append(obj)
+    return documents

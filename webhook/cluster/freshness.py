@@ -1,0 +1,39 @@
+"""How old a view may be: how long a watch may stay silent, and when people are told that nothing was heard.
+
+A connection whose other end is gone without a word, as behind a load balancer or a node that lost its power, looks
+like a watch on which nothing happens. client-go pings over HTTP/2 (k8s.io/apimachinery v0.36 util/net/http.go, 30 s and
+15 s); urllib3 speaks HTTP/1.1 alone. So each watch is asked to end soon, the API server sends a bookmark just before
+(k8s.io/apiserver v0.36 storage/cacher/cache_watcher.go, nextBookmarkTime), and who hears nothing until then and a
+little longer gives up the connection.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTimes:
+    """Seconds: how long a watch is asked to last, half as much again at most, and how late its end may be heard."""
+
+    least_s: int = 30
+    slack_s: float = 10.0
+
+    def lasting(self) -> int:
+        """For one watch, `timeoutSeconds`."""
+        return random.randint(self.least_s, self.least_s * 3 // 2)  # noqa: S311 - spreads load, hides nothing
+
+    @property
+    def stale_s(self) -> float:
+        """A view of which nothing was heard for so long is stale: a watch has ended, and the next one did not begin."""
+        return self.least_s * 3 // 2 + 2 * self.slack_s
+
+
+DEFAULT_TIMES: Final = WatchTimes()
+
+
+def told(age_s: float) -> str:
+    """What is said of a stale view."""
+    return f"nothing was heard from the API server for {age_s:.0f} s; answers are as old"

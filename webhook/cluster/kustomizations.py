@@ -1,0 +1,145 @@
+"""Which files the kustomizations of a tree take, and what they call the objects of these files.
+
+Reads `resources`, `bases`, `components`, `namespace`, `namePrefix` and `nameSuffix`. Where a kustomization has parts
+that may name objects in other ways, or where several take a file, the names of its objects are unknown.
+Source: sigs.k8s.io/kustomize api v0.20 types.Kustomization.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, Naming
+
+FILES: Final = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomization"))
+_TAKEN: Final = ("resources", "bases", "components", "crds")
+_MAY_NAME: Final = ("transformers", "replacements", "helmCharts", "helmChartInflationGenerator", "vars")
+"""Fields that may lead to other names."""
+_PATCHES: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
+_NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
+"""What a patch has that changes a name or a namespace; a strategic merge finds its object by them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kustomization:
+    """A kustomization: the files and folders that it takes, and what it calls their objects.
+
+    components: those of the folders whose own settings count for everything that the kustomization takes.
+    """
+
+    folder: str
+    taken: tuple[str, ...]
+    naming: Naming
+    components: tuple[str, ...] = ()
+
+
+def read(file: str, value: JSON) -> Kustomization | None:
+    """The kustomization of a document; None where the file is none."""
+    if posixpath.basename(file) not in FILES or not isinstance(value, dict):
+        return None
+    folder = posixpath.dirname(file)
+    taken = tuple(dict.fromkeys(path for field in _TAKEN for path in _paths(folder, value.get(field))))
+    components = tuple(_paths(folder, value.get("components")))
+    return Kustomization(folder=folder, taken=taken, naming=_naming(value), components=components)
+
+
+def _paths(folder: str, entries: JSON) -> Iterator[str]:
+    for each in _listed(entries):
+        if isinstance(each, str):
+            yield posixpath.normpath(posixpath.join(folder, each))
+
+
+def _naming(value: Mapping[str, JSON]) -> Naming:
+    if any(value.get(field) for field in _MAY_NAME) or any(map(_names, _patches(value))):
+        return UNKNOWN
+    namespace, prefix, suffix = (_text(value.get(field)) for field in ("namespace", "namePrefix", "nameSuffix"))
+    return Naming(namespace=namespace, prefix=prefix, suffix=suffix)
+
+
+def _patches(value: Mapping[str, JSON]) -> Iterator[JSON]:
+    for field in _PATCHES:
+        yield from _listed(value.get(field))
+
+
+def _names(patch: JSON) -> bool:
+    return any(each in str(patch) for each in _NAMING_PATCH)
+
+
+def _listed(value: JSON) -> Sequence[JSON]:
+    return value if isinstance(value, list) else ()
+
+
+def _text(value: JSON) -> str:
+    return value if isinstance(value, str) else ""
+
+
+class Kustomizations:
+    """The kustomizations of a tree, by their folders."""
+
+    def __init__(self, found: Iterable[Kustomization]) -> None:
+        listed = {each.folder: each for each in found}
+        self._found: Final = {folder: _with_components(each, listed) for folder, each in listed.items()}
+        self._takers: Final[dict[str, list[str]]] = {}
+        for each in self._found.values():
+            for path in each.taken:
+                self._takers.setdefault(path, []).append(each.folder)
+
+    def root(self, file: str) -> str | None:
+        """The folder of the outermost kustomization that certainly takes a file; None where none does, or several."""
+        above, seen = self._only_taker(file), dict[str, None]()
+        while above is not None and above not in seen:
+            seen[above] = None
+            above = self._only_taker(above)
+        return [*seen][-1] if seen else None
+
+    def files(self, root: str) -> Mapping[str, Naming]:
+        """The files that a kustomization takes, itself or through others, and what their objects are called."""
+        files: dict[str, Naming] = {}
+        waiting, seen = [(root, self._outer(root), frozenset((root,)))], set[tuple[str, Naming]]()
+        while waiting:
+            folder, outer, above = waiting.pop()
+            taker = self._found[folder]
+            naming = taker.naming.inside(outer)
+            if (folder, naming) in seen:  # by another way, with the same names
+                continue
+            seen.add((folder, naming))
+            for path in taker.taken:
+                if path in self._found:
+                    waiting.extend([(path, naming, above | {path})] if path not in above else ())
+                elif files.setdefault(path, naming) != naming:
+                    files[path] = UNKNOWN
+        return files
+
+    def is_ambiguous(self, file: str) -> bool:
+        """Whether several kustomizations take a file, of which one may name its objects otherwise."""
+        takers = self._takers.get(file, ())
+        return len(takers) > 1 and any(self._found[each].naming != AS_WRITTEN for each in self._above(file))
+
+    def _only_taker(self, path: str) -> str | None:
+        takers = self._takers.get(path, ())
+        return takers[0] if len(takers) == 1 else None
+
+    def _outer(self, root: str) -> Naming:
+        """What those around the outermost certain one do: where several take it, one of them may name its objects."""
+        return UNKNOWN if any(self._found[each].naming != AS_WRITTEN for each in self._above(root)) else AS_WRITTEN
+
+    def _above(self, path: str) -> Iterator[str]:
+        """All kustomizations that take something, directly or through others."""
+        waiting, seen = [path], {path}
+        while waiting:
+            for taker in self._takers.get(waiting.pop(), ()):
+                if taker not in seen:
+                    seen.add(taker)
+                    waiting.append(taker)
+                    yield taker
+
+
+def _with_components(of: Kustomization, found: Mapping[str, Kustomization]) -> Kustomization:
+    """The same, with unknown names where one of its components sets names, or is not there to be read."""
+    if all(each in found and found[each].naming == AS_WRITTEN for each in of.components):
+        return of
+    return replace(of, naming=UNKNOWN)

@@ -1,0 +1,75 @@
+"""Which files are applied together, and what their objects are called there.
+
+Files are applied together that one kustomization takes, or that are in one chart; of others nobody can say more than
+that they are in one folder. Copies of other projects and test data are applied with nothing.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from webhook import charts
+from webhook.attributes import JSON
+from webhook.cluster.kustomizations import Kustomizations, read
+from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, Naming
+
+NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))
+"""Folders whose files are context for nothing outside of them."""
+Unit: TypeAlias = tuple[str, str]
+"""What files have in common: `kustomization`, `chart`, `folder` or `file`, and the path of it."""
+
+
+class Units:
+    """The files of a tree and their units, each file by its normal path (`normal`)."""
+
+    def __init__(self, documents: Mapping[str, list[JSON]]) -> None:
+        """Take the documents of each file."""
+        found = [each for file, values in documents.items() for value in values[:1] if (each := read(file, value))]
+        self._kustomizations: Final = Kustomizations(found)
+        self._taken: Final[dict[str, Mapping[str, Naming]]] = {}
+        self._units: Final = {file: self._unit(file) for file in documents}
+        self._listed: Final[dict[Unit, list[str]]] = {}
+        for file, unit in self._units.items():
+            self._listed.setdefault(unit, []).append(file)
+            if unit[0] == "kustomization":  # a file that no kustomization takes may still be meant for those beside it
+                self._listed.setdefault(("folder", posixpath.dirname(file)), []).append(file)
+
+    def of(self, file: str) -> Unit:
+        """The unit of a file."""
+        return self._units[file]
+
+    def naming(self, file: str) -> Naming:
+        """What the objects of a file are called."""
+        kind, path = self._units[file]
+        if kind == "kustomization":
+            return self._taken_by(path)[file]
+        return UNKNOWN if self._kustomizations.is_ambiguous(file) else AS_WRITTEN
+
+    def files(self, unit: Unit) -> Mapping[str, Naming]:
+        """The files that are applied together, and what their objects are called."""
+        kind, path = unit
+        if kind == "kustomization":
+            return {file: naming for file, naming in self._taken_by(path).items() if file in self._units}
+        return {file: self.naming(file) for file in self._listed[unit]}
+
+    def _taken_by(self, root: str) -> Mapping[str, Naming]:
+        if root not in self._taken:
+            self._taken[root] = self._kustomizations.files(root)
+        return self._taken[root]
+
+    def _unit(self, file: str) -> Unit:
+        root, chart, folder = self._kustomizations.root(file), charts.chart_of(Path(file)), posixpath.dirname(file)
+        if root is not None:
+            return "kustomization", root
+        if chart:
+            return "chart", chart
+        is_alone = file.startswith("<") or not NEVER_APPLIED.isdisjoint(folder.split("/"))
+        return ("file", file) if is_alone else ("folder", folder)
+
+
+def normal(file: str) -> str:
+    """A path without `.` and `..`, by which kustomizations find it."""
+    return posixpath.normpath(file)

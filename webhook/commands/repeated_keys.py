@@ -1,0 +1,101 @@
+"""Keys that stand twice in one mapping of an object, as findings of audit.
+
+kubectl sends the last value and nobody speaks of the first one: a Pod loses its GPUs that way. What is decoded shows
+nothing of it, so that no policy can ask; the reader of YAML and JSON notes each place.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from webhook import documents
+from webhook.attributes import JSON, Attributes, Phase
+from webhook.decisions import Decision, ValidationAction
+from webhook.errors import Problem as InputProblem
+from webhook.paths import parse, render
+from webhook.problem import Problem
+from webhook.report.finding import Finding, Place, Result, subject
+from webhook.report.rule import Rule
+
+RULE: Final = Rule(
+    id="manifest/repeated-key",
+    policy="manifest",
+    description="A key stands once in a mapping, because kubectl sends the last value alone.",
+    severity="high",
+    category="yaml",
+    docs="https://yaml.org/spec/1.2.2/#mapping",
+)
+_FIX: Final = "remove one of the two, or merge their values"
+_EXPECTED: Final = "; expected it once"
+
+
+class RepeatedKeys:
+    """The keys of all inputs that stand twice.
+
+    Args:
+        inputs: the inputs.
+        is_object: whether the value of an input is an object that is audited.
+
+    Attributes:
+        elsewhere: those that are in no such object, which a person should know of all the same.
+    """
+
+    def __init__(self, inputs: documents.Inputs, is_object: Callable[[JSON], bool]) -> None:
+        self._of: dict[tuple[str, int], list[InputProblem]] = {}
+        self.elsewhere: list[InputProblem] = []
+        listed = _by_source(inputs) if inputs.repeated else {}
+        for problem in inputs.repeated:
+            holder = _holder(problem, listed.get(problem.file, ()))
+            if holder is not None and is_object(holder.value):
+                self._of.setdefault((holder.source, holder.index), []).append(problem)
+            else:
+                self.elsewhere.append(problem)
+
+    def findings(self, each: documents.Input, attributes: Attributes) -> Iterator[Finding]:
+        """Those of one input, which is the object of a request."""
+        for problem in self._of.get((each.source, each.index), ()):
+            yield _finding(problem, each, attributes)
+
+
+def _by_source(inputs: documents.Inputs) -> Mapping[str, Sequence[tuple[tuple[int, int], documents.Input]]]:
+    """The inputs of each source with their places, in order."""
+    listed: dict[str, list[tuple[tuple[int, int], documents.Input]]] = {}
+    for each in inputs.documents:
+        place = each.place()
+        listed.setdefault(each.source, []).append(((place.line, place.column), each))
+    return listed
+
+
+def _holder(problem: InputProblem, listed: Sequence[tuple[tuple[int, int], documents.Input]]) -> documents.Input | None:
+    """The input that a key is in: the last one that begins before it."""
+    index = bisect_right(listed, (problem.line, problem.column), key=lambda each: each[0])
+    return listed[index - 1][1] if index else None
+
+
+def _finding(problem: InputProblem, each: documents.Input, attributes: Attributes) -> Finding:
+    """What audit reports of one such key."""
+    path = render(parse(problem.path)[len(each.path) :])
+    found = Problem(code=RULE.id, path=path, message=problem.message.removesuffix(_EXPECTED), fix=_FIX)
+    decision = Decision(
+        policy=RULE.policy,
+        rule=RULE.id,
+        binding="",
+        path=path,
+        action="deny",
+        evaluation="deny",
+        actions=(ValidationAction.WARN,),
+        severity=RULE.severity,
+        category=RULE.category,
+        problems=(found,),
+    )
+    return Finding(
+        result=Result.WARN,
+        rule=RULE,
+        subject=subject(attributes),
+        place=Place(file=problem.file, line=problem.line, column=problem.column),
+        phase=Phase.VALIDATE,
+        decision=decision,
+        problem=found,
+    )

@@ -1,0 +1,82 @@
+"""An object of a file as it is submitted, and the view of the cluster that it is submitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from webhook import documents
+from webhook.admission import fixtures
+from webhook.attributes import JSON, NAMESPACE, Attributes
+from webhook.cluster import Cluster
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.file_tree import FileTree
+from webhook.paths import get
+from webhook.settings.shared import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What the API server would send, and what else is in its cluster."""
+
+    attributes: Attributes
+    cluster: Cluster
+
+
+class Submissions:
+    """The objects of files, each with its view; objects of one file in one namespace share theirs."""
+
+    def __init__(self, files: FileTree, row: fixtures.RowOf) -> None:
+        self._files = files
+        self._row = row
+        self._views: tuple[str, dict[str, Cluster]] = ("", {})
+
+    def of(self, document: documents.Input) -> Submitted:
+        """One document: an object, or a recorded review, whose names and namespace are certain.
+
+        Raises:
+            CallError: it is none of these.
+        """
+        file, value = document.source, document.value
+        if fixtures.is_call(value):
+            return Submitted(fixtures.attributes(value, self._row), self._view(file, ""))
+        attributes = fixtures.attributes(self._files.named(file, value), self._row)
+        return Submitted(attributes, self._view(file, self._unsaid(file, attributes)))
+
+    def _unsaid(self, file: str, attributes: Attributes) -> str:
+        """The namespace that the attributes have though nobody says it."""
+        says = bool(get(attributes.object, ("metadata", "namespace"))) and self._files.knows_namespace(file)
+        return "" if says or attributes.kind == NAMESPACE else attributes.namespace
+
+    def _view(self, file: str, unsaid: str) -> Cluster:
+        """The views of the last file are kept: its objects come one after the other."""
+        if self._views[0] != file:
+            self._views = file, {}
+        views = self._views[1]
+        if unsaid not in views:
+            views[unsaid] = AssumedNamespaces(self._files.view(file, unsaid))
+        return views[unsaid]
+
+
+def in_namespace(obj: JSON, review: JSON) -> JSON:
+    """The object of a recorded review in the namespace of the request; another object as it is."""
+    namespace = get(review, (*fixtures.object_path(review)[:-1], "namespace")) if fixtures.is_call(review) else None
+    metadata = obj.get("metadata")
+    if not namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
+        return obj
+    return {**obj, "metadata": {**metadata, "namespace": namespace}}
+
+
+def is_complete(inputs: documents.Inputs) -> bool:
+    """Whether every file was read, so that none of them can hold what seems to be absent."""
+    return not inputs.problems and not inputs.templates
+
+
+def notes(files: FileTree, settings: Settings) -> Iterator[str]:
+    """What a person should know of the context, after the objects were reviewed."""
+    if settings.context_is_whole and not files.is_whole:
+        yield (
+            "--context-is-whole: is ignored because files are not read, or are named in several ways by "
+            "kustomizations: an object that seems to be missing may be among them"
+        )
+    yield from files.notes()

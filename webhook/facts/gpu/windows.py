@@ -1,0 +1,45 @@
+"""Whether a pod is bound to Windows, where no vendor of GPUs has a device plugin.
+
+Source: https://kubernetes.io/docs/concepts/windows/user-guide/, which binds pods by their os, by the label
+kubernetes.io/os or by a RuntimeClass.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.cluster.interest import reading
+from webhook.facts.gpu.types import RuntimeClass
+from webhook.facts.view import View
+from webhook.paths import FieldPath
+from webhook.typed.pods import PodSpec, SelectorRequirement
+
+LOOKUPS: Final = (reading(RuntimeClass.gvk, "scheduling.nodeSelector"),)
+_OS: Final = "kubernetes.io/os"
+_BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
+"""Fields that may bind a pod to Windows."""
+
+
+def is_anywhere(pod: PodSpec) -> bool:
+    """Whether a pod has none of the fields that may bind it, as nearly every one."""
+    return _BINDING.isdisjoint(pod.json)
+
+
+def windows(pod: PodSpec, view: View) -> FieldPath:
+    """Where a pod says that it runs on Windows, () where it does not; the view notes a RuntimeClass that is missing."""
+    if pod.os.name == "windows":
+        return pod.os.path("name")
+    if pod.node_selector.get(_OS) == "windows":
+        return pod.path("nodeSelector", _OS)
+    terms = pod.required_node_terms()
+    if terms and all(any(map(_is_windows, term.match_expressions)) for term in terms):
+        return pod.affinity.node_affinity.required.path("nodeSelectorTerms")
+    name = pod.runtime_class_name
+    runtime_class = view.find(RuntimeClass, name, namespaced=False) if name else RuntimeClass.of(None)
+    if runtime_class.scheduling.node_selector.get(_OS) == "windows":
+        return pod.path("runtimeClassName")
+    return ()
+
+
+def _is_windows(requirement: SelectorRequirement) -> bool:
+    return requirement.key == _OS and requirement.operator == "In" and requirement.values == ["windows"]

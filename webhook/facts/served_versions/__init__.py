@@ -1,0 +1,1 @@
+"""Versions of APIs that are served no more."""

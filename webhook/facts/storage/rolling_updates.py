@@ -1,0 +1,82 @@
+"""Deployments of one pod whose update waits for the volume that the pod keeps.
+
+A rolling update makes the new pod before it removes the old one unless maxUnavailable, rounded down, is at least 1:
+k8s.io/kubernetes v1.36 pkg/controller/deployment/util ResolveFenceposts. The new pod can mount a claim for one node
+only on the node of the old pod, where the devices are taken unless there are others. A volume that is read-only in the
+pod may be attached to several nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.gpu.device_pods import workload
+from webhook.facts.storage.groups import STORAGE
+from webhook.facts.storage.mounts import Mount, mounts
+from webhook.facts.storage.types import Deployment, PersistentVolumeClaim, RollingUpdate
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+
+ROLLING_UPDATE: Final = STORAGE.rule(
+    "storage/rolling-update",
+    title="A Deployment of one pod with devices and a volume for one node is not updated by a second pod.",
+    why=(
+        "The new pod starts while the old one still has the volume and the devices. On another node it waits for the "
+        "volume, on the same one for devices, and the update never ends."
+    ),
+    source="https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#rolling-update-deployment",
+    fails="pending",
+    issues=("https://github.com/mattermost/mattermost-helm/issues/283",),
+)
+
+_DEPLOYMENT: Final = ("apps", "Deployment")
+_PERCENT: Final = re.compile("([0-9]{1,4})%", re.ASCII)
+_ALONE: Final = ({"ReadWriteOnce"}, {"ReadWriteOncePod"})
+
+
+def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
+    """A Deployment of one pod with devices that keeps a claim which its successor cannot mount beside it."""
+    if subject.group_kind != _DEPLOYMENT or not subject.namespace:
+        return
+    spec = subject.typed(Deployment).spec
+    if spec.replicas not in (None, 1) or spec.is_omitted("replicas") or not _surges(spec.strategy.rolling_update):
+        return
+    if spec.strategy.type not in ("", "RollingUpdate") or not subject.once(workload).device_pods:
+        return
+    view = subject.view()
+    for name, mounting in subject.once(mounts).of_claims().items():
+        modes = {*view.find(PersistentVolumeClaim, name).spec.access_modes}
+        if modes in _ALONE and not all(mount.volume.is_read_only for mount in mounting):
+            yield _rolling_update(name, modes.pop(), mounting)
+
+
+def _rolling_update(name: str, mode: str, mounting: Sequence[Mount]) -> Problem:
+    message = (
+        f"claim `{name}` is {mode}, and a rolling update starts the new pod while the old one keeps the claim and its "
+        "devices, so the update waits for ever unless the same node has as many devices free"
+    )
+    if mode == "ReadWriteOncePod":
+        message = f"claim `{name}` is {mode}, so a rolling update waits for ever: the old pod keeps the claim"
+    return ROLLING_UPDATE.problem(mounting[0].volume.path, message, "set spec.strategy.type to Recreate")
+
+
+def _surges(settings: RollingUpdate) -> bool:
+    """Whether the one pod stays until another one is ready: 25 % of one pod, the default, is none, rounded down."""
+    if any(settings.is_omitted(name) for name in ("maxSurge", "maxUnavailable")):
+        return False
+    return _of_one(settings.max_unavailable) == 0 and _of_one(settings.max_surge, default=1) != 0
+
+
+def _of_one(written: JSON, default: int = 0) -> int | None:
+    """How many of one pod: rounded down for percentages, but any part of a pod that may be more is one."""
+    if written is None:
+        return default
+    if isinstance(written, int):
+        return min(written, 1)
+    match = _PERCENT.fullmatch(written) if isinstance(written, str) else None
+    if match is None:
+        return None
+    return int(int(match[1]) >= (1 if default else 100))

@@ -1,0 +1,100 @@
+"""What the server may take of memory at most, whatever clients send: the one place where all bounds are added up.
+
+Knows the bound of each part and what one of it costs, measured over TLS; nothing of requests. What is not bounded by
+settings stands first: the process with its policies, and the objects of the cluster that policies ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from webhook.errors import ConfigurationError
+from webhook.server import operating_system
+from webhook.server.connection_limit import MAX_READ_BYTES
+from webhook.server.request_body import MAX_WAITING
+from webhook.settings.serving import ServerSettings
+
+MAX_PROBE_CONNECTIONS: Final = 64
+"""A kubelet opens one for each probe, Prometheus keeps one."""
+WARM_BYTES: Final = 18_000_000
+"""What the first reviews and pages add to a process that has read its policies: compiled expressions, FastAPI."""
+CONNECTION_BYTES: Final = 33_000
+"""One that was answered and is idle: 500 of them took 16.4 MB, of which OpenSSL has two thirds."""
+READ_FACTOR: Final = 2.8
+"""Bytes that TLS keeps for each byte of a connection's largest read: 500 with 12 MiB together took 33 MB more."""
+WAITING_BYTES: Final = 640_000
+"""Of a body that waits for its turn: what TLS had read before it could be stopped."""
+COPIED_BYTES: Final = 4_000_000
+"""Pages of the server that a worker or the server changes while both run."""
+USER_CACHE_BYTES: Final = 54_000_000
+"""What is kept of what users write, all tables together (docs/caches.md)."""
+
+
+class Part(NamedTuple):
+    """What one part takes at most, and what makes it smaller, "" where nothing does."""
+
+    name: str
+    bytes: int
+    setting: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBounds:
+    """The bounds of one server.
+
+    Attributes:
+        settings: as they were chosen.
+        held_bytes: the process with its policies and its view of the cluster.
+    """
+
+    settings: ServerSettings
+    held_bytes: int
+
+    def parts(self) -> Iterator[Part]:
+        """All parts."""
+        chosen = self.settings
+        connections = (chosen.max_connections + MAX_PROBE_CONNECTIONS) * CONNECTION_BYTES
+        yield Part("policies and view of the cluster", self.held_bytes + WARM_BYTES, "")
+        yield Part("what is kept of texts that users write", USER_CACHE_BYTES, "")
+        yield Part("connections", connections, "--max-connections")
+        yield Part("what connections have read", int(MAX_READ_BYTES * READ_FACTOR), "")
+        yield Part("large bodies", chosen.max_inflight_body_bytes, "--max-inflight-body-bytes")
+        yield Part("bodies that wait", MAX_WAITING * WAITING_BYTES, "")
+        yield Part("workers", chosen.workers * (chosen.worker_memory + COPIED_BYTES), "--workers, --worker-memory")
+
+    @property
+    def total(self) -> int:
+        """Bytes of all parts together."""
+        return sum(part.bytes for part in self.parts())
+
+    def check(self, limit: int | None) -> None:
+        """Refuse settings that may take more than there is; without a limit nothing is refused.
+
+        Raises:
+            ConfigurationError: it says what each part takes, and what makes it smaller.
+        """
+        if limit is None or self.total <= limit:
+            return
+        listed = ", ".join(
+            f"{part.name} {_shown(part.bytes)}{f' ({part.setting})' if part.setting else ''}" for part in self.parts()
+        )
+        raise ConfigurationError(
+            f"--memory: the server may take {_shown(self.total)} and there are {_shown(limit)}: {listed}; "
+            "lower one of these settings, or raise the memory limit of the container"
+        )
+
+
+def of_this_process(settings: ServerSettings) -> MemoryBounds:
+    """The bounds of a process that has loaded what it serves; its own size counts as 0 where nobody tells it."""
+    return MemoryBounds(settings, operating_system.resident_bytes())
+
+
+def limit(settings: ServerSettings) -> int | None:
+    """What there is: `--memory`, or what the container may use, or None where nobody says."""
+    return settings.memory if settings.memory is not None else operating_system.memory_limit()
+
+
+def _shown(size: int) -> str:
+    return f"{-(-size // (1 << 20))}Mi"

@@ -1,0 +1,70 @@
+"""Ending connections: slow ones at once, others without losing a request that is on its way.
+
+Knows connections by what they tell of themselves. HTTP/1.1 has no way to end an idle connection that the client may be
+using at this moment: so a connection is closed only while nothing of a request is here, not even in the system's
+buffers, and few are closed between two looks at the sockets. What is left to chance is the time that a request is on
+the wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from webhook.server.connection_timeouts import ConnectionTimeouts
+from webhook.server.connections import IDLE, BoundedConnection
+
+_CLOSED_AT_ONCE: Final = 10
+"""Under TLS each is a goodbye to encrypt and send; what comes on the others meanwhile is read first."""
+_MOST_IDLE: Final = 20
+"""That were idle for long, at one look: others wait meanwhile."""
+_LOOK_S: Final = 0.02
+_FIRST_REQUEST_S: Final = 0.5
+"""For a client that has just connected and did not ask yet."""
+
+
+async def part(connections: Callable[[], Iterable[Any]], is_hurried: Callable[[], bool] = lambda: False) -> None:
+    """Close connections that are idle, few at a time; return when only those are left that owe or are owed an answer.
+
+    Args:
+        connections: those to end; asked again in each round.
+        is_hurried: whether to leave the rest as it is.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _FIRST_REQUEST_S
+    while not is_hurried():
+        chosen = [one for one in connections() if isinstance(one, BoundedConnection)]
+        for connection in chosen:
+            connection.part()
+        is_over = loop.time() > end
+        idle = [one for one in chosen if one.is_idle or (is_over and one.is_new)]
+        for number, connection in enumerate(idle):
+            connection.close_if_unused()
+            if number % _CLOSED_AT_ONCE == _CLOSED_AT_ONCE - 1:
+                await asyncio.sleep(0)
+        if is_over or not any(one.is_new for one in chosen):
+            return
+        await asyncio.sleep(_LOOK_S)
+
+
+def abort_overdue(connections: Iterable[Any], timeouts: ConnectionTimeouts, now: float) -> Counter[str]:
+    """Abort every connection whose client took too long, and close those that were idle for long, which is no fault.
+
+    Args:
+        connections: uvicorn's; those of other protocols are left alone.
+        timeouts: the bounds.
+        now: the event loop's time.
+
+    Returns:
+        How many were aborted, by the bound that they broke.
+    """
+    known = [one for one in connections if isinstance(one, BoundedConnection)]
+    overdue = [(one, broken) for one in known if (broken := one.overdue(timeouts, now))]
+    for connection in [one for one, broken in overdue if broken == IDLE][:_MOST_IDLE]:
+        connection.close_if_unused()
+    slow = [(one, broken) for one, broken in overdue if broken != IDLE]
+    for connection, _ in slow:
+        connection.abort()
+    return Counter(broken for _, broken in slow)

@@ -1,0 +1,82 @@
+"""What one request may be as HTTP, beyond what the parser asks: its URL, its headers, the pieces of its body.
+
+Knows RFC 9112 and numbers; nothing of sockets. Each bound keeps one client from taking the loop's time or the server's
+memory before a review begins; the texts say which one was broken.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_HEADER_BYTES: Final = 64 * 1024
+"""kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
+MAX_HEADERS: Final = 200
+"""An API server sends ten. Each costs a call in Python, and those of one read keep everybody waiting."""
+MAX_URL_BYTES: Final = 4 * 1024
+"""An API server asks for a path and a timeout. What a query of 64 KB holds takes the loop 15 ms to read, and comes on
+every connection at the same time."""
+MAX_SMALL_PIECES: Final = 200
+_SMALL_PIECE_BYTES: Final = 256
+"""A body in more pieces must have so many bytes a piece. One read of a body in chunks of a single byte has 40,000, and
+stops the loop for a tenth of a second; Go writes 4 KB at a time, and API servers declare the length."""
+_SHOWN: Final = 60
+"""Characters of a header in a message."""
+
+
+class Malformed(ValueError):
+    """A request that cannot be taken. Its text is what the client is told; the code is always 400."""
+
+
+class RequestHead:
+    """Counts of one request while it is parsed. A method that raises Malformed ends the connection.
+
+    Attributes:
+        body_bytes: of the body, as many as came.
+        wrong: why the request cannot be taken, "" while it can.
+    """
+
+    __slots__ = ("_hosts", "_pieces", "body_bytes", "wrong")
+
+    def __init__(self) -> None:
+        self._hosts = self._pieces = 0
+        self.body_bytes = 0
+        self.wrong = ""
+
+    def malformed(self, text: str) -> Malformed:
+        """The error to raise; its text is kept, for the parser raises one of its own instead."""
+        self.wrong = text
+        return Malformed(text)
+
+    def url(self, size: int) -> None:
+        """The URL has so many bytes by now."""
+        if size > MAX_URL_BYTES:
+            raise self.malformed(f"the URL is longer than {MAX_URL_BYTES} bytes")
+
+    def header(self, name: bytes, value: bytes, before: int) -> None:
+        """One header, its name in lower case, after so many others.
+
+        RFC 9112, section 6.1: a server that does not know a coding of the body cannot tell what the body is.
+        """
+        if before >= MAX_HEADERS:
+            raise self.malformed(f"there are more than {MAX_HEADERS} headers")
+        if name == b"host":
+            self._hosts += 1
+        elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+            coding = value.decode("latin-1")[:_SHOWN]
+            raise self.malformed(f"transfer-encoding: expected `chunked`, found `{coding}`; send the body as it is")
+
+    def headers_end(self, version: str) -> None:
+        """All headers are there.
+
+        RFC 9112, section 3.2: a request of HTTP/1.1 without exactly one Host is answered 400.
+        """
+        if self._hosts != 1 and version == "1.1":
+            hosts = f"{self._hosts} `Host` headers" if self._hosts else "no `Host` header"
+            raise self.malformed(f"the request has {hosts}; HTTP/1.1 needs exactly one")
+
+    def body(self, size: int) -> None:
+        """One more piece of the body."""
+        self._pieces += 1
+        self.body_bytes += size
+        if self._pieces > MAX_SMALL_PIECES and self.body_bytes < self._pieces * _SMALL_PIECE_BYTES:
+            raise self.malformed("the chunks of the body are too small; send at least 256 bytes in each")
