@@ -45,7 +45,7 @@ def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:
 
 def _sent(policy: Policy) -> Iterator[Attributes]:
     """A request for each group, version and resource that a policy names in full."""
-    for rule in policy.criteria.rules if policy.bindings else ():
+    for rule in policy.criteria.rules if policy.bindings and policy.is_registered else ():
         yield from _of_rule(rule)
 
 
