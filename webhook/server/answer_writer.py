@@ -9,6 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from webhook.admission.respond import status_body
+from webhook.decisions import Status
+
 MOST_JOINED: Final = 64 * 1024
 """Joining copies; of a larger body the second system call is not felt."""
 _CONTINUE: Final = b"HTTP/1.1 100 "
@@ -51,3 +54,10 @@ class AnswerWriter:
     def is_closing(self) -> bool:
         """Whether it is closed, or is being closed."""
         return self._transport.is_closing()
+
+
+def refusal(code: int, reason: str, message: str) -> bytes:
+    """A whole answer with a metav1.Status, after which the connection is closed."""
+    body = status_body(Status(code=code, reason=reason, message=message))
+    head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+    return head.encode() + b"connection: close\r\n\r\n" + body

@@ -15,11 +15,9 @@ from typing import Any, Final, Protocol
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from webhook.admission.respond import status_body
 from webhook.attributes import Phase
-from webhook.decisions import Status
 from webhook.server import operating_system
-from webhook.server.answer_writer import AnswerWriter
+from webhook.server.answer_writer import AnswerWriter, refusal
 from webhook.server.connection_timeouts import Awaited, ConnectionTimeouts
 from webhook.server.request_head import MAX_HEADER_BYTES, RequestHead
 from webhook.server.tls_records import RecordReads
@@ -60,6 +58,10 @@ class Register(Protocol):
         """Its largest read is now larger by so many bytes."""
         ...
 
+    def took_unheard(self, size: int, now: float) -> float:
+        """It took so many bytes of a body that was answered already; seconds until it may take more."""
+        ...
+
     def forget(self, connection: BoundedConnection) -> None:
         """It is gone, or never came to be."""
         ...
@@ -98,7 +100,7 @@ class BoundedConnection(HttpToolsProtocol):
     _begun = 0
     _head = RequestHead()
     _refusal: tuple[int, str, str] | None = None
-    _unanswered = _unheard_bytes = _framing_bytes = 0
+    _unanswered = _unheard_bytes = _unheard_now = _framing_bytes = 0
     _unread_since = 0.0
     _is_undrained = False
     _closing_since = 0.0
@@ -139,11 +141,13 @@ class BoundedConnection(HttpToolsProtocol):
             self._grow(len(data))
         if self._is_held:
             self._received += len(data)
-        self._begun, waited_for = 0, self.waits_for
+        self._begun, self._unheard_now, waited_for = 0, 0, self.waits_for
         self._framing_bytes += len(data)
         super().data_received(data)
         if self.is_ended:  # refused by now
             return
+        if self._unheard_now:
+            self._read_slowly()
         if self.waits_for != "body_s":  # between requests there is nothing to count
             self._framing_bytes = 0
         else:
@@ -154,6 +158,13 @@ class BoundedConnection(HttpToolsProtocol):
         self._header_bytes += len(data)
         if self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
             self.refuse(431, "RequestHeaderFieldsTooLarge", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
+
+    def _read_slowly(self) -> None:
+        """Wait before more is read of a body that nobody needs; its client has no more time for it than before."""
+        pause = self.register.took_unheard(self._unheard_now, self.loop.time()) if self.register is not None else 0.0
+        if pause and not self.transport.is_closing():
+            self.flow.pause_reading()
+            self.loop.call_later(pause, self.flow.resume_reading)
 
     def _bound_framing(self) -> None:
         """Refuse a body of which hardly anything is body."""
@@ -203,6 +214,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._framing_bytes -= len(body)
         if self.cycle.response_complete:
             self._unheard_bytes += len(body)
+            self._unheard_now += len(body)
             if self._unheard_bytes > (MAX_LATE_BYTES if self._is_review() else MAX_UNHEARD_BYTES):
                 raise self._head.malformed("the body goes on after its answer")
         super().on_body(body)
@@ -290,10 +302,7 @@ class BoundedConnection(HttpToolsProtocol):
     def _write_refusal(self) -> None:
         """`abort_overdue` ends what does not read it."""
         assert self._refusal is not None
-        code, reason, message = self._refusal
-        body = status_body(Status(code=code, reason=reason, message=message))
-        head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
+        self.transport.write(refusal(*self._refusal))
         self.loop.call_later(_REFUSED_S, self.transport.abort)
 
     def is_waited_for(self, now: float, least_s: float = 0.0) -> bool:
