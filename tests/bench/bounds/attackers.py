@@ -106,7 +106,7 @@ def _run(
     number = 0xA0000000 + (first << 24)
     while time.perf_counter() < end:
         if attack.vary is not None:
-            prepared = [Prepared(attack.paths[0], attack.vary(number), f"{timeout_s:g}s")]
+            prepared = [Prepared(attack.paths[number % len(attack.paths)], attack.vary(number), f"{timeout_s:g}s")]
         send_one(to, attack, prepared[number % len(prepared)], number, timeout_s, heard)
         number += 1
     to.close()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from tests.bench.bounds import bodies, compiled, own_policies, slow_expressions
+from tests.bench.bounds import bodies, compiled, near_bounds, own_policies, slow_expressions
 from tests.bench.bounds.pods import DEVICE_LISTS, POD_LISTS, containers_by_claims
 from tests.bench.bounds.reviews import Maker, count_for, review
 from tests.bench.bounds.workloads import WORKLOAD_LISTS, full_shards, shards
@@ -111,7 +111,22 @@ def _compiled() -> Iterator[Attack]:
         yield Attack(name, partial(vary, 1), vary=vary, paths=("/validate",))
 
 
-GROUPS = {"issue": _issue, "lists": _lists, "texts": _texts, "bytes": _not_reviews, "own": _own, "compiled": _compiled}
+def _near() -> Iterator[Attack]:
+    """What is just small enough for the loop; each request is another one."""
+    for name, vary in near_bounds.VARIED.items():
+        may_refuse = name in near_bounds.MAY_BE_REFUSED
+        yield Attack(name, partial(vary, 1), vary=vary, is_review=not may_refuse)
+
+
+GROUPS = {
+    "issue": _issue,
+    "lists": _lists,
+    "texts": _texts,
+    "bytes": _not_reviews,
+    "own": _own,
+    "compiled": _compiled,
+    "near": _near,
+}
 
 
 def attacks() -> list[Attack]:
