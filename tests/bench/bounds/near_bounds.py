@@ -34,7 +34,9 @@ def _until(size: int, make: Callable[[int], JSON]) -> list[JSON]:
 
 def _labels(chance: Chance, size: int) -> JSON:
     pairs = {f"{_word(chance)}{i}": _word(chance, 30) for i in range(size // 35)}
-    return pod(metadata={"labels": pairs, "annotations": dict(reversed(pairs.items()))} if size < 0 else {"labels": pairs})
+    return pod(
+        metadata={"labels": pairs, "annotations": dict(reversed(pairs.items()))} if size < 0 else {"labels": pairs}
+    )
 
 
 def _unicode(chance: Chance, size: int) -> JSON:
@@ -43,7 +45,14 @@ def _unicode(chance: Chance, size: int) -> JSON:
 
 
 def _quantities(chance: Chance, size: int) -> JSON:
-    numbers = ("1e999999", "9" * chance.randint(1, 900), "0." + "0" * chance.randint(1, 300) + "1m", "-1Ei", "1E", 1e308)
+    numbers = (
+        "1e999999",
+        "9" * chance.randint(1, 900),
+        "0." + "0" * chance.randint(1, 300) + "1m",
+        "-1Ei",
+        "1E",
+        1e308,
+    )
     limits = {f"example.com/{_word(chance)}{i}": chance.choice(numbers) for i in range(max(1, size // 250))}
     return pod({"containers": [container("main", resources={"limits": limits, "requests": limits})]})
 
@@ -87,7 +96,12 @@ def _tolerations(chance: Chance, size: int) -> JSON:
 
 
 def _claim(chance: Chance, size: int) -> JSON:
-    functions = ("semver('{}')==semver('1.2.3')", "quantity('{}')==quantity('1')", "device.driver.matches('{}+')", "'{}'<'b'")
+    functions = (
+        "semver('{}')==semver('1.2.3')",
+        "quantity('{}')==quantity('1')",
+        "device.driver.matches('{}+')",
+        "'{}'<'b'",
+    )
 
     def request(i: int) -> JSON:
         count = chance.randint(1, 8)
@@ -96,9 +110,16 @@ def _claim(chance: Chance, size: int) -> JSON:
         return {"name": f"r{i % 40}", "firstAvailable": [one] * 3} if i % 3 else {"name": f"r{i}", "exactly": one}
 
     requests = _until(size, request)
-    constraints = [{"requests": [f"r{j}" for j in range(30)], "matchAttribute": f"a.b/{_word(chance)}"} for _ in range(30)]
+    constraints = [
+        {"requests": [f"r{j}" for j in range(30)], "matchAttribute": f"a.b/{_word(chance)}"} for _ in range(30)
+    ]
     spec = {"devices": {"requests": requests, "constraints": constraints}}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": _word(chance)}, "spec": spec}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": _word(chance)},
+        "spec": spec,
+    }
 
 
 def _slice(chance: Chance, size: int) -> JSON:
@@ -132,7 +153,9 @@ def _jobset(chance: Chance, size: int) -> JSON:
 def _ray(chance: Chance, size: int) -> JSON:
     def group(i: int) -> JSON:
         params = {_word(chance): _word(chance) for _ in range(5)}
-        made = template({"containers": [container("ray", resources=gpus(i % 5), args=["ray start --num-gpus=" + "9" * 40])]})
+        made = template(
+            {"containers": [container("ray", resources=gpus(i % 5), args=["ray start --num-gpus=" + "9" * 40])]}
+        )
         return {"groupName": f"g{i % 60}", "replicas": 1, "minReplicas": 9, "rayStartParams": params, "template": made}
 
     spec = {"headGroupSpec": group(0), "workerGroupSpecs": _until(size, group)}
@@ -140,8 +163,14 @@ def _ray(chance: Chance, size: int) -> JSON:
 
 
 def _train_job(chance: Chance, size: int) -> JSON:
-    overrides = _until(size, lambda i: {"targetJobs": [{"name": _word(chance)}], "spec": {"nodeSelector": {_word(chance): str(i)}}})
-    spec = {"runtimeRef": {"name": "torch-distributed"}, "podTemplateOverrides": overrides, "trainer": {"numNodes": 10**9}}
+    overrides = _until(
+        size, lambda i: {"targetJobs": [{"name": _word(chance)}], "spec": {"nodeSelector": {_word(chance): str(i)}}}
+    )
+    spec = {
+        "runtimeRef": {"name": "torch-distributed"},
+        "podTemplateOverrides": overrides,
+        "trainer": {"numNodes": 10**9},
+    }
     return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "t"}, "spec": spec}
 
 
@@ -161,20 +190,38 @@ def _faults(chance: Chance, size: int) -> JSON:
 
 
 def _shell(chance: Chance, size: int) -> JSON:
-    words = ("torchrun", "--nproc_per_node=8", "$(", ")", "'", '"', "&&", "|", "\\", "mpirun -np 4", "deepspeed", "$((1", "<<E")
+    words = (
+        "torchrun",
+        "--nproc_per_node=8",
+        "$(",
+        ")",
+        "'",
+        '"',
+        "&&",
+        "|",
+        "\\",
+        "mpirun -np 4",
+        "deepspeed",
+        "$((1",
+        "<<E",
+    )
     text = " ".join(chance.choices(words, k=size // 7))
     return pod({"containers": [container("main", command=["bash", "-c"], args=[text], resources=gpus(8))]})
 
 
 def _references(chance: Chance, size: int) -> JSON:
-    claims = _until(size // 2, lambda i: {"name": f"c{i}", "resourceClaimTemplateName": f"template-{chance.randrange(200)}"})
+    claims = _until(
+        size // 2, lambda i: {"name": f"c{i}", "resourceClaimTemplateName": f"template-{chance.randrange(200)}"}
+    )
     used = _until(size // 2, lambda i: {"name": f"c{chance.randrange(9 + i)}", "request": f"gpu{i % 3}"})
     return pod({"resourceClaims": claims, "containers": [container("main", resources={"claims": used})]})
 
 
 def _tiny(chance: Chance, size: int) -> JSON:
     """As many containers as fit: of each the mutations make a patch."""
-    return pod({"containers": _until(size, lambda i: {"name": f"c{i}", "resources": {"limits": {"nvidia.com/gpu": 1}}})})
+    return pod(
+        {"containers": _until(size, lambda i: {"name": f"c{i}", "resources": {"limits": {"nvidia.com/gpu": 1}}})}
+    )
 
 
 MAKERS: dict[str, Callable[[Chance, int], JSON]] = {
@@ -232,7 +279,12 @@ def unknown_names(number: int) -> bytes:
     word = partial(_word, chance)
     made = {"apiVersion": f"{word()}/{word()}", "kind": "Pod", "metadata": {"name": word(3000), "namespace": word()}}
     kind = {"group": word(60), "version": word(), "kind": word(200)}
-    rest: JSON = {"kind": kind, "requestKind": kind, "subResource": word(), "operation": chance.choice(("CONNECT", word()))}
+    rest: JSON = {
+        "kind": kind,
+        "requestKind": kind,
+        "subResource": word(),
+        "operation": chance.choice(("CONNECT", word())),
+    }
     rest |= {"resource": {"group": word(), "version": word(), "resource": chance.choice(("pods", word()))}}
     return review(made, **rest, userInfo={"username": word(4000), "groups": [word()] * 900}, namespace=word(200))
 
