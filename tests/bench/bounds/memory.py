@@ -36,8 +36,8 @@ def family(pid: int) -> list[int]:
         one = waiting.pop()
         found.append(one)
         with suppress(OSError):  # a process that ends meanwhile has no children any more
-            for task in os.listdir(f"/proc/{one}/task"):
-                waiting += map(int, Path(f"/proc/{one}/task/{task}/children").read_text().split())
+            for task in Path(f"/proc/{one}/task").iterdir():
+                waiting += map(int, (task / "children").read_text().split())
     return found
 
 
