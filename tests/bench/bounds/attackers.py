@@ -59,6 +59,8 @@ def judge(attack: Attack, sent: bytes, answer: Answer) -> tuple[str, str]:
     response = answer.review(sent)
     if not attack.is_review and (response is None or response["allowed"]):
         return str(answer.code), "" if answer.is_refusal() else f"HTTP {answer.code} is no refusal with a Status"
+    if attack.may_refuse and answer.is_refusal():
+        return str(answer.code), ""
     if response is None:
         return str(answer.code), f"HTTP {answer.code} is no AdmissionReview"
     if mixed := mixed_generations(answer.body.decode()):

@@ -28,6 +28,7 @@ class Attack:
         policy: the policy of our own that the row is about, "" for none.
         is_ignored: that policy must not deny when it fails.
         is_review: False where the answer is a refusal, 4xx, or, where time ran out first, anything that does not allow.
+        may_refuse: of a review that varies, some may be refused.
         vary: the body of a number, where each request has another one.
         small: a body of the same kind that is quickly answered, to see that the row means what it says.
     """
@@ -38,6 +39,7 @@ class Attack:
     policy: str = ""
     is_ignored: bool = False
     is_review: bool = True
+    may_refuse: bool = False
     vary: Callable[[int], bytes] | None = None
     small: Callable[[], bytes] | None = None
     paths: tuple[str, ...] = ("/validate", "/mutate")
@@ -115,7 +117,7 @@ def _near() -> Iterator[Attack]:
     """What is just small enough for the loop; each request is another one."""
     for name, vary in near_bounds.VARIED.items():
         may_refuse = name in near_bounds.MAY_BE_REFUSED
-        yield Attack(name, partial(vary, 1), vary=vary, is_review=not may_refuse)
+        yield Attack(name, partial(vary, 1), vary=vary, may_refuse=may_refuse)
 
 
 GROUPS = {
