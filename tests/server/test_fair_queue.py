@@ -63,6 +63,17 @@ def test_light_tenants_go_first_and_take_turns():
     run(scenario)
 
 
+def test_namespaces_take_turns_however_many_users_send_for_one():
+    async def scenario(waiting: Waiting) -> None:
+        crowd = [Tenant("crowd", f"user-{number}") for number in range(20)]
+        await waiting.enter(*crowd, LIGHT, OTHER, LIGHT)
+        assert {LIGHT, OTHER} < set((await waiting.serve())[:3])
+        assert waiting.order[3:5].count(LIGHT) == 1
+        assert len(waiting.order) == 23
+
+    run(scenario)
+
+
 def test_use_while_waiting_counts():
     async def scenario(waiting: Waiting) -> None:
         await waiting.enter(LIGHT, HEAVY, HEAVIER)

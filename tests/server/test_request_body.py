@@ -14,6 +14,7 @@ from webhook.server.connections import CLOCK
 from webhook.server.request_body import (
     BURST_BYTES,
     BYTES_PER_S,
+    DISCARDED_BYTES_PER_S,
     FREE_BYTES,
     MAX_WAITING,
     Body,
@@ -290,16 +291,29 @@ def test_what_is_too_long_needs_no_budget(pieces: tuple[int, ...], length: int |
 
 def test_large_bodies_together_are_read_at_a_pace() -> None:
     budget = BodyBudget(LIMIT)
-    assert budget.took(BURST_BYTES, 100.0) == 0.0
-    assert budget.took(BYTES_PER_S, 100.0) == pytest.approx(1.0)
-    assert budget.took(BYTES_PER_S, 101.0) == pytest.approx(1.0)
-    assert budget.took(BURST_BYTES, 110.0) == 0.0
+    assert budget.pace.took(BURST_BYTES, 100.0) == 0.0
+    assert budget.pace.took(BYTES_PER_S, 100.0) == pytest.approx(1.0)
+    assert budget.pace.took(BYTES_PER_S, 101.0) == pytest.approx(1.0)
+    assert budget.pace.took(BURST_BYTES, 110.0) == 0.0
+
+
+def test_a_body_that_is_thrown_away_is_read_at_a_pace_until_its_call_ends() -> None:
+    async def read() -> None:
+        budget = BodyBudget(LIMIT)
+        budget.discarding.took(100 * DISCARDED_BYTES_PER_S, monotonic())
+        client = Client(LARGE, LARGE, LARGE)
+        with pytest.raises(CallError, match="larger than 1000000 bytes"):
+            await client.body(budget, LIMIT + 1, wait_s=0.05).__aenter__()
+        assert client.asked == 1
+        assert client.clock.said == ["pause", "resume"]
+
+    run(read)
 
 
 def test_a_body_that_comes_fast_lets_others_in_between_and_is_not_charged_for_it() -> None:
     async def read() -> None:
         budget, client = BodyBudget(LIMIT), Client(LARGE, LARGE, 1)
-        budget.took(BURST_BYTES, monotonic())
+        budget.pace.took(BURST_BYTES + BYTES_PER_S // 10, monotonic())
         async with client.body(budget, 2 * LARGE + 1) as body:
             assert len(body) == 2 * LARGE + 1
         assert client.clock.said == ["pause", "hold", "pause", "resume", "resume"]

@@ -203,6 +203,35 @@ def test_who_writes_all_of_a_review_first_gets_its_early_answer(tmp_path: Path) 
         client.close()
 
 
+def test_what_is_left_of_an_answered_review_is_read_at_a_pace(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    head = HEAD.replace(b"application/json", b"text/plain") + b"content-length: %d\r\n\r\n" % (12 << 20)
+    with listening(Running(), pki.files) as server:
+        client = connect(server, pki)
+        server.listener._acceptors[0].limit.took_unheard(1 << 40, time.monotonic())
+        client.sendall(head + b"a" * (1 << 20))
+        assert answer(client).startswith(b"HTTP/1.1 415")
+        client.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            client.sendall(b"a" * (11 << 20))
+        client.close()
+
+
+def test_a_body_that_is_too_long_is_not_read_after_its_call_ended(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    head = HEAD.replace(b"/validate", b"/validate?timeout=300ms") + b"content-length: %d\r\n\r\n" % (79 << 20)
+    with listening(Running(), pki.files) as server:
+        client = connect(server, pki)
+        sent = 0
+        client.sendall(head)
+        with contextlib.suppress(OSError):  # cut while it writes
+            while sent < 79 << 20:
+                client.sendall(b" " * (1 << 16))
+                sent += 1 << 16
+        assert sent < 40 << 20
+        client.close()
+
+
 CHUNKED = b"transfer-encoding: chunked\r\n\r\n"
 AROUND = {
     "a trailer without end": (HEAD + CHUNKED + b"0\r\nx: ", b"a" * 100_000, b"400"),

@@ -7,7 +7,11 @@ first piece, so that keeping the head until then delays nobody.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
+
+from webhook.admission.respond import status_body
+from webhook.decisions import Status
 
 MOST_JOINED: Final = 64 * 1024
 """Joining copies; of a larger body the second system call is not felt."""
@@ -17,10 +21,12 @@ _CONTINUE: Final = b"HTTP/1.1 100 "
 class AnswerWriter:
     """What uvicorn uses of a connection's transport to answer one request after another."""
 
-    __slots__ = ("_head", "_transport")
+    __slots__ = ("_close", "_head", "_transport")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None] | None = None) -> None:
+        """Write to a transport, which `close` ends after what was written; None where it ends itself."""
         self._transport = transport
+        self._close = close or transport.close
         self._head: bytes | None = None
         """What is kept; empty once it was written; None before an answer has begun."""
 
@@ -46,8 +52,19 @@ class AnswerWriter:
     def close(self) -> None:
         """Close the connection after what was written."""
         self.end_answer()
-        self._transport.close()
+        self._close()
+
+    def let_go(self) -> None:
+        """Nothing more is written: keep nothing of whoever said how to close, which keeps this."""
+        self._close = self._transport.close
 
     def is_closing(self) -> bool:
         """Whether it is closed, or is being closed."""
         return self._transport.is_closing()
+
+
+def refusal(code: int, reason: str, message: str) -> bytes:
+    """A whole answer with a metav1.Status, after which the connection is closed."""
+    body = status_body(Status(code=code, reason=reason, message=message))
+    head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+    return head.encode() + b"connection: close\r\n\r\n" + body

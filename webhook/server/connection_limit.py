@@ -12,10 +12,14 @@ from typing import Final
 
 from webhook.server.connections import BoundedConnection
 from webhook.server.counters import Counters
+from webhook.server.reading_pace import ReadingPace
 
 MAX_READ_BYTES: Final = 6 * 1024 * 1024
 """Of the largest reads of all connections. The TLS layer keeps 2 to 3 times as much until a connection ends, which a
 thousand connections with half a body of 60 KB would make 190 MB. A thousand reviews of usual size make 6 MB."""
+_UNHEARD_BYTES_PER_S: Final = 16 * 1024 * 1024
+_UNHEARD_BURST: Final = 1024 * 1024
+"""At which bodies that were answered before they came are read to their end, all connections together."""
 _LARGE_READ: Final = 16 * 1024
 _PATIENCE_S: Final = 1.0
 """A connection that is in the middle of a request is only ended for its buffers when its client made us wait so long:
@@ -45,6 +49,7 @@ class ConnectionLimit:
         self._unproven: dict[BoundedConnection, None] = {}
         self._proven: dict[BoundedConnection, None] = {}
         self.read_bytes = 0
+        self._unheard = ReadingPace(_UNHEARD_BYTES_PER_S, _UNHEARD_BURST)
 
     def __len__(self) -> int:
         return len(self._unproven) + len(self._proven)
@@ -68,6 +73,10 @@ class ConnectionLimit:
         """The buffers of a connection grew."""
         if connection in self._unproven or connection in self._proven:
             self.read_bytes += grown
+
+    def took_unheard(self, size: int, now: float) -> float:
+        """A connection took bytes of a body that was answered already; seconds until it may take more."""
+        return self._unheard.took(size, now)
 
     def forget(self, connection: BoundedConnection) -> None:
         """A connection is gone."""

@@ -15,31 +15,24 @@ from typing import Any, Final, Protocol
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from webhook.admission.respond import status_body
 from webhook.attributes import Phase
-from webhook.decisions import Status
 from webhook.server import operating_system
-from webhook.server.answer_writer import AnswerWriter
+from webhook.server.answer_writer import AnswerWriter, refusal
 from webhook.server.connection_timeouts import Awaited, ConnectionTimeouts
-from webhook.server.request_head import MAX_HEADER_BYTES, RequestHead
+from webhook.server.request_head import (
+    MAX_FRAMING_BYTES,
+    MAX_HEADER_BYTES,
+    MAX_LATE_BYTES,
+    MAX_UNHEARD_BYTES,
+    RequestHead,
+)
 from webhook.server.tls_records import RecordReads
-from webhook.settings.serving import DEFAULTS
 
 PATHS: Final = {f"/{phase.value}": phase for phase in Phase}
 """Of reviews."""
 MAX_PIPELINED: Final = 8
 """Requests that may follow one another before the first is answered. Go never does that; 256 KB of them, read at one
 time, would be 14,000, and cost 40 MB."""
-MAX_FRAMING_BYTES: Final = 64 * 1024
-"""What may come with a body and is none of it, beyond as many bytes as the body itself has: lengths of chunks, their
-extensions, trailers. Without end they are never handed on, so nothing else bounds them: the parser adds up a trailer
-of hundreds of megabytes."""
-MAX_UNHEARD_BYTES: Final = 256 * 1024
-"""Of a body that goes on after its answer. Go's server reads as much before it closes (net/http, server.go,
-maxPostHandlerReadBytes)."""
-MAX_LATE_BYTES: Final = DEFAULTS.max_body_bytes
-"""The same of a review. Where its body waits too long for memory it is answered before it came, and whoever writes all
-of it first would find the connection reset and no answer."""
 _REFUSED_S: Final = 0.1
 _UNREAD_BYTES: Final = 8 * 1024
 """An answer is usually 200 bytes; what is on its way is no fault."""
@@ -58,6 +51,10 @@ class Register(Protocol):
 
     def grew(self, connection: BoundedConnection, grown: int) -> None:
         """Its largest read is now larger by so many bytes."""
+        ...
+
+    def took_unheard(self, size: int, now: float) -> float:
+        """It took so many bytes of a body that was answered already; seconds until it may take more."""
         ...
 
     def forget(self, connection: BoundedConnection) -> None:
@@ -98,7 +95,7 @@ class BoundedConnection(HttpToolsProtocol):
     _begun = 0
     _head = RequestHead()
     _refusal: tuple[int, str, str] | None = None
-    _unanswered = _unheard_bytes = _framing_bytes = 0
+    _unanswered = _unheard_bytes = _unheard_now = _framing_bytes = 0
     _unread_since = 0.0
     _is_undrained = False
     _closing_since = 0.0
@@ -112,7 +109,7 @@ class BoundedConnection(HttpToolsProtocol):
             transport.abort()
             return
         super().connection_made(transport)
-        self._answers = AnswerWriter(transport)
+        self._answers = AnswerWriter(transport, self._close)
         self._wait("first_byte_s")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -122,6 +119,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._extensions.clear()
         self._forget_waiting()
         if not self.is_refused:
+            self._answers.let_go()
             super().connection_lost(exc)
 
     def drop(self) -> None:
@@ -139,11 +137,13 @@ class BoundedConnection(HttpToolsProtocol):
             self._grow(len(data))
         if self._is_held:
             self._received += len(data)
-        self._begun, waited_for = 0, self.waits_for
+        self._begun, self._unheard_now, waited_for = 0, 0, self.waits_for
         self._framing_bytes += len(data)
         super().data_received(data)
         if self.is_ended:  # refused by now
             return
+        if self._unheard_now:
+            self._read_slowly()
         if self.waits_for != "body_s":  # between requests there is nothing to count
             self._framing_bytes = 0
         else:
@@ -154,6 +154,13 @@ class BoundedConnection(HttpToolsProtocol):
         self._header_bytes += len(data)
         if self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
             self.refuse(431, "RequestHeaderFieldsTooLarge", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
+
+    def _read_slowly(self) -> None:
+        """Wait before more is read of a body that nobody needs; its client has no more time for it than before."""
+        pause = self.register.took_unheard(self._unheard_now, self.loop.time()) if self.register is not None else 0.0
+        if pause and not self.transport.is_closing():
+            self.flow.pause_reading()
+            self.loop.call_later(pause, self.flow.resume_reading)
 
     def _bound_framing(self) -> None:
         """Refuse a body of which hardly anything is body."""
@@ -203,12 +210,11 @@ class BoundedConnection(HttpToolsProtocol):
         self._framing_bytes -= len(body)
         if self.cycle.response_complete:
             self._unheard_bytes += len(body)
-            if self._unheard_bytes > (MAX_LATE_BYTES if self._is_review() else MAX_UNHEARD_BYTES):
+            self._unheard_now += len(body)
+            is_review = self.scope["method"] == "POST" and self.scope["path"] in PATHS
+            if self._unheard_bytes > (MAX_LATE_BYTES if is_review else MAX_UNHEARD_BYTES):
                 raise self._head.malformed("the body goes on after its answer")
         super().on_body(body)
-
-    def _is_review(self) -> bool:
-        return self.scope["method"] == "POST" and self.scope["path"] in PATHS
 
     def on_message_complete(self) -> None:
         """Now the server owes an answer, unless it was given early."""
@@ -264,9 +270,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def refuse(self, code: int, reason: str, message: str) -> None:
         """Answer with a metav1.Status outside of any request, after the answers to those before it, and close."""
-        self.is_ended = True
-        self.flow.pause_reading()  # close() would go on decrypting what else it sends,
-        self.flow.read_paused = False  # and so would uvicorn, which resumes what it believes to be paused
+        self._read_no_more()
         self._refusal = code, reason, message
         self._abandon_unread()
         if self._unanswered:
@@ -274,13 +278,26 @@ class BoundedConnection(HttpToolsProtocol):
         else:
             self._write_refusal()
 
+    def _read_no_more(self) -> None:
+        self.is_ended = True
+        self.flow.pause_reading()  # close() would go on decrypting what else it sends,
+        self.flow.read_paused = False  # and so would uvicorn, which resumes what it believes to be paused
+
+    def _close(self) -> None:
+        """After an answer, maybe in the middle of a body; `_REFUSED_S` is for the client to read the answer."""
+        if self.waits_for != "body_s":
+            self.transport.close()
+        elif not self.is_ended:
+            self._read_no_more()
+            self.loop.call_later(_REFUSED_S, self.transport.abort)
+
     def _abandon_unread(self) -> None:
         """Give up the request whose body is being read, if there is one: the refusal is its answer."""
         cycle = self.cycle
         if cycle is None or self.waits_for != "body_s" or cycle.response_complete:
             return
         if self.pipeline and self.pipeline[0][0] is cycle:
-            cycle.on_response = _do_nothing
+            cycle.on_response = lambda: None
             self.pipeline.popleft()
         else:
             cycle.disconnected = True
@@ -290,10 +307,7 @@ class BoundedConnection(HttpToolsProtocol):
     def _write_refusal(self) -> None:
         """`abort_overdue` ends what does not read it."""
         assert self._refusal is not None
-        code, reason, message = self._refusal
-        body = status_body(Status(code=code, reason=reason, message=message))
-        head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
+        self.transport.write(refusal(*self._refusal))
         self.loop.call_later(_REFUSED_S, self.transport.abort)
 
     def is_waited_for(self, now: float, least_s: float = 0.0) -> bool:
@@ -371,7 +385,7 @@ class BoundedConnection(HttpToolsProtocol):
     def _forget_waiting(self) -> None:
         """Requests that wait for the one before them are not answered any more; each holds the connection."""
         for cycle, _app in self.pipeline:
-            cycle.on_response = _do_nothing
+            cycle.on_response = lambda: None
         self.pipeline.clear()
 
     def _grow(self, size: int) -> None:
@@ -384,7 +398,3 @@ class BoundedConnection(HttpToolsProtocol):
         self.since = self.loop.time()
         self._paused_at = None
         self._is_held = False
-
-
-def _do_nothing() -> None:
-    pass

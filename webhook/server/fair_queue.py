@@ -1,5 +1,9 @@
 """Who waits, and who is next: the tenant that used least of late, and within a tenant whoever came first.
 
+Of tenants that used equally little, as all light ones did, namespaces take turns: however many users send for objects
+of one namespace, those of another wait for one of them at a time. Each entry of a namespace belongs to a round after
+that of its last one, and the lowest round is next.
+
 A binary heap over tenants. A tenant whose rank rose while it waited is put back when it comes to the top, so that
 nobody walks over all that wait. Knows tenants and futures, nothing of what they wait for.
 """
@@ -7,7 +11,7 @@ nobody walks over all that wait. Knows tenants and futures, nothing of what they
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from heapq import heappop, heappush, heapreplace
 from itertools import count
@@ -19,7 +23,7 @@ from webhook.server.tenants import Tenant
 from webhook.server.usage import Usage
 
 Turn: TypeAlias = "asyncio.Future[None]"
-_Entry: TypeAlias = tuple[tuple[float, float], int, Tenant]
+_Entry: TypeAlias = tuple[tuple[float, float], int, int, Tenant]
 
 
 def _anybody(_tenant: Tenant) -> bool:
@@ -29,7 +33,7 @@ def _anybody(_tenant: Tenant) -> bool:
 class FairQueue:
     """Turns that were not given yet; for one event loop."""
 
-    __slots__ = ("_heap", "_length", "_lost", "_numbers", "_turns", "_usage")
+    __slots__ = ("_heap", "_last_rounds", "_length", "_lost", "_numbers", "_round", "_tenants", "_turns", "_usage")
 
     def __init__(self, usage: Usage, lost: Callable[[Tenant], None]) -> None:
         """Begin empty.
@@ -43,6 +47,9 @@ class FairQueue:
         self._turns: dict[Tenant, OrderedDict[Turn, None]] = {}
         self._heap: list[_Entry] = []
         self._numbers = count()
+        self._round = 0
+        self._last_rounds: dict[str, int] = {}
+        self._tenants: Counter[str] = Counter()
         self._length = 0
 
     def __len__(self) -> int:
@@ -92,20 +99,30 @@ class FairQueue:
         turns = self._turns.get(tenant)
         if turns is None:
             turns = self._turns[tenant] = OrderedDict()
+            self._tenants[tenant.namespace] += 1
             heappush(self._heap, self._entry(tenant))
         turns[turn] = None
         self._length += 1
 
     def _entry(self, tenant: Tenant) -> _Entry:
-        return self._usage.rank(tenant, monotonic()), next(self._numbers), tenant
+        following = max(self._round, self._last_rounds.get(tenant.namespace, -1) + 1)
+        self._last_rounds[tenant.namespace] = following
+        return self._usage.rank(tenant, monotonic()), following, next(self._numbers), tenant
+
+    def _forget(self, tenant: Tenant) -> None:
+        """Nobody waits for a tenant any more, nor for a namespace of which it was the last."""
+        del self._turns[tenant]
+        self._tenants[tenant.namespace] -= 1
+        if not self._tenants[tenant.namespace]:
+            del self._tenants[tenant.namespace], self._last_rounds[tenant.namespace]
 
     def _first(self) -> Tenant | None:
         """The tenant at the top, once that is one with turns and in its place."""
         while self._heap:
-            rank, _, tenant = self._heap[0]
+            rank, _, _, tenant = self._heap[0]
             if not self._drop_cancelled(self._turns[tenant]):
                 heappop(self._heap)
-                del self._turns[tenant]
+                self._forget(tenant)
             elif self._usage.rank(tenant, monotonic()) > rank:
                 heapreplace(self._heap, self._entry(tenant))
             else:
@@ -123,6 +140,7 @@ class FairQueue:
         """The first turn of the tenant at the top, which goes behind its equals."""
         turn, _ = self._turns[tenant].popitem(last=False)
         self._length -= 1
+        self._round = max(self._round, self._heap[0][1])
         heapreplace(self._heap, self._entry(tenant))
         return turn
 

@@ -24,6 +24,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from webhook.errors import CallError
 from webhook.server.connections import CLOCK
 from webhook.server.large_body import LargeBody
+from webhook.server.reading_pace import ReadingPace
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -40,6 +41,8 @@ BYTES_PER_S: Final = 64 * 1024 * 1024
 """At which large bodies together are read: TLS decrypts some hundred MB/s, and nobody else is answered meanwhile …"""
 BURST_BYTES: Final = 2 * 1024 * 1024
 """… but for so many bytes at once, which is more than an API server stores in one object."""
+DISCARDED_BYTES_PER_S: Final = 16 * 1024 * 1024
+"""At which bodies together are read of which nothing is kept: nobody gains anything by their haste."""
 MAX_WAITING: Final = 16
 """Calls in the queue; each holds up to 640 KB that TLS had read before it could be stopped. Of more, one is sent away:
 the last of the address that has most of them."""
@@ -101,12 +104,15 @@ class BodyBudget:
 
     Attributes:
         reserved: bytes given out now.
+        pace: of reading them.
+        discarding: the pace of reading those that are thrown away.
     """
 
     def __init__(self, total_bytes: int) -> None:
         self.total_bytes = total_bytes
         self.reserved = 0
-        self._read_until = 0.0
+        self.pace = ReadingPace(BYTES_PER_S, BURST_BYTES)
+        self.discarding = ReadingPace(DISCARDED_BYTES_PER_S, BURST_BYTES)
         self._queues: dict[str, deque[tuple[int, asyncio.Future[None]]]] = {}
 
     @property
@@ -145,11 +151,6 @@ class BodyBudget:
         _, turn = longest.pop()
         if not turn.done():
             turn.set_exception(self.full())
-
-    def took(self, size: int, now: float) -> float:
-        """Note bytes that were read at a moment of the monotonic clock; seconds until more may be read."""
-        self._read_until = max(self._read_until, now - BURST_BYTES / BYTES_PER_S) + size / BYTES_PER_S
-        return max(0.0, self._read_until - now)
 
     def release(self, size: int) -> None:
         """Give bytes back."""
@@ -309,7 +310,7 @@ class Body:
             more = message.get("more_body", False)
             size += len(chunk)
             into.append(chunk)
-            if self._reserved and more and (pause := self._budget.took(len(chunk), monotonic())):
+            if self._reserved and more and (pause := self._budget.pace.took(len(chunk), monotonic())):
                 await self._wait(pause)
         return size, more
 
@@ -320,13 +321,19 @@ class Body:
         self._clock.resume_clock()
 
     async def _discarded(self, size: int, *, more: bool = True) -> CallError:
-        """Read the rest of a body that is too long, keep nothing of it, and say so. It needs no budget."""
+        """Read the rest of a body that is too long while there is time, keep nothing of it, and say so.
+
+        It needs no budget.
+        """
         read = 0 if self._length is not None else size
         most = DRAINED_FACTOR * self._limit
-        while more and size <= most and read <= most:
+        while more and size <= most and read <= most and monotonic() < self._deadline:
             message = await self._next()
-            read += len(message.get("body", b""))
+            came = len(message.get("body", b""))
+            read += came
             more = message.get("more_body", False)
+            if more and (pause := self._budget.discarding.took(came, monotonic())):
+                await self._wait(min(pause, max(0.0, self._deadline - monotonic())))
         text = f"the body is larger than {self._limit} bytes (found {max(size, read)})"
         return CallError(413, "RequestEntityTooLarge", f"{text}; raise --max-body-bytes to take it")
 

@@ -8,6 +8,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from webhook.settings.serving import DEFAULTS
+
+MAX_FRAMING_BYTES: Final = 64 * 1024
+"""What may come with a body and is none of it, beyond as many bytes as the body itself has: lengths of chunks, their
+extensions, trailers. Without end they are never handed on, so nothing else bounds them: the parser adds up a trailer
+of hundreds of megabytes."""
+MAX_UNHEARD_BYTES: Final = 256 * 1024
+"""Of a body that goes on after its answer. Go's server reads as much before it closes (net/http, server.go,
+maxPostHandlerReadBytes)."""
+MAX_LATE_BYTES: Final = DEFAULTS.max_body_bytes
+"""The same of a review. Where its body waits too long for memory it is answered before it came, and whoever writes all
+of it first would find the connection reset and no answer."""
 MAX_HEADER_BYTES: Final = 64 * 1024
 """kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
 MAX_HEADERS: Final = 200

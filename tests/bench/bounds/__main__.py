@@ -21,7 +21,7 @@ from tests.bench.bounds.victims import questions
 
 AFTER_S = 3.0
 SECTIONS = ("victims", "connections", "cuts", "growth", "updates")
-TOGETHER = {"issue": 1, "lists": 4, "texts": 2, "bytes": 2, "own": 2, "compiled": 1}
+TOGETHER = {"issue": 1, "lists": 4, "texts": 2, "bytes": 2, "own": 2, "compiled": 1, "near": 1}
 """How many attacks of a group share a row: each of the four attackers sends one of them."""
 
 

@@ -59,6 +59,8 @@ def judge(attack: Attack, sent: bytes, answer: Answer) -> tuple[str, str]:
     response = answer.review(sent)
     if not attack.is_review and (response is None or response["allowed"]):
         return str(answer.code), "" if answer.is_refusal() else f"HTTP {answer.code} is no refusal with a Status"
+    if attack.may_refuse and answer.is_refusal():
+        return str(answer.code), ""
     if response is None:
         return str(answer.code), f"HTTP {answer.code} is no AdmissionReview"
     if mixed := mixed_generations(answer.body.decode()):
@@ -106,7 +108,7 @@ def _run(
     number = 0xA0000000 + (first << 24)
     while time.perf_counter() < end:
         if attack.vary is not None:
-            prepared = [Prepared(attack.paths[0], attack.vary(number), f"{timeout_s:g}s")]
+            prepared = [Prepared(attack.paths[number % len(attack.paths)], attack.vary(number), f"{timeout_s:g}s")]
         send_one(to, attack, prepared[number % len(prepared)], number, timeout_s, heard)
         number += 1
     to.close()

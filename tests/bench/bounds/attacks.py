@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from tests.bench.bounds import bodies, compiled, own_policies, slow_expressions
+from tests.bench.bounds import bodies, compiled, near_bounds, own_policies, slow_expressions
 from tests.bench.bounds.pods import DEVICE_LISTS, POD_LISTS, containers_by_claims
 from tests.bench.bounds.reviews import Maker, count_for, review
 from tests.bench.bounds.workloads import WORKLOAD_LISTS, full_shards, shards
@@ -28,6 +28,7 @@ class Attack:
         policy: the policy of our own that the row is about, "" for none.
         is_ignored: that policy must not deny when it fails.
         is_review: False where the answer is a refusal, 4xx, or, where time ran out first, anything that does not allow.
+        may_refuse: of a review that varies, some may be refused.
         vary: the body of a number, where each request has another one.
         small: a body of the same kind that is quickly answered, to see that the row means what it says.
     """
@@ -38,6 +39,7 @@ class Attack:
     policy: str = ""
     is_ignored: bool = False
     is_review: bool = True
+    may_refuse: bool = False
     vary: Callable[[int], bytes] | None = None
     small: Callable[[], bytes] | None = None
     paths: tuple[str, ...] = ("/validate", "/mutate")
@@ -111,7 +113,22 @@ def _compiled() -> Iterator[Attack]:
         yield Attack(name, partial(vary, 1), vary=vary, paths=("/validate",))
 
 
-GROUPS = {"issue": _issue, "lists": _lists, "texts": _texts, "bytes": _not_reviews, "own": _own, "compiled": _compiled}
+def _near() -> Iterator[Attack]:
+    """What is just small enough for the loop; each request is another one."""
+    for name, vary in near_bounds.VARIED.items():
+        may_refuse = name in near_bounds.MAY_BE_REFUSED
+        yield Attack(name, partial(vary, 1), vary=vary, may_refuse=may_refuse)
+
+
+GROUPS = {
+    "issue": _issue,
+    "lists": _lists,
+    "texts": _texts,
+    "bytes": _not_reviews,
+    "own": _own,
+    "compiled": _compiled,
+    "near": _near,
+}
 
 
 def attacks() -> list[Attack]:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
 
-from tests.bench.bounds import framing, random_framing
+from tests.bench.bounds import framing, odd_clients, random_framing
 from tests.bench.bounds.attackers import ATTACKERS, NICE
 from tests.bench.bounds.calls import GET_HEALTH, HEAD, Prepared, connect, uid
 from tests.bench.bounds.counting import Many, counted
@@ -170,6 +170,7 @@ BEHAVIOURS = (
     Behaviour("bodies that go on after the answer", framing.after_the_answer),
     Behaviour("URLs of 48 KB", framing.long_urls),
     Behaviour("media types of 60 KB", framing.long_media_types),
+    *(Behaviour(name, run, 5.0) for name, run in odd_clients.CLIENTS.items()),
     Behaviour(f"{HELD} bodies of 20 MB held", held_bodies, 15.0),
     Behaviour(f"{IDLE:,} idle TLS connections", idle, 15.0),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -34,11 +35,9 @@ def family(pid: int) -> list[int]:
     while waiting:
         one = waiting.pop()
         found.append(one)
-        for task in Path(f"/proc/{one}/task").glob("*/children"):
-            try:
-                waiting += map(int, task.read_text().split())
-            except OSError:
-                continue
+        with suppress(OSError):  # a process that ends meanwhile has no children any more
+            for task in Path(f"/proc/{one}/task").iterdir():
+                waiting += map(int, (task / "children").read_text().split())
     return found
 
 
