@@ -100,11 +100,12 @@ def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes
     assembled = assembly.assemble(settings)
     assembled.policies.prepare()
     sent = fixtures.attributes(inputs.documents[0].value, assembled.table.row)
+    cluster = assembled.files.view()
     body = json.dumps(envelope(sent), separators=(",", ":")).encode()
 
     def answer() -> bytes:
         attributes: Attributes = decode(body)
-        verdict = review(attributes, assembled.policies, assembled.cluster, phase=phase)
+        verdict = review(attributes, assembled.policies, cluster, phase=phase)
         return respond(attributes.uid, verdict, phase, attributes.operation)
 
     for _ in range(WARM):

@@ -8,9 +8,9 @@ from tests.cluster.test_views import POD, Unsynced, pod
 from webhook.admission.fixtures import attributes_of_object
 from webhook.attributes import Operation
 from webhook.cluster import Cluster
+from webhook.cluster.file_tree import FileTree
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
-from webhook.cluster.nearest_files import NearestFiles, RepeatedObjects
 from webhook.cluster.stored import stored
 
 OTHER = pod("b", "n")
@@ -60,7 +60,7 @@ def test_a_view_that_cannot_say_is_the_same_view() -> None:
     assert stored(view, attributes_of_object(pod("a", "n"))) is view
 
 
-def test_of_names_that_several_files_have_none_is_there() -> None:
+def test_an_object_of_a_file_is_not_in_the_way_of_its_own_creation() -> None:
     near, far = pod("a", "n", spec=1), pod("a", "n", spec=2)
-    view = NearestFiles(FilesCluster([far, near]), RepeatedObjects([("x/1", far), ("y/2", near)]), "y/2")
+    view = FileTree([("x/1.yaml", far), ("y/2.yaml", near)]).view("y/2.yaml")
     assert viewed(view, near, "CREATE") == (None, [])

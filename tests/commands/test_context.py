@@ -135,7 +135,11 @@ def test_absence_is_said_where_the_user_says_that_nothing_else_is_there(
 
 @pytest.mark.parametrize(
     ("file", "text"),
-    [("c/broken.yaml", "a: [\n"), ("c/Chart.yaml", "name: x"), ("c/later.yaml", "{{ if .x }}\na: {{ .b }}\n")],
+    [
+        ("c/broken.yaml", "apiVersion: v1\nkind: Queue\na: [\n"),
+        ("c/Chart.yaml", "name: x"),
+        ("c/later.yaml", "{{ if .x }}\na: {{ .b }}\n"),
+    ],
 )
 def test_absence_is_never_said_while_files_are_unread(
     file: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -177,7 +181,8 @@ def test_a_warning_names_what_it_rests_on(tmp_path: Path, capsys: pytest.Capture
     folder = written(tmp_path, CHAIN)
     run(["audit", folder])
     assert f", as ClusterQueue `all` in {folder}/queues.yaml says (Kueue: Exceeds" in capsys.readouterr().out
-    run(["audit", written(tmp_path, {"job.yaml": job(queue="", namespace="team"), "q.yaml": local_queue("x", "team")})])
+    unqueued = {"job.yaml": job(queue="", namespace="team"), "q.yaml": local_queue("x", "team")}
+    run(["audit", "--advice", written(tmp_path, unqueued)])
     assert f"its namespace has LocalQueue x in {folder}/q.yaml, so" in capsys.readouterr().out
 
 
@@ -199,7 +204,7 @@ def test_a_queue_of_another_example_is_no_queue_of_the_namespace(
     elsewhere = {"e2e/queue.yaml": local_queue("user-queue-${TOPOLOGY}", "default"), "job.yaml": job(0, queue="")}
     assert told(capsys, written(tmp_path, elsewhere))[0] == []
     beside = {"queue.yaml": (local_queue("q-${TOPOLOGY}", "team"), local_queue("real", "team"))}
-    run(["audit", written(tmp_path / "b", {**beside, "job.yaml": job(1, queue="", namespace="team")})])
+    run(["audit", "--advice", written(tmp_path / "b", {**beside, "job.yaml": job(1, queue="", namespace="team")})])
     out = capsys.readouterr().out
     assert "kueue-unmanaged/no-queue-name" in out
     assert "kueue.x-k8s.io/queue-name: real" in out

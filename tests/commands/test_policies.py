@@ -108,6 +108,18 @@ def test_a_field_that_some_kinds_may_have_is_not_named(resources, tmp_path, caps
     assert "    field: " not in capsys.readouterr().out
 
 
+def test_check_says_what_a_server_needs_and_what_cannot_be_converted(tmp_path, capsys):
+    rule = {"apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["widgets"]}
+    asks = validating("authorizer.requestResource.check('get').allowed()", name="asks", rule=rule)
+    old = validating("true", name="old", rule={**rule, "apiVersions": ["v1beta1"]})
+    (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, [*asks, *old])))
+    assert run(["policies", "check", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "2 portable; 2 may be wrong; 1 only with `claimgate serve --authorizer`\n" in told
+    assert "    it asks `authorizer`: `claimgate serve` takes it only with --authorizer; " in told
+    assert "policy asks has the webhook asked about v1 of widgets.example.com, which claimgate cannot convert" in told
+
+
 def test_check_says_what_is_hard_to_read(tmp_path, capsys):
     policy, *_ = (each.value for each in yamlfile.read(Path(POLICIES) / "policies.yaml"))
     policy["spec"]["validations"] = [{"expression": " && ".join(["true"] * 70)}]

@@ -11,7 +11,9 @@ import pytest
 from tests.yamldata import document, documents
 from webhook import __version__, assembly
 from webhook.cli import run
+from webhook.export.cluster_role import cluster_role
 from webhook.settings.shared import Settings
+from webhook.workloads.table import Table
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "deploy" / "base"
@@ -98,6 +100,16 @@ def test_nothing_fails_closed_before_somebody_enforces() -> None:
     patch = {one["path"]: one["value"] for one in document(OVERLAYS / "enforce" / "fail.yaml")}
     assert patch == {"/webhooks/0/failurePolicy": "Fail", "/webhooks/0/timeoutSeconds": 10}
     assert all(len(found["webhooks"]) == 1 for found in manifests("webhooks.yaml"))
+
+
+def test_authorizer_is_a_flag_of_the_server_and_one_right() -> None:
+    (patch,) = document(OVERLAYS / "authorizer" / "flag.yaml")
+    assert (patch["path"], patch["value"]) == ("/spec/template/spec/containers/0/args/-", "--authorizer")
+    assert PODS["the server"]["containers"][0]["args"][0] == "serve"
+    role, binding = documents(OVERLAYS / "authorizer" / "asking.yaml")
+    assert role["rules"] == cluster_role("claimgate", (), Table(()), may_ask=True)["rules"]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert binding["subjects"] == one("ClusterRoleBinding", "claimgate")["subjects"]
 
 
 def test_a_new_version_changes_nothing_that_is_immutable() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import httpx
@@ -20,15 +21,35 @@ pytestmark = pytest.mark.e2e
 
 BREAKS_GLASS = "authorizer.group('').resource('pods').namespace('default').check('breakglass').allowed()"
 USERS = {"alice": True, "bob": False, "root": True}
-GROUPS = {"root": ["system:masters", "system:authenticated"]}
+ROBOT = "system:serviceaccount:default:robot"
+GROUPS = {
+    "root": ["system:masters", "system:authenticated"],
+    ROBOT: ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"],
+}
+SCALE = "authorizer.group('apps').resource('deployments').subresource('scale').namespace('default')"
+EXPRESSIONS = {
+    "requested": "authorizer.requestResource.check('patch').allowed()",
+    "named": f"{SCALE}.name('web').check('update').allowed()",
+    "other-name": f"{SCALE}.name('other').check('update').allowed()",
+    "path": "authorizer.path('/glass').check('get').allowed()",
+    "other-path": "authorizer.path('/other').check('get').allowed()",
+    "robot": "authorizer.serviceAccount('default', 'robot').group('').resource('secrets').check('get').allowed()",
+    "robot-is-not-logged-in": "authorizer.serviceAccount('default', 'robot').path('/glass').check('get').allowed()",
+    "selected": "authorizer.group('').resource('pods').fieldSelector('spec.nodeName=a').check('list').allowed()",
+    "reason": f"{BREAKS_GLASS.removesuffix('allowed()')}reason().contains('glass')",
+    "no-error": "!authorizer.group('').resource('pods').check('list').errored()",
+    "either": f"{BREAKS_GLASS} || authorizer.path('/glass').check('get').allowed()",
+}
+MOST_S = 60
 
 
-def policy(name: str, expressions: list[str], conditions: list[dict[str, str]] = []) -> list[dict[str, Any]]:  # noqa: B006
+def policy(name: str, expressions: list[str], of: str = "guarded") -> list[dict[str, Any]]:
+    """A policy for ConfigMaps whose names begin so, and its binding."""
     api = {"apiVersion": "admissionregistration.k8s.io/v1"}
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}]
     spec = {
         "matchConstraints": {"resourceRules": rules},
-        "matchConditions": [{"name": "mine", "expression": "object.metadata.name.startsWith('guarded')"}, *conditions],
+        "matchConditions": [{"name": "mine", "expression": f"object.metadata.name.startsWith('{of}')"}],
         "validations": [{"expression": each, "message": "you may not break the glass"} for each in expressions],
     }
     binding = {"policyName": name, "validationActions": ["Deny"]}
@@ -38,11 +59,16 @@ def policy(name: str, expressions: list[str], conditions: list[dict[str, str]] =
     ]
 
 
+def questions() -> list[dict[str, Any]]:
+    """A policy for each expression."""
+    return [each for name, text in EXPRESSIONS.items() for each in policy(f"asks-{name}", [text], f"asks-{name}-by")]
+
+
 @pytest.fixture(scope="module")
 def served(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A server that may ask the cluster, with one policy that does."""
     folder = tmp_path_factory.mktemp("authorizer")
-    (folder / "policy.yaml").write_text(yaml.safe_dump_all(policy("glass", [BREAKS_GLASS])))
+    (folder / "policy.yaml").write_text(yaml.safe_dump_all([*policy("glass", [BREAKS_GLASS]), *questions()]))
     files = ["--tls-cert", str(cluster.certificates / "tls.crt"), "--tls-key", str(cluster.certificates / "tls.key")]
     place = ["--host", "127.0.0.1", "--port", "0", "--drain", "0", "--kubeconfig", str(cluster.server.kubeconfig)]
     command = [sys.executable, "-m", "webhook", "serve", *files, *place, "--policies", str(folder), "--authorizer"]
@@ -66,17 +92,25 @@ def roles(cluster: Cluster) -> None:
     kubectl("create", "role", "glass", "--verb=breakglass", "--resource=pods", "--namespace=default")
     kubectl("create", "rolebinding", "glass", "--role=glass", "--user=alice", "--namespace=default")
     kubectl("create", "clusterrole", "maps", "--verb=create", "--resource=configmaps")
-    kubectl("create", "clusterrolebinding", "maps", "--clusterrole=maps", "--user=alice", "--user=bob")
+    kubectl("create", "clusterrolebinding", "maps", "--clusterrole=maps", "--group=system:authenticated")
+    kubectl("create", "clusterrole", "path", "--verb=get", "--non-resource-url=/glass")
+    kubectl("create", "clusterrolebinding", "path", "--clusterrole=path", "--group=system:authenticated")
+    kubectl("create", "clusterrole", "robot", "--verb=get", "--resource=secrets")
+    kubectl("create", "clusterrolebinding", "robot", "--clusterrole=robot", "--serviceaccount=default:robot")
+    kubectl("create", "clusterrole", "web", "--verb=update", "--resource=deployments.apps/scale", "--resource-name=web")
+    kubectl("create", "clusterrolebinding", "web", "--clusterrole=web", "--user=alice")
+    kubectl("create", "clusterrole", "changes", "--verb=patch", "--resource=configmaps")
+    kubectl("create", "clusterrolebinding", "changes", "--clusterrole=changes", "--user=bob")
 
 
-def asked(client: httpx.Client, user: str, data: dict[str, str] | None = None) -> Any:
+def asked(client: httpx.Client, user: str, data: dict[str, str] | None = None, name: str = "guarded") -> Any:
     """What the server answers to a ConfigMap of this user."""
     resource = {"group": "", "version": "v1", "resource": "configmaps"}
     kind = {"group": "", "version": "v1", "kind": "ConfigMap"}
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "guarded", "namespace": "default"}}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
     who = {"username": user, "groups": GROUPS.get(user, ["system:authenticated"])}
     request = {"uid": "1", "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource}
-    more = {"name": "guarded", "namespace": "default", "operation": "CREATE", "userInfo": who}
+    more = {"name": name, "namespace": "default", "operation": "CREATE", "userInfo": who}
     body = {"request": {**request, **more, "object": {**config, "data": data or {}}}}
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", **body}
     answer = client.post("/validate", content=json.dumps(review), headers={"content-type": "application/json"})
@@ -104,6 +138,33 @@ def test_the_policy_of_the_api_server_says_the_same(cluster: Cluster) -> None:
         done = cluster.server.kubectl(*_creating(f"guarded-{user}", user), code=None)
         assert (done.returncode == 0) is allowed, done.stderr
     cluster.server.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", "glass")
+
+
+@pytest.mark.usefixtures("roles")
+def test_every_question_has_the_answer_of_the_api_servers_own_policy(cluster: Cluster, served: httpx.Client) -> None:
+    cluster.server.apply(*questions())
+    users = [*USERS, ROBOT]
+    names = {
+        (question, user): f"asks-{question}-by-{index}" for question in EXPRESSIONS for index, user in enumerate(users)
+    }
+    end = monotonic() + MOST_S
+    while cluster.server.kubectl(*_creating(names["other-path", "bob"], "bob"), code=None).returncode == 0:
+        assert monotonic() < end, "the API server does not ask the policies"
+    try:
+        native = {
+            (question, user): not cluster.server.kubectl(*_creating(name, user), code=None).returncode
+            for (question, user), name in names.items()
+        }
+    finally:
+        cluster.server.kubectl("delete", *_named(questions()))
+    ours = {(question, user): asked(served, user, name=name)["allowed"] for (question, user), name in names.items()}
+    assert ours == native
+    assert {question for (question, _), allowed in native.items() if allowed} > {"path", "robot", "either", "requested"}
+    assert not any(native["robot-is-not-logged-in", user] for user in users)
+
+
+def _named(objects: list[dict[str, Any]]) -> list[str]:
+    return [f"{each['kind']}/{each['metadata']['name']}" for each in objects]
 
 
 def _creating(name: str, user: str) -> tuple[str, ...]:

@@ -80,6 +80,7 @@ def test_webhook_rules_name_every_kind_that_may_hold_one():
     found = rules(policies(validating("true", rule=RULE, annotations=ENTER)), Phase.VALIDATE)
     assert {resource for each in found for resource in each.resources} == {
         "appwrappers",
+        "experiments",
         "optimizationjobs",
         "trainjobs",
     }

@@ -72,12 +72,12 @@ class FileContext:
         return known
 
     def _list(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
-        found: dict[Place, Candidate] = {}
+        listed: dict[Place, Candidate] = {}
         for layer in self._layers:
             for place, meant in self._places(gvk, layer, namespace).items():
-                if place not in found:
-                    found[place] = self._one(meant, describe(gvk, *place))
-        return tuple(found[place].value for place in sorted(found))
+                if place not in listed:
+                    listed[place] = self._one(meant, describe(gvk, *place))
+        return tuple(listed[place].value for place in sorted(listed))
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Whether any object of the kind says its namespace."""

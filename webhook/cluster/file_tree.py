@@ -34,6 +34,7 @@ class FileTree:
             each for file, values in _by_file(context).items() for each in candidates(file, values)
         )
         self._differing: Final[dict[str, Sequence[str]]] = {}
+        self._recorded: Final[set[str]] = set()
         self._of_units: Final[dict[Unit, Candidates]] = {}
         self._of_all: Candidates | None = None
         # an object with another name may be the one that seems to be absent
@@ -71,14 +72,21 @@ class FileTree:
             tell=self._differs,
         )
 
+    def recorded(self, what: str) -> None:
+        """A recorded review is about an object: other reviews of it show it at other times, which is no question."""
+        self._recorded.add(what)
+
     def notes(self) -> Iterator[str]:
         """What was not looked up because files define it differently, each once, in the order of the names."""
         for what, files in sorted(self._differing.items()):
+            if what in self._recorded:
+                continue
             told = f"{what} is defined differently in {' and '.join(files)}, so rules that need it are not evaluated"
             yield f"{told}: name the file that counts with --context"
 
     def _differs(self, what: str, files: Sequence[str]) -> None:
-        self._differing.setdefault(what, files)
+        if len(files) > 1:  # of two in one file none can be named
+            self._differing.setdefault(what, files)
 
     def _layers(self, path: str) -> tuple[Candidates, Candidates]:
         unit = self._units.of(path)

@@ -88,12 +88,12 @@ def _text(value: JSON) -> str:
 class Kustomizations:
     """The kustomizations of a tree, by their folders."""
 
-    def __init__(self, found: Iterable[Kustomization]) -> None:
-        listed = {each.folder: each for each in found}
-        self._found: Final = {folder: _with_components(each, listed) for folder, each in listed.items()}
+    def __init__(self, every: Iterable[Kustomization]) -> None:
+        listed = {each.folder: each for each in every}
+        self._by_folder: Final = {folder: _with_components(each, listed) for folder, each in listed.items()}
         self._patches: Final = frozenset(path for each in listed.values() for path in each.patches)
         self._takers: Final[dict[str, list[str]]] = {}
-        for each in self._found.values():
+        for each in self._by_folder.values():
             for path in each.taken:
                 self._takers.setdefault(path, []).append(each.folder)
 
@@ -111,13 +111,13 @@ class Kustomizations:
         waiting, seen = [(root, self._outer(root), frozenset((root,)))], set[tuple[str, Naming]]()
         while waiting:
             folder, outer, above = waiting.pop()
-            taker = self._found[folder]
+            taker = self._by_folder[folder]
             naming = taker.naming.inside(outer)
             if (folder, naming) in seen:  # by another way, with the same names
                 continue
             seen.add((folder, naming))
             for path in taker.taken:
-                if path in self._found:
+                if path in self._by_folder:
                     waiting.extend([(path, naming, above | {path})] if path not in above else ())
                 elif files.setdefault(path, naming) != naming:
                     files[path] = UNKNOWN
@@ -126,7 +126,7 @@ class Kustomizations:
     def is_ambiguous(self, file: str) -> bool:
         """Whether several kustomizations take a file, of which one may name its objects otherwise."""
         takers = self._takers.get(file, ())
-        return len(takers) > 1 and any(self._found[each].naming != AS_WRITTEN for each in self._above(file))
+        return len(takers) > 1 and any(self._by_folder[each].naming != AS_WRITTEN for each in self._above(file))
 
     def is_patch(self, file: str) -> bool:
         """Whether a file is merged into the objects of others, and taken by nothing as objects of its own."""
@@ -138,7 +138,7 @@ class Kustomizations:
 
     def _outer(self, root: str) -> Naming:
         """What those around the outermost certain one do: where several take it, one of them may name its objects."""
-        return UNKNOWN if any(self._found[each].naming != AS_WRITTEN for each in self._above(root)) else AS_WRITTEN
+        return UNKNOWN if any(self._by_folder[each].naming != AS_WRITTEN for each in self._above(root)) else AS_WRITTEN
 
     def _above(self, path: str) -> Iterator[str]:
         """All kustomizations that take something, directly or through others."""
@@ -151,8 +151,8 @@ class Kustomizations:
                     yield taker
 
 
-def _with_components(of: Kustomization, found: Mapping[str, Kustomization]) -> Kustomization:
+def _with_components(of: Kustomization, others: Mapping[str, Kustomization]) -> Kustomization:
     """The same, with unknown names where one of its components sets names, or is not there to be read."""
-    if all(each in found and found[each].naming == AS_WRITTEN for each in of.components):
+    if all(each in others and others[each].naming == AS_WRITTEN for each in of.components):
         return of
     return replace(of, naming=UNKNOWN)

@@ -27,8 +27,8 @@ class Units:
 
     def __init__(self, documents: Mapping[str, list[JSON]]) -> None:
         """Take the documents of each file."""
-        found = [each for file, values in documents.items() for value in values[:1] if (each := read(file, value))]
-        self._kustomizations: Final = Kustomizations(found)
+        firsts = ((file, value) for file, values in documents.items() for value in values[:1])
+        self._kustomizations: Final = Kustomizations(each for file, value in firsts if (each := read(file, value)))
         self._taken: Final[dict[str, Mapping[str, Naming]]] = {}
         self._units: Final = {file: self._unit(file) for file in documents}
         self._listed: Final[dict[Unit, list[str]]] = {}

@@ -14,6 +14,7 @@ from webhook.policy.compiled import Policy
 from webhook.policy.field_names import undefined_fields
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.readability import hard_to_read
+from webhook.policy.unconvertible import unconvertible
 from webhook.policy.worst_case import worst_case
 from webhook.releases import Release
 
@@ -65,6 +66,7 @@ def full(policy: Policy, loaded: PolicySet, exported: Exported) -> dict[str, Any
         "worstCase": asdict(worst_case(policy)),
         "hardToRead": list(hard_to_read(policy)),
         "undefinedFields": list(undefined_fields(policy)),
+        "unconvertible": list(unconvertible(policy, loaded)),
         "crashes": list(dict.fromkeys(_crashes(policy))),
     }
 

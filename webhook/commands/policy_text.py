@@ -46,7 +46,9 @@ def _verdict(described: Sequence[dict[str, Any]]) -> str:
     compiled = "1 policy compiles" if len(described) == 1 else f"{len(described)} policies compile"
     wrong = sum(any(_wrong(one)) for one in described)
     rest = f"{wrong} may be wrong" if wrong else "nothing is wrong"
-    return f"{compiled}, {portable} portable{after}; {rest}"
+    asking = sum(one["asksAuthorizer"] for one in described)
+    asks = f"; {asking} only with `claimgate serve --authorizer`" if asking else ""
+    return f"{compiled}, {portable} portable{after}; {rest}{asks}"
 
 
 def _wrong(one: dict[str, Any]) -> Iterator[str]:
@@ -54,6 +56,7 @@ def _wrong(one: dict[str, Any]) -> Iterator[str]:
     if not one["bound"]:
         yield "never evaluated: no binding names it"
     yield from (f"field: {text}" for text in one["undefinedFields"])
+    yield from one["unconvertible"]
     yield from (f"kube-apiserver 1.36 crashes on it and drops the connection: {text}" for text in one["crashes"])
 
 

@@ -77,7 +77,7 @@ def _holder(problem: InputProblem, listed: Sequence[tuple[tuple[int, int], docum
 def _finding(problem: InputProblem, each: documents.Input, attributes: Attributes) -> Finding:
     """What audit reports of one such key."""
     path = render(parse(problem.path)[len(each.path) :])
-    found = Problem(code=RULE.id, path=path, message=problem.message.removesuffix(_EXPECTED), fix=_FIX)
+    repeated = Problem(code=RULE.id, path=path, message=problem.message.removesuffix(_EXPECTED), fix=_FIX)
     decision = Decision(
         policy=RULE.policy,
         rule=RULE.id,
@@ -88,7 +88,7 @@ def _finding(problem: InputProblem, each: documents.Input, attributes: Attribute
         actions=(ValidationAction.WARN,),
         severity=RULE.severity,
         category=RULE.category,
-        problems=(found,),
+        problems=(repeated,),
     )
     return Finding(
         result=Result.WARN,
@@ -97,5 +97,5 @@ def _finding(problem: InputProblem, each: documents.Input, attributes: Attribute
         place=Place(file=problem.file, line=problem.line, column=problem.column),
         phase=Phase.VALIDATE,
         decision=decision,
-        problem=found,
+        problem=repeated,
     )

@@ -44,6 +44,7 @@ class Answer:
         texts = (
             decision.message if decision.evaluation == "unknown" else f"{_OPEN}{decision.message}"
             for decision in self._open()
+            if not decision.is_told  # that is a warning
         )
         told = dict.fromkeys(texts)
         placed = {text.partition(f": {_OPEN}")[2] for text in told if not text.startswith(_OPEN)}

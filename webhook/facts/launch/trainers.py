@@ -84,8 +84,8 @@ def _said(member: Member) -> dict[str, int]:
     if member.launch.by in MPI or len(text) > _LONGEST:
         return {}
     is_lightning = _OF_LIGHTNING.search(text) is not None
-    found: dict[str, set[int]] = {}
+    given: dict[str, set[int]] = {}
     for is_short, name, number in _SAID.findall(text):
         if not is_short or is_lightning:
-            found.setdefault(name.replace("_", "-"), set()).add(int(number))
-    return {name: next(iter(numbers)) for name, numbers in found.items() if len(numbers) == 1}
+            given.setdefault(name.replace("_", "-"), set()).add(int(number))
+    return {name: next(iter(numbers)) for name, numbers in given.items() if len(numbers) == 1}

@@ -1,0 +1,68 @@
+"""Versions that a webhook is asked about because one policy names them, and that another policy needs converted.
+
+An API server sends an object as it is where any rule of the webhook names its version, and converts it otherwise: so
+two policies that name different versions of one kind are asked about both. Source: k8s.io/apiserver v0.36
+pkg/admission/plugin/webhook/generic/webhook.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.manifests.label_selectors import EVERYTHING
+from webhook.policy.compiled import Policy
+from webhook.policy.matching import ResourceRule, matches
+from webhook.policy.policy_set import PolicySet
+
+
+def unconvertible(policy: Policy, loaded: PolicySet) -> Iterator[str]:
+    """What of a policy set makes a policy fail, because nobody can convert an object to the version that it names."""
+    criteria = replace(policy.criteria, namespaces=EVERYTHING, objects=EVERYTHING)
+    told: set[GroupVersionResource] = set()
+    for other in loaded.policies:
+        for attributes in _sent(other):
+            if attributes.resource in told or not _may_be_served(attributes.resource, loaded):
+                continue
+            match = matches(criteria, attributes, dict, loaded.equivalents)
+            if match is not None and match.conversion == "impossible":
+                told.add(attributes.resource)
+                yield _text(other, attributes.resource, match.resource.version)
+
+
+def _text(other: Policy, sent: GroupVersionResource, wanted: str) -> str:
+    name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
+    asked = f"policy {other.name} has the webhook asked about {sent.version} of {name}"
+    return f"{asked}, which claimgate cannot convert to {wanted}: name {sent.version} in matchConstraints, too"
+
+
+def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:
+    """Whether a resource has this version: of many that a rule names, only some may have each version that it names."""
+    equal = loaded.equivalents
+    return resource in equal.others or (resource.group, resource.resource) not in equal.groups
+
+
+def _sent(policy: Policy) -> Iterator[Attributes]:
+    """A request for each group, version and resource that a policy names in full."""
+    for rule in policy.criteria.rules if policy.bindings and policy.is_registered else ():
+        yield from _of_rule(rule)
+
+
+def _of_rule(rule: ResourceRule) -> Iterator[Attributes]:
+    for operation in Operation if rule.operations is None else sorted(rule.operations):
+        for group in sorted(rule.groups or ()):
+            for version in sorted(rule.versions or ()):
+                for plural, sub in rule.resources:
+                    resource = GroupVersionResource(group, version, plural)
+                    kind = GroupVersionKind(group, version, "")
+                    yield Attributes(
+                        uid="",
+                        kind=kind,
+                        resource=resource,
+                        operation=Operation(operation),
+                        request_kind=kind,
+                        request_resource=resource,
+                        sub_resource=sub,
+                        namespace="" if rule.scope == "Cluster" else "default",
+                    )
