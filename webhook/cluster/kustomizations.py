@@ -1,7 +1,8 @@
 """Which files the kustomizations of a tree take, and what they call the objects of these files.
 
-Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix` and which files are patches. Where a kustomization has parts
-that may name objects in other ways, or where several take a file, the names of its objects are unknown.
+Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix`, and which files are patches.
+Where a kustomization has parts that may name objects in other ways, or where several take a file, the names of its
+objects are unknown.
 Source: sigs.k8s.io/kustomize api v0.20 types.Kustomization.
 """
 

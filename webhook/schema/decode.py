@@ -6,7 +6,8 @@ its own kinds, and drops it from custom ones. What is not declared is kept. Noth
 object that fits comes back as the same value.
 
 A text with a placeholder (`$`, `{{`, `NUM_NODES`) may become a value of any type; it is left out where a text cannot
-stand, and its path is noted, but it is not named as wrong. Source: encoding/json and sigs.k8s.io/json, which Kubernetes decodes with.
+stand, and its path is noted, but it is not named as wrong. Source: encoding/json and sigs.k8s.io/json, which
+Kubernetes decodes with.
 """
 
 from __future__ import annotations
