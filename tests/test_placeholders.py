@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.placeholders import is_placeholder, names_variable
+from webhook.placeholders import is_placeholder, names_variable, stands_for_another_type
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,11 @@ def test_a_finished_text(text: str) -> None:
 )
 def test_a_sign_alone_names_no_variable(text: str, expected: bool) -> None:
     assert names_variable(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("NUM_NODES", True), ("GPU_2_COUNT", True), ("${N}", True), ("ONE", False), ("Num_Nodes", False), ("_", False)],
+)
+def test_a_constant_in_the_place_of_a_number_is_filled_in_by_somebody(text: str, expected: bool) -> None:
+    assert stands_for_another_type(text) is expected

@@ -11,6 +11,7 @@ from typing import Final
 
 _VARIABLE: Final = re.compile(r"\$[A-Za-z_{(]|\{\{")
 _BLANK: Final = re.compile(r"<[A-Za-z_][^<>\n]*>|__[A-Z][A-Z0-9_]*__")
+_CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 _WORD: Final = "PLACEHOLDER"
 _DOTS: Final = frozenset(("...", "…"))
 
@@ -22,6 +23,14 @@ def is_placeholder(text: str) -> bool:
     `gpu-${N}`, `<queue>`, `__NUM_NODES__`, `PLACEHOLDER_QUEUE` and `...` are placeholders, `gpu-1` is not.
     """
     return "$" in text or "{{" in text or _is_blank(text)
+
+
+def stands_for_another_type(text: str) -> bool:
+    """Whether a text where none may stand, such as for a number, is to be filled in: also `NUM_NODES`, as sed finds it.
+
+    As a text, such a word may be a finished value.
+    """
+    return is_placeholder(text) or _CONSTANT.fullmatch(text) is not None
 
 
 def names_variable(text: str) -> bool:

@@ -291,3 +291,23 @@ def test_findings_name_objects_as_kustomizations_do(tmp_path: Path, capsys: pyte
     run(["audit", written(tmp_path, files)])
     out = capsys.readouterr().out
     assert "Job team/my-train" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"patches": "[{path: part.yaml}]"}, 0),
+        ({"patchesStrategicMerge": "[part.yaml]"}, 0),
+        ({"patchesJson6902": "[{path: part.yaml, target: {kind: Job, name: x}}]"}, 0),
+        ({"patches": "[{path: part.yaml}]", "components": "[part.yaml]"}, 1),
+        ({"patches": "[{path: other.yaml}, {patch: 'kind: Job'}, 1]"}, 1),
+    ],
+    ids=["patches", "strategic merge", "JSON patch", "taken as well", "another file"],
+)
+def test_a_patch_of_a_kustomization_is_no_object(
+    more: dict[str, str], told: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = job().replace("backoffLimit: 1", "backoffLimit: one")
+    files = {"kustomization.yaml": kustomization("[whole.yaml]", **more), "whole.yaml": job(), "part.yaml": wrong}
+    run(["audit", written(tmp_path, files)])
+    assert capsys.readouterr().out.count("part.yaml") == told

@@ -50,6 +50,10 @@ class FileTree:
         path = normal(file)
         return path not in self._documents or self._units.naming(path).is_known
 
+    def is_patch(self, file: str) -> bool:
+        """Whether the objects of a file are parts of others, which a kustomization merges into these."""
+        return self._units.is_patch(normal(file))
+
     def view(self, file: str = "", unsaid: str = "") -> FileContext:
         """What else is in the cluster of an object.
 
@@ -91,7 +95,8 @@ class FileTree:
         return self._candidates((path, self._units.naming(path))), self._of_units[unit]
 
     def _candidates(self, *files: tuple[str, Naming]) -> Candidates:
-        return Candidates(each for file, naming in files for each in candidates(file, self._documents[file], naming))
+        whole = ((file, naming) for file, naming in files if not self._units.is_patch(file))
+        return Candidates(each for file, naming in whole for each in candidates(file, self._documents[file], naming))
 
     def _all(self) -> Candidates:
         if self._of_all is None:

@@ -1,7 +1,8 @@
 """Which files the kustomizations of a tree take, and what they call the objects of these files.
 
-Reads `resources`, `bases`, `components`, `namespace`, `namePrefix` and `nameSuffix`. Where a kustomization has parts
-that may name objects in other ways, or where several take a file, the names of its objects are unknown.
+Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix`, and which files are patches.
+Where a kustomization has parts that may name objects in other ways, or where several take a file, the names of its
+objects are unknown.
 Source: sigs.k8s.io/kustomize api v0.20 types.Kustomization.
 """
 
@@ -29,12 +30,14 @@ class Kustomization:
     """A kustomization: the files and folders that it takes, and what it calls their objects.
 
     components: those of the folders whose own settings count for everything that the kustomization takes.
+    patches: the files that it merges into the objects of others.
     """
 
     folder: str
     taken: tuple[str, ...]
     naming: Naming
     components: tuple[str, ...] = ()
+    patches: tuple[str, ...] = ()
 
 
 def read(file: str, value: JSON) -> Kustomization | None:
@@ -44,7 +47,8 @@ def read(file: str, value: JSON) -> Kustomization | None:
     folder = posixpath.dirname(file)
     taken = tuple(dict.fromkeys(path for field in _TAKEN for path in _paths(folder, value.get(field))))
     components = tuple(_paths(folder, value.get("components")))
-    return Kustomization(folder=folder, taken=taken, naming=_naming(value), components=components)
+    patches = tuple(_paths(folder, [_patch_file(each) for each in _patches(value)]))
+    return Kustomization(folder=folder, taken=taken, naming=_naming(value), components=components, patches=patches)
 
 
 def _paths(folder: str, entries: JSON) -> Iterator[str]:
@@ -65,6 +69,11 @@ def _patches(value: Mapping[str, JSON]) -> Iterator[JSON]:
         yield from _listed(value.get(field))
 
 
+def _patch_file(patch: JSON) -> JSON:
+    """The file of a patch: `path`, or the entry itself, which may be the patch as well and is then no file's path."""
+    return patch.get("path") if isinstance(patch, dict) else patch
+
+
 def _names(patch: JSON) -> bool:
     return any(each in str(patch) for each in _NAMING_PATCH)
 
@@ -83,6 +92,7 @@ class Kustomizations:
     def __init__(self, every: Iterable[Kustomization]) -> None:
         listed = {each.folder: each for each in every}
         self._by_folder: Final = {folder: _with_components(each, listed) for folder, each in listed.items()}
+        self._patches: Final = frozenset(path for each in listed.values() for path in each.patches)
         self._takers: Final[dict[str, list[str]]] = {}
         for each in self._by_folder.values():
             for path in each.taken:
@@ -118,6 +128,10 @@ class Kustomizations:
         """Whether several kustomizations take a file, of which one may name its objects otherwise."""
         takers = self._takers.get(file, ())
         return len(takers) > 1 and any(self._by_folder[each].naming != AS_WRITTEN for each in self._above(file))
+
+    def is_patch(self, file: str) -> bool:
+        """Whether a file is merged into the objects of others, and taken by nothing as objects of its own."""
+        return file in self._patches and file not in self._takers
 
     def _only_taker(self, path: str) -> str | None:
         takers = self._takers.get(path, ())

@@ -48,6 +48,10 @@ class Units:
             return self._taken_by(path)[file]
         return UNKNOWN if self._kustomizations.is_ambiguous(file) else AS_WRITTEN
 
+    def is_patch(self, file: str) -> bool:
+        """Whether the objects of a file are parts of others, which a kustomization merges."""
+        return self._kustomizations.is_patch(file)
+
     def files(self, unit: Unit) -> Mapping[str, Naming]:
         """The files that are applied together, and what their objects are called."""
         kind, path = unit

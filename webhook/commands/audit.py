@@ -25,6 +25,7 @@ from webhook.report.writer import SkippedDocument, Totals
 from webhook.settings.shared import Settings
 
 _UNREADABLE = 2
+_PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 Reviewed: TypeAlias = Literal["create", "stored"]
 _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
 """What is created passes mutation first; what is stored did so when it was written, or never."""
@@ -122,6 +123,7 @@ class _Audit:
         self._inputs = inputs
         self._row = assembled.table.row
         self._policies = assembled.policies
+        self._files = assembled.files
         self._submissions = submitted.Submissions(assembled.files, assembled.table.row)
         self.keys = RepeatedKeys(inputs, self._is_object)
         self._reviewed: Reviewed = reviewed
@@ -135,6 +137,9 @@ class _Audit:
     def findings(self) -> Iterator[Finding]:
         """The findings of each object, once."""
         for each in self._inputs.documents:
+            if self._files.is_patch(each.source):
+                self._skipped.append(SkippedDocument(place=each.place(), why=_PATCH, is_half=False))
+                continue
             try:
                 sent = self._submissions.of(each)
             except CallError as error:
