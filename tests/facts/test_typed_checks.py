@@ -24,7 +24,7 @@ CHARGES_BY_HAND = {
     "check.py": "charges each group of checks, however little it walks",
     "gpu/node_devices.py": "asks a table of nodes that outlives the request",
     "kueue/pod_group.py": "asks a table of pods that outlives the request",
-    "kueue/workload_validation.py": "compares whole objects",
+    "kueue/queue_workloads.py": "compares whole objects",
     "launch/mpi_slots.py": "parses the hosts of a command",
     "volcano/scheduler_conf.py": "parses YAML, which nothing interrupts",
 }

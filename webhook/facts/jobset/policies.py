@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from webhook.facts.jobset.groups import JOB_SET
-from webhook.facts.jobset.job_set import choose_another, jobs_by_name
+from webhook.facts.jobset.jobs_by_name import choose_another, jobs_by_name
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -14,7 +14,7 @@ from webhook.facts.kueue.flavor_nodes import without_nodes
 from webhook.facts.kueue.flavors import Flavor, flavors, mismatch, overlooked
 from webhook.facts.kueue.groups import KUEUE_ADVICE
 from webhook.facts.kueue.managed import managed
-from webhook.facts.kueue.never_admitted import PODS
+from webhook.facts.kueue.never import PODS
 from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.preflight import preflight

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.cluster_queue import immutable
 from webhook.facts.kueue.cluster_queues import Queue, read_cluster_queue
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.managed import takes_namespace
-from webhook.facts.kueue.queues import queues
+from webhook.facts.kueue.queue import immutable
+from webhook.facts.kueue.quota_tree import queues
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.subject import Subject
 from webhook.name_faults import subdomain_fault

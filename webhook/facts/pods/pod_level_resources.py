@@ -17,7 +17,7 @@ from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE
 from webhook.facts.pods.groups import POD_RESOURCES
-from webhook.facts.pods.resource_validation import Place
+from webhook.facts.pods.pod_resources import Place
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.pods import PodSpec

@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.shapes.groups import OBJECT_SHAPE, POD_TEMPLATE_SHAPE
-from webhook.facts.shapes.value_checks import validate_trainer, validate_volcano
+from webhook.facts.shapes.object_shape import validate_trainer, validate_volcano
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.facts.volcano_objects.kinds import KINDS as VOLCANO

@@ -16,23 +16,22 @@ from webhook.facts.volcano.cron_job import cron_job
 from webhook.facts.volcano.gang_resources import min_resources
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.hyper_node import hyper_node
-from webhook.facts.volcano.job import is_created, read_job, sent_spec
+from webhook.facts.volcano.job import advise_minima, advise_pods
 from webhook.facts.volcano.job_commands import advise_commands
 from webhook.facts.volcano.job_dependencies import advise_start
+from webhook.facts.volcano.job_events_and_exit_codes import advise_policies
 from webhook.facts.volcano.job_flow import job_flow
 from webhook.facts.volcano.job_names import advise_host_names
-from webhook.facts.volcano.job_policies import advise_policies
+from webhook.facts.volcano.job_plugins import advise_plugins
 from webhook.facts.volcano.job_queue import advise_queue
-from webhook.facts.volcano.job_scheduling import advise_priority, advise_schedulers
-from webhook.facts.volcano.job_tasks import advise_minima, advise_pods
+from webhook.facts.volcano.job_ray_tasks import advise_tasks
+from webhook.facts.volcano.job_restart_policy import advise_restarts
+from webhook.facts.volcano.job_scheduler_and_priority import advise_priority, advise_schedulers
 from webhook.facts.volcano.job_update import validate_update
-from webhook.facts.volcano.job_volumes import advise_volumes
-from webhook.facts.volcano.network_topology import advise_job_topology
-from webhook.facts.volcano.plugin_tasks import advise_tasks
-from webhook.facts.volcano.plugins import advise_plugins
+from webhook.facts.volcano.job_volume_mounts_and_claims import advise_volumes
 from webhook.facts.volcano.pod import pod
 from webhook.facts.volcano.pod_group import pod_group
-from webhook.facts.volcano.queue_amounts import (
+from webhook.facts.volcano.queue import (
     advise_unknown_resource,
     validate_deserved_capability,
     validate_guarantee_deserved,
@@ -40,12 +39,13 @@ from webhook.facts.volcano.queue_amounts import (
 )
 from webhook.facts.volcano.queue_deletion import queue_deletion
 from webhook.facts.volcano.queue_hierarchy import validate_hierarchical_attributes
-from webhook.facts.volcano.queue_of_workload import OF_JOBS, advise_capability
+from webhook.facts.volcano.queue_of_jobs_pods_and_groups import OF_JOBS, advise_capability
 from webhook.facts.volcano.queue_parent import validate_parent
 from webhook.facts.volcano.queue_status import advise_status
-from webhook.facts.volcano.queues import read_queues
-from webhook.facts.volcano.restart_policy import advise_restarts
+from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.scheduler_conf import may_be_scheduler_conf, scheduler_conf
+from webhook.facts.volcano.sent_job import is_created, read_job, sent_spec
+from webhook.facts.volcano.tiers_of_jobs_and_pod_groups import advise_job_topology
 from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.defaults import defaulted

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.queues import OPEN, operate, read_queues
+from webhook.facts.volcano.queue_tree import OPEN, operate, read_queues
 from webhook.facts.volcano_objects.types import Job
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_POD_GROUP_ADVICE
-from webhook.facts.volcano.pod_group_members import Member, members
+from webhook.facts.volcano.pods_of_group import Member, members
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.types import PodGroup
 from webhook.placeholders import is_placeholder

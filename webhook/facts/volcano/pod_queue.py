@@ -13,10 +13,10 @@ from typing import Final
 
 from webhook.attributes import GroupVersionKind
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.train_job import train_job
+from webhook.facts.train_job_pods.merged_train_job import merge_train_job
 from webhook.facts.volcano.gang_resources import in_thousandths
-from webhook.facts.volcano.queue_of_workload import OF_PODS, advise_capability, validate_queue
-from webhook.facts.volcano.queues import read_queues
+from webhook.facts.volcano.queue_of_jobs_pods_and_groups import OF_PODS, advise_capability, validate_queue
+from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano_objects import kinds
 from webhook.problem import Problem
 from webhook.typed.fields import Amounts, Part, Text
@@ -108,7 +108,7 @@ def queue_of_training_job(subject: Subject) -> Iterator[Problem]:
 
 def queue_of_train_job(subject: Subject) -> Iterator[Problem]:
     """The queue that a TrainJob and its runtime name, where the runtime has a policy for Volcano."""
-    job = subject.once(train_job)
+    job = subject.once(merge_train_job)
     if job.runtime.is_found and job.scheduler == kinds.SCHEDULER and kinds.QUEUE_NAME in job.merged.annotations:
         path = job.merged.annotated[kinds.QUEUE_NAME]
         yield from validate_queue(job.merged.annotations[kinds.QUEUE_NAME], path, subject, OF_PODS)
