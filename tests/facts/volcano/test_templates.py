@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.facts.subjects import subject
-from webhook.facts.volcano.job_pod_template import validate_task_templates
+from webhook.facts.volcano.job_template import validate_task_templates
 from webhook.facts.volcano.sent_job import read_job
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
-from webhook.facts.dra.device_claims_use import OWN_DEVICES
+from webhook.facts.dra.device_claims import OWN_DEVICES
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.gpu.device_pods import DevicePods, trains, workload
 from webhook.facts.subject import Subject

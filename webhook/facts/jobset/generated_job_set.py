@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from webhook.facts.jobset.failures import ALPHA_FEATURE
 from webhook.facts.jobset.job_set import invalid_label, is_invalid_label
 from webhook.facts.jobset.name_length import MOST, Limit, limit, validate_name
-from webhook.facts.jobset.policies import ALPHA_FEATURE
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays

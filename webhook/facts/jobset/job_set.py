@@ -1,4 +1,4 @@
-"""What JobSet's webhook refuses of the network and the replicated jobs of a JobSet.
+"""What JobSet's webhook refuses of a JobSet: its network, replicated jobs, success and startup policies.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate, and config/components/crd. Long
 names are name_length.py's.
@@ -6,17 +6,17 @@ names are name_length.py's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from webhook.facts.jobset.groups import JOB_SET
-from webhook.facts.jobset.jobs_by_name import jobs_by_name
+from webhook.facts.jobset.jobs_by_name import choose_another, jobs_by_name
 from webhook.name_faults import key_fault, label_fault, value_fault
 from webhook.names import dns1035_label, dns1123_label, label_value, qualified_name
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.typed.collections import Entries
+from webhook.typed.collections import Entries, Items
 from webhook.typed.job_sets import Dependency, JobSetSpec, ReplicatedJob
 
 DNS_LABEL: Final = JOB_SET.rule(
@@ -81,6 +81,18 @@ _LETTERS: Final = "use at most 63 lower-case letters, digits and dashes"
 LABEL: Final = "use at most 63 letters, digits, dashes, dots and underscores"
 _MOST_PODS: Final = 2**31 - 1
 _MOST_INDEXED: Final = 100_000
+STARTUP_ORDER: Final = JOB_SET.rule(
+    "job-set/startup-order",
+    title="startupPolicy InOrder and dependsOn exclude each other.",
+    why="Both say in which order jobs start.",
+    function="ValidateCreate",
+)
+TARGET_EXISTS: Final = JOB_SET.rule(
+    "job-set/target-exists",
+    title="Success and failure policies name replicated jobs that exist.",
+    why="A policy about a job that does not exist never applies.",
+    function="ValidateCreate",
+)
 
 
 def validate_network(job_set: JobSetSpec) -> Iterator[Problem]:
@@ -186,3 +198,26 @@ def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, 
 
 def _dependency_order(path: FieldPath, message: str, fix: str, name: str) -> Problem:
     return DEPENDENCY_ORDER.problem(path, message, fix, name)
+
+
+def validate_startup_policy(job_set: JobSetSpec) -> Iterator[Problem]:
+    """An order of starting excludes dependencies."""
+    policy = job_set.startup_policy
+    if policy.startup_policy_order == "InOrder" and any(job.depends_on for job in job_set.replicated_jobs):
+        message = "must not be InOrder because a replicated job has dependsOn, and JobSet refuses both together"
+        yield STARTUP_ORDER.problem(policy.at, message, "remove startupPolicy, or every dependsOn")
+
+
+def validate_success_policy(job_set: JobSetSpec) -> Iterator[Problem]:
+    """Its targets are replicated jobs."""
+    policy = job_set.success_policy
+    yield from validate_targets(policy.target_replicated_jobs, job_set, policy.path("targetReplicatedJobs"))
+
+
+def validate_targets(targets: Items[str], job_set: JobSetSpec, at: FieldPath) -> Iterator[Problem]:
+    """Each target of a policy is the name of a replicated job. `at` is the path of the list."""
+    names: Collection[str] = jobs_by_name(job_set) if targets else ()
+    for index, target in enumerate(targets):
+        if target not in names and not is_placeholder(target):
+            message = "is not the name of a replicated job of this JobSet"
+            yield TARGET_EXISTS.problem((*at, index), message, choose_another(job_set), target)

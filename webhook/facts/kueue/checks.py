@@ -14,7 +14,6 @@ from webhook.facts.kueue import (
     job_scale_and_groups,
     job_spark,
     job_topology,
-    local_queue,
     queue,
     queue_cohorts,
     queue_concurrent_admission,
@@ -139,7 +138,7 @@ CHECKS: Final = (
         queue_cohorts.advise_cohort,
         queue.advise_fair_sharing,
     ),
-    _queue_check("LocalQueue", local_queue.validate_local_queue, local_queue.advise_local_queue),
+    _queue_check("LocalQueue", queue.validate_local_queue, queue.advise_local_queue),
     _queue_check(
         "ResourceFlavor",
         queue_node_labels_and_taints.validate_resource_flavor,

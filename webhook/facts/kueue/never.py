@@ -14,13 +14,13 @@ from typing import Final
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology
 from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted
-from webhook.facts.kueue.cluster_queues import Queue, QuotaGroup
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.flavors import Flavor
 from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.managed import Managed, takes_namespace
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.quota import FlavorResource, Node, Tree
+from webhook.facts.kueue.quota_types import Queue, QuotaGroup
 from webhook.facts.kueue.releases import OWN_KEYS, most_pod_sets
 from webhook.facts.kueue.topology import Wish
 from webhook.facts.kueue.types import ClusterQueue, Cohort

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
-from webhook.facts.dra.device_claims_use import USE_TEMPLATE
+from webhook.facts.dra.device_claims import USE_TEMPLATE
 from webhook.facts.dra.device_pools import DeviceID
 from webhook.facts.dra.requests import Request, requests
 from webhook.facts.dra.types import DeviceClass, ResourceClaimTemplate

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
-from webhook.facts.kueue.cluster_queues import read_cluster_queue
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.queue_flavors_and_resources import cluster_queue_or_cohort
 from webhook.facts.kueue.quota_tree import others_of
+from webhook.facts.kueue.quota_types import read_cluster_queue
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceQuota
 from webhook.facts.resource_units import of_resource
 from webhook.facts.subject import Subject

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from webhook.facts.kueue.cluster_queues import Queue, stored_cluster_queue, stored_cohort
 from webhook.facts.kueue.quota import Node, Tree, adopt
+from webhook.facts.kueue.quota_types import Queue, stored_cluster_queue, stored_cohort
 from webhook.facts.kueue.reservations import Reservations, reservations
 from webhook.facts.kueue.types import ClusterQueue, Cohort
 from webhook.facts.view import View

@@ -11,7 +11,6 @@ from webhook.facts.pods import (
     pod_level_resources,
     pod_resources,
     pod_template,
-    pod_template_containers,
     pod_template_placement,
 )
 from webhook.facts.pods.workload_update import validate_template_update
@@ -38,7 +37,7 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
             continue
         yield from pod_resources.validate_resource_requirements(place)
         yield from pod_resources.validate_hugepages_are_not_alone(place)
-    yield from pod_level_resources.validate_overhead(pod)
+    yield from pod_resources.validate_overhead(pod)
     if pod.resources:
         yield from pod_level_resources.validate_windows(pod)
         yield from pod_level_resources.validate_pod_resource_consistency(places)
@@ -81,11 +80,11 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
     pod, metadata = template.spec, template.metadata
     yield from pod_template.validate_host_users(pod)
     yield from pod_template.validate_active_deadline(pod)
-    yield from pod_template_containers.validate_containers(pod)
-    yield from pod_template_containers.validate_volumes(pod)
+    yield from pod_template.validate_containers(pod)
+    yield from pod_template.validate_volumes(pod)
     if pod.has("securityContext"):
-        yield from pod_template_containers.validate_pod_user(pod.security_context)
-    yield from pod_template_containers.validate_service_account(pod)
+        yield from pod_template.validate_pod_user(pod.security_context)
+    yield from pod_template.validate_service_account(pod)
     if pod.has("affinity"):
         yield from pod_template_placement.validate_affinity(pod.affinity)
     yield from pod_template_placement.validate_tolerations(pod)

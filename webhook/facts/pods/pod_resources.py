@@ -135,6 +135,13 @@ POD_LEVEL_NAME: Final = POD_RESOURCES.rule(
 
 Part: TypeAlias = Literal["containers", "initContainers", "ephemeralContainers", "pod", "overhead"]
 _UNSET: Final = object()
+OVERHEAD_WITHOUT_CLASS: Final = POD_RESOURCES.rule(
+    "pod-resources/overhead-without-class",
+    title="Overhead comes from a RuntimeClass.",
+    why="The RuntimeClass sets the overhead of its pods. A pod that brings one without such a class is refused.",
+    source="k8s.io/kubernetes v1.36 plugin/pkg/admission/runtimeclass/admission.go",
+    function="validateOverhead",
+)
 
 
 class Place(NamedTuple):
@@ -322,3 +329,10 @@ def validate_ephemeral_container(place: Place) -> Iterator[Problem]:
     if place.limits or place.requests:
         message = "must not be set because an ephemeral container uses the resources that its pod already has"
         yield EPHEMERAL_CONTAINER.problem(place.path, message, "remove resources")
+
+
+def validate_overhead(pod: PodSpec) -> Iterator[Problem]:
+    """As validateOverhead of plugin/pkg/admission/runtimeclass/admission.go: overhead comes from a class."""
+    if pod.overhead and not pod.has("runtimeClassName"):
+        message = "must not be set without runtimeClassName because only a RuntimeClass may set it"
+        yield OVERHEAD_WITHOUT_CLASS.problem(("spec", "overhead"), message, "remove the overhead")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.ray.cluster import cluster_of
 from webhook.facts.ray.groups import RAY
 from webhook.facts.subject import Subject
 from webhook.name_faults import label_fault
@@ -18,7 +17,7 @@ from webhook.names import dns1035_label
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.objects import Object
-from webhook.typed.ray import RayJob, RayJobSpec
+from webhook.typed.ray import RayCluster, RayClusterSpec, RayCronJob, RayJob, RayJobSpec, RayService
 from webhook.wording import counted
 
 NAME: Final = RAY.rule(
@@ -97,3 +96,16 @@ def validate_groups(subject: Subject) -> Iterator[Problem]:
         if pod.json.get("containers") == []:  # the schema refuses a template without the list
             message = "must have a container because Ray runs in a container"
             yield CONTAINERS_REQUIRED.problem(pod.path("containers"), message, "add a container")
+
+
+def cluster_of(subject: Subject) -> RayClusterSpec:
+    """The spec of the cluster."""
+    match subject.group_kind[1]:
+        case "RayCluster":
+            return subject.typed(RayCluster).spec
+        case "RayJob":
+            return subject.typed(RayJob).spec.ray_cluster_spec
+        case "RayService":
+            return subject.typed(RayService).spec.ray_cluster_config
+        case _:
+            return subject.typed(RayCronJob).spec.job_template.ray_cluster_spec

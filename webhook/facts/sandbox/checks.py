@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check, kinds_of
-from webhook.facts.sandbox.batch_sandbox import advise_ignored_fields, advise_requests, validate_pods
 from webhook.facts.sandbox.claim_names import validate_claim_names
 from webhook.facts.sandbox.pool import advise_capacity, validate_pool_template
 from webhook.facts.sandbox.references import (
@@ -15,6 +14,7 @@ from webhook.facts.sandbox.references import (
     validate_pool_reference,
     validate_warm_pool_reference,
 )
+from webhook.facts.sandbox.sandbox import advise_ignored_fields, advise_requests, validate_pods
 from webhook.facts.sandbox.shard_patches import validate_shard_devices, validate_shard_patches
 from webhook.facts.sandbox.types import BatchSandbox, Pool, Sandbox, SandboxClaim, SandboxTemplate, SandboxWarmPool
 from webhook.facts.sandbox.windows import advise_windows

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
-from webhook.facts.sandbox.batch_sandbox import ANY_POOL
 from webhook.facts.sandbox.groups import SANDBOX, SANDBOX_ADVICE
+from webhook.facts.sandbox.sandbox import ANY_POOL
 from webhook.facts.sandbox.types import (
     BatchSandbox,
     Pool,

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Final, TypeVar
 
 from webhook.cluster.interest import reading
-from webhook.facts.sandbox.batch_sandbox import ANY_POOL
 from webhook.facts.sandbox.groups import SANDBOX_ADVICE
 from webhook.facts.sandbox.pool import pool_choice, pool_size
+from webhook.facts.sandbox.sandbox import ANY_POOL
 from webhook.facts.sandbox.types import (
     BatchSandbox,
     Pool,

@@ -12,6 +12,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.shapes.groups import OBJECT_SHAPE
+from webhook.facts.shapes.pod_template_shape import POD, wrong_types
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, INJECTION, LENGTHS, PATCHES, QUEUES
@@ -84,6 +85,14 @@ _SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
     (("spec", "podGroupPolicy", "volcano"), QUEUES),
 )
 """Fields that only later releases have, so that older ones drop them with all that is in them."""
+OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
+    "object-shape/wrong-type",
+    title="Every value of an object has the type of its field.",
+    why=(
+        "The API server refuses an object that is not of the types of its kind. In a file, nobody has checked that "
+        "yet. The other rules are not evaluated for such an object."
+    ),
+)
 
 
 def validate_trainer(subject: Subject) -> Iterator[Problem]:
@@ -175,3 +184,9 @@ def _must_be(breach: Breach) -> str:
 def _instead(breach: Breach) -> str:
     kind, _, examples = breach.expected.partition(" such as ")
     return f"write a value such as {examples}" if examples else f"write {kind}"
+
+
+def decode_object(subject: Subject) -> Iterator[Problem]:
+    """What of any other object is not of its type, outside its pod templates."""
+    if subject.group_kind not in POD:
+        yield from wrong_types(subject, OBJECT_SHAPE_WRONG_TYPE)

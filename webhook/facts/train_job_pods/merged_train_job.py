@@ -16,7 +16,6 @@ from webhook.deadline import Deadline
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
-from webhook.facts.train_job_pods.fields import pruned_once
 from webhook.facts.train_job_pods.installation import Installation, installed
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
 from webhook.facts.train_job_pods.nodes import container_of, counted_resources, node_count, node_job
@@ -24,6 +23,7 @@ from webhook.facts.train_job_pods.overlays import Layer, layers
 from webhook.facts.train_job_pods.processes import Processes, gpu_count
 from webhook.facts.train_job_pods.runtime_merge import merge
 from webhook.facts.train_job_pods.runtime_reference import Runtime
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import pruned_once
 from webhook.facts.train_job_pods.types import (
     ClusterTrainingRuntime,
     RuntimeRef,

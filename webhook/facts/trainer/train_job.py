@@ -8,19 +8,17 @@ claims_validation.py's, patches patch_validation.py's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.kinds import TRAINER
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.releases import CLAIMS, INITIALIZER_MOUNT, NUMBERS_ONLY, REFUSES_ZERO
+from webhook.facts.train_job_pods.releases import FLUX_NODES, INITIALIZER_MOUNT, INJECTION, NUMBERS_ONLY
 from webhook.name_faults import label_fault
 from webhook.names import dns1035_label
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.releases import shown
-from webhook.typed.fields import whole
 
 NAME: Final = TRAIN_JOB.rule(
     "train-job/name",
@@ -28,30 +26,10 @@ NAME: Final = TRAIN_JOB.rule(
     why="The JobSet, its jobs and pods are named after the TrainJob.",
     function="ValidateCreate of trainjob_webhook.go",
 )
-RUNTIME_KIND: Final = TRAIN_JOB.rule(
-    "train-job/runtime-kind",
-    title="runtimeRef names a TrainingRuntime or a ClusterTrainingRuntime.",
-    why="Trainer knows no other runtimes.",
-)
 MANAGED_BY: Final = TRAIN_JOB.rule(
     "train-job/managed-by",
     title="managedBy names Trainer's controller or MultiKueue.",
     why="The rules of the CustomResourceDefinition take no other controller.",
-)
-RESOURCES_CLAIMS: Final = TRAIN_JOB.rule(
-    "train-job/resources-claims",
-    title="resourcesPerNode has no claims since 2.4.",
-    why="Trainer refuses them, for resourceClaimsPerNode names the claims of a node.",
-    source="https://github.com/kubeflow/trainer/pull/4027",
-)
-PROCESSES: Final = TRAIN_JOB.rule(
-    "train-job/processes",
-    title="numProcPerNode is a number, or a word, that the release of Trainer and the plugin take.",
-    why=(
-        "Since 2.2 it is a whole number, since 2.4 at least 1. Before, torch takes auto, cpu and gpu, and mpi takes "
-        "only numbers."
-    ),
-    source="https://github.com/kubeflow/trainer/pull/3239",
 )
 SOURCE_SCHEME: Final = TRAIN_JOB.rule(
     "train-job/source-scheme",
@@ -60,13 +38,6 @@ SOURCE_SCHEME: Final = TRAIN_JOB.rule(
     refused_by="the initializer, when it runs",
     source="kubeflow/trainer@8c0f5059bd51 pkg/initializers",
     fails="start",
-)
-IGNORED_CLAIMS: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/ignored-claims",
-    title="resourcesPerNode has no claims before 2.4.",
-    why="Trainer copies only limits and requests, so the claims never reach a pod.",
-    refused_by="nobody; the claims are ignored",
-    source="https://github.com/kubeflow/trainer/pull/4027",
 )
 NO_NODES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/no-nodes",
@@ -79,6 +50,38 @@ NO_NODES: Final = TRAIN_JOB_ADVICE.rule(
 _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 _MANAGERS: Final = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/multikueue")
 _SOURCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.+")
+RESERVED_ENV: Final = TRAIN_JOB.rule(
+    "train-job/reserved-env",
+    title="spec.trainer.env has no variables that the plugin sets.",
+    why="The plugin refuses variables of its own, such as PET_NNODES of torch.",
+)
+TRAIN_JOB_FLUX_NODES: Final = TRAIN_JOB.rule(
+    "train-job/flux-nodes",
+    title="A TrainJob of flux says numNodes before 2.4.",
+    why="The flux plugin crashes without it and is started again and again.",
+    refused_by="Trainer's controller, which crashes",
+    source="https://github.com/kubeflow/trainer/issues/3667",
+    fails="controller",
+    issues=("https://github.com/kubeflow/trainer/pull/3904",),
+)
+NO_TRAINER: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/no-trainer",
+    title="A TrainJob of several nodes sets spec.trainer.",
+    why="Without it the plugins torch, jax and xgboost set no variables, and the nodes do not find each other.",
+    source="https://github.com/kubeflow/trainer/issues/4076",
+    fails="waiting",
+    issues=("https://github.com/kubeflow/trainer/pull/4082",),
+)
+RESERVED: Final[Mapping[str, frozenset[str]]] = {
+    "torch": frozenset(("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")),
+    "mpi": frozenset(
+        f"OMPI_MCA_{name}"
+        for name in ("orte_default_hostfile", "plm_rsh_args", "orte_keep_fqdn_hostnames", "orte_set_default_slots")
+    ),
+    "xgboost": frozenset(("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")),
+}
+_PROCESSES: Final = "spec.trainer.numProcPerNode"
+_NODES: Final = "spec.trainer.numNodes"
 
 
 def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
@@ -93,60 +96,12 @@ def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
         yield NAME.problem("metadata.name", message, fix, name)
 
 
-def validate_runtime_kind(job: MergedTrainJob) -> Iterator[Problem]:
-    """Only two kinds are runtimes."""
-    reference = job.spec.runtime_ref
-    kind, group = reference.kind, reference.api_group
-    if (kind not in _RUNTIMES or group != TRAINER) and not is_placeholder(kind + group):
-        message = f"names kind `{kind}` of API group `{group}`, which is not a runtime of Trainer"
-        fixes = [f"set kind to {' or '.join(_RUNTIMES)}"] if kind not in _RUNTIMES else []
-        fixes += [f"set apiGroup to {TRAINER}"] if group != TRAINER else []
-        yield RUNTIME_KIND.problem(reference.at, message, ", and ".join(fixes))
-
-
 def validate_managed_by(job: MergedTrainJob) -> Iterator[Problem]:
     """Only two controllers are known."""
     manager = job.spec.managed_by
     if manager not in _MANAGERS and not is_placeholder(manager):
         fix = f"set {' or '.join(_MANAGERS)}, or remove managedBy, which means {_MANAGERS[0]}"
         yield MANAGED_BY.problem("spec.managedBy", "must be one of the two controllers of TrainJobs", fix, manager)
-
-
-def validate_resource_claims(job: MergedTrainJob) -> Iterator[Problem]:
-    """kubeflow/trainer#4027: builder.go copies limits and requests alone."""
-    resources = job.trainer.resources_per_node
-    if not resources.claims:
-        return
-    names = ", ".join(f"`{claim.name}`" for claim in resources.claims)
-    if job.release >= CLAIMS:
-        message = f"must not be set because Trainer {shown(job.release)} refuses claims here"
-        fix = "name the claim's template in spec.trainer.resourceClaimsPerNode"
-        yield RESOURCES_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
-    else:
-        fix = "declare the claim in the pod template of the runtime"
-        message = f"is ignored because Trainer {shown(job.release)} copies only limits and requests"
-        yield IGNORED_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
-
-
-def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """kubeflow/trainer#3239 since 2.2, #3809 since 2.4; before, a plugin says what it takes."""
-    per_node = job.trainer.num_proc_per_node
-    if job.release < NUMBERS_ONLY:
-        return
-    if isinstance(per_node, str) and not is_placeholder(per_node):
-        message = f"must be a whole number because Trainer {shown(job.release)} does not take a string"
-        otherwise = "set a number, or remove numProcPerNode for one process per GPU"
-        fix = f"write the number {per_node}" if per_node.isdecimal() else otherwise
-        yield wrong_processes(message, fix, f"the text `{per_node}`")
-    elif (number := whole(per_node)) is not None and number < 1 and job.release >= REFUSES_ZERO:
-        message = f"must be at least 1 because Trainer {shown(job.release)} refuses less"
-        fix = "set a number of at least 1, or remove numProcPerNode for one process per GPU"
-        yield wrong_processes(message, fix, f"`{number}`")
-
-
-def wrong_processes(message: str, fix: str, shown: str) -> Problem:
-    """A number of processes that the API server or a plugin refuses."""
-    return PROCESSES.problem("spec.trainer.numProcPerNode", message, fix, shown=shown)
 
 
 def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
@@ -166,3 +121,41 @@ def validate_no_nodes(job: MergedTrainJob) -> Iterator[Problem]:
         message = "makes a job without a training pod"
         fix = "set at least 1, or suspend the job with spec.suspend"
         yield NO_NODES.problem("spec.trainer.numNodes", message, fix, 0)
+
+
+def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
+    """Variables that the plugin sets itself; torch looks at them since 2.2 always, mpi since 2.3."""
+    reserved = RESERVED.get(job.plugin, frozenset())
+    is_late = (job.plugin == "mpi" and job.release < INJECTION) or (
+        job.plugin == "torch" and job.release < NUMBERS_ONLY and not job.trainer.has("numProcPerNode")
+    )
+    if is_late or not job.trainer.env_names.shares(reserved):
+        return
+    for variable in job.trainer.env:
+        if variable.name in reserved:
+            message = f"must not be set because the {job.plugin} plugin sets this variable"
+            fix = instead_of(variable.name, "the TrainJob")
+            yield RESERVED_ENV.problem(variable.path("name"), message, fix, variable.name)
+
+
+def instead_of(variable: str, whose: str) -> str:
+    """What to do about a variable that a plugin sets."""
+    field = {"PET_NNODES": _NODES, "PET_NPROC_PER_NODE": _PROCESSES}.get(variable, "")
+    return f"remove the variable, and set {field} of {whose}" if field else "remove the variable"
+
+
+def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#3667."""
+    if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.num_nodes is None:
+        message = f"must be set because the flux plugin of Trainer {shown(job.release)} crashes without numNodes"
+        yield TRAIN_JOB_FLUX_NODES.problem(_NODES, message, f"set numNodes, such as to {job.nodes}")
+
+
+def validate_no_trainer(job: MergedTrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#4076: without spec.trainer the plugins set no variables."""
+    if not job.trainer and job.nodes > 1 and job.plugin in ("torch", "jax", "xgboost"):
+        message = (
+            f"must be set because otherwise the {job.plugin} plugin sets no variables, so the {job.nodes} nodes of "
+            f"{job.runtime} train alone or wait for each other"
+        )
+        yield NO_TRAINER.problem("spec.trainer", message, f"set spec.trainer, such as to numNodes: {job.nodes}")

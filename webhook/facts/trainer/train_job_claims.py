@@ -7,13 +7,14 @@ Source: KEP-2782@3c8b998afa6b, kubeflow/trainer#3540. Trainer takes them only wi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.train_job_pods.groups import TRAIN_JOB
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.overlays import Overlay
 from webhook.facts.train_job_pods.releases import CLAIMS
+from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.name_faults import label_fault
 from webhook.names import dns1123_label
 from webhook.paths import FieldPath
@@ -54,6 +55,26 @@ CLAIM_FEATURE_GATE: Final = TRAIN_JOB.rule(
 )
 
 _MOST: Final = 32
+RESOURCES_CLAIMS: Final = TRAIN_JOB.rule(
+    "train-job/resources-claims",
+    title="resourcesPerNode has no claims since 2.4.",
+    why="Trainer refuses them, for resourceClaimsPerNode names the claims of a node.",
+    source="https://github.com/kubeflow/trainer/pull/4027",
+)
+IGNORED_CLAIMS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ignored-claims",
+    title="resourcesPerNode has no claims before 2.4.",
+    why="Trainer copies only limits and requests, so the claims never reach a pod.",
+    refused_by="nobody; the claims are ignored",
+    source="https://github.com/kubeflow/trainer/pull/4027",
+)
+SHARED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/shared-claim",
+    title="Nodes do not share one ResourceClaim.",
+    why="A ResourceClaim is allocated once, on one node of the cluster. A template gives each pod a claim of its own.",
+    fails="pending",
+    issues=("https://github.com/kubeflow/trainer/pull/3540",),
+)
 
 
 def validate_resource_claims_per_node(job: MergedTrainJob) -> Iterator[Problem]:
@@ -108,3 +129,35 @@ def _guarded(overlay: Overlay) -> Iterator[FieldPath]:
     for container in overlay.pod.all_containers():
         if container.resources.claims:
             yield container.resources.path("claims")
+
+
+def validate_resource_claims(job: MergedTrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#4027: builder.go copies limits and requests alone."""
+    resources = job.trainer.resources_per_node
+    if not resources.claims:
+        return
+    names = ", ".join(f"`{claim.name}`" for claim in resources.claims)
+    if job.release >= CLAIMS:
+        message = f"must not be set because Trainer {shown(job.release)} refuses claims here"
+        fix = "name the claim's template in spec.trainer.resourceClaimsPerNode"
+        yield RESOURCES_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
+    else:
+        fix = "declare the claim in the pod template of the runtime"
+        message = f"is ignored because Trainer {shown(job.release)} copies only limits and requests"
+        yield IGNORED_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
+
+
+def shared_claims(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
+    """One ResourceClaim for several nodes."""
+    shared = [claim.reference for claim in claims if claim.kind == "ResourceClaim"]
+    if job.nodes > 1 and shared:
+        listed = ", ".join(f"`{name}`" for name in shared)
+        message = (
+            f"pods share ResourceClaim {listed}, which has its devices on one node of the cluster, so pods that do not "
+            "fit there stay Pending"
+        )
+        fix = (
+            "create a ResourceClaimTemplate, and name it in resourceClaimTemplateName instead of resourceClaimName in "
+            "the resourceClaims of the pods"
+        )
+        yield SHARED_CLAIM.problem("spec.trainer.numNodes", message, fix, job.nodes)

@@ -11,14 +11,18 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
+from webhook.facts.train_job_pods.releases import INJECTION, NUMBERS_ONLY, REFUSES_ZERO
 from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.facts.trainer.node_devices import pod_gpus, runtime_gpus
+from webhook.facts.trainer.train_job_claims import shared_claims
 from webhook.facts.trainer.train_job_launcher import Launched, advise_launcher, launched
 from webhook.facts.trainer.unset_processes import NOT_READ
+from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.releases import shown
+from webhook.typed.fields import whole
 from webhook.typed.pods import PodSpec, Resources
 
 LOST_GPUS: Final = TRAIN_JOB_ADVICE.rule(
@@ -52,16 +56,25 @@ NO_GPU: Final = TRAIN_JOB_ADVICE.rule(
     why="Without a GPU torch starts as many processes as CPUs and trains on them.",
     source="https://github.com/NVIDIA/aicr/issues/2280",
 )
-SHARED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/shared-claim",
-    title="Nodes do not share one ResourceClaim.",
-    why="A ResourceClaim is allocated once, on one node of the cluster. A template gives each pod a claim of its own.",
-    fails="pending",
-    issues=("https://github.com/kubeflow/trainer/pull/3540",),
-)
 
 _PER_NODE, _PROCESSES = "spec.trainer.resourcesPerNode", "spec.trainer.numProcPerNode"
 _GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
+PROCESSES: Final = TRAIN_JOB.rule(
+    "train-job/processes",
+    title="numProcPerNode is a number, or a word, that the release of Trainer and the plugin take.",
+    why=(
+        "Since 2.2 it is a whole number, since 2.4 at least 1. Before, torch takes auto, cpu and gpu, and mpi takes "
+        "only numbers."
+    ),
+    source="https://github.com/kubeflow/trainer/pull/3239",
+)
+NO_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/no-processes",
+    title="numProcPerNode is at least 1.",
+    why="Releases before 2.4 take 0 and start no process.",
+    source="https://github.com/kubeflow/trainer/pull/3809",
+    fails="start",
+)
 
 
 def devices(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> int:
@@ -164,17 +177,48 @@ def _stands_by_gpus(pod: PodSpec) -> str:
     return "runtimeClassName `nvidia`" if pod.runtime_class_name == "nvidia" else ""
 
 
-def shared_claims(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
-    """One ResourceClaim for several nodes."""
-    shared = [claim.reference for claim in claims if claim.kind == "ResourceClaim"]
-    if job.nodes > 1 and shared:
-        listed = ", ".join(f"`{name}`" for name in shared)
-        message = (
-            f"pods share ResourceClaim {listed}, which has its devices on one node of the cluster, so pods that do not "
-            "fit there stay Pending"
-        )
-        fix = (
-            "create a ResourceClaimTemplate, and name it in resourceClaimTemplateName instead of resourceClaimName in "
-            "the resourceClaims of the pods"
-        )
-        yield SHARED_CLAIM.problem("spec.trainer.numNodes", message, fix, job.nodes)
+def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#3239 since 2.2, #3809 since 2.4; before, a plugin says what it takes."""
+    per_node = job.trainer.num_proc_per_node
+    if job.release < NUMBERS_ONLY:
+        return
+    if isinstance(per_node, str) and not is_placeholder(per_node):
+        message = f"must be a whole number because Trainer {shown(job.release)} does not take a string"
+        otherwise = "set a number, or remove numProcPerNode for one process per GPU"
+        fix = f"write the number {per_node}" if per_node.isdecimal() else otherwise
+        yield wrong_processes(message, fix, f"the text `{per_node}`")
+    elif (number := whole(per_node)) is not None and number < 1 and job.release >= REFUSES_ZERO:
+        message = f"must be at least 1 because Trainer {shown(job.release)} refuses less"
+        fix = "set a number of at least 1, or remove numProcPerNode for one process per GPU"
+        yield wrong_processes(message, fix, f"`{number}`")
+
+
+def wrong_processes(message: str, fix: str, shown: str) -> Problem:
+    """A number of processes that the API server or a plugin refuses."""
+    return PROCESSES.problem("spec.trainer.numProcPerNode", message, fix, shown=shown)
+
+
+def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
+    """What a plugin does not take for numProcPerNode; what the API server refuses is job_validation.py's."""
+    per_node = job.trainer.num_proc_per_node
+    if per_node is None or is_placeholder(str(per_node)):
+        return
+    number = whole(per_node)
+    if job.release < NUMBERS_ONLY and number is None:
+        yield from _validate_word(job, per_node)
+    elif number is not None and number < 1 and job.release < REFUSES_ZERO:
+        fix = "set a whole number of at least 1, or remove numProcPerNode"
+        if job.plugin == "flux" and job.release >= INJECTION:
+            message = f"must be at least 1 because the flux plugin of Trainer {shown(job.release)} refuses less"
+            yield wrong_processes(message, fix, f"`{number}`")
+        else:
+            yield NO_PROCESSES.problem(_PROCESSES, "does not start a process on any node", fix, number)
+
+
+def _validate_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem]:
+    """Words that 2.0 and 2.1 take: torch three, mpi none; other plugins do not read it."""
+    words = {"torch": ("auto", "cpu", "gpu"), "mpi": ()}.get(job.plugin, (per_node,))
+    if per_node not in words:
+        allowed = "a whole number, auto, cpu or gpu" if words else "a whole number"
+        message = f"must be {allowed} for the {job.plugin} plugin of Trainer {shown(job.release)}"
+        yield wrong_processes(message, "set such a value, or remove numProcPerNode", f"the text `{per_node}`")

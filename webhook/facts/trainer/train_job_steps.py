@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.nodes import (
@@ -40,45 +39,21 @@ TRAINER_STEP: Final = TRAIN_JOB_ADVICE.rule(
     refused_by="nobody; the fields are ignored",
     source="https://github.com/kubeflow/trainer/pull/2722",
 )
-RUNTIME_EXISTS: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/runtime-exists",
-    title="The runtime of a TrainJob exists.",
-    why="Trainer refuses a TrainJob until its runtime is there.",
-    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
-    fails="create",
-)
 RUNTIME_ARGS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/runtime-args",
     title="A TrainJob that sets a command sets its args too.",
     why="Trainer replaces command and args each by itself, so the command runs with the args of the runtime.",
-)
-IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/ignored-nodes",
-    title="numNodes needs a runtime with a trainer step.",
-    why="Trainer writes the number into the replicated job that is labelled as the trainer.",
 )
 
 _FIELDS: Final = ("image", "command", "args", "env", "resourcesPerNode")
 _SHARED: Final = ("env", "resourcesPerNode")
 """Fields that an MPI job named `node` gets where the launcher is a node."""
 _SHOWN: Final = 80
-
-
-def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
-    """A runtime that is known not to be there; of another one nobody knows."""
-    if job.runtime.is_found or not job.runtime.name:
-        return
-    view = subject.view()
-    kind = type(job.runtime.object)
-    if view.is_whole(kind.gvk):
-        near = view.nearest(job.runtime.name, (runtime.name for runtime in view.every(kind)))
-        message = f"names {job.runtime}, which does not exist, so Trainer refuses the job"
-        fix = (
-            f"write `{near}`, or create the runtime first" if near else "correct the name, or create the runtime first"
-        )
-        yield RUNTIME_EXISTS.problem("spec.runtimeRef.name", message, fix)
-    else:
-        yield RUNTIME_EXISTS.problem("spec.runtimeRef.name", missing=job.missing)
+IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ignored-nodes",
+    title="numNodes needs a runtime with a trainer step.",
+    why="Trainer writes the number into the replicated job that is labelled as the trainer.",
+)
 
 
 def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:

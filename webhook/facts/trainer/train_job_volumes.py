@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from webhook.facts.dra.device_claims_use import idle, may_stay_idle
+from webhook.facts.dra.device_claims import idle, may_stay_idle
 from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.jobset.volume_claims import claim_templates

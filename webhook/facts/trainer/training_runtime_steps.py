@@ -15,7 +15,7 @@ from webhook.facts.train_job_pods.releases import (
     STEP_CONTAINERS,
 )
 from webhook.facts.train_job_pods.types import RuntimeSpec
-from webhook.facts.trainer.training_runtime_plugins import jobs_of
+from webhook.facts.trainer.training_runtime import jobs_of
 from webhook.problem import Problem
 from webhook.releases import Release, shown
 from webhook.typed.job_sets import ReplicatedJob

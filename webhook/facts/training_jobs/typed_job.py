@@ -14,7 +14,7 @@ from typing import Final
 from webhook.attributes import JSON, Operation
 from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
-from webhook.facts.training_jobs.typed_role import Role, read_role
+from webhook.facts.training_jobs.role_pod_set import Role, read_role
 from webhook.facts.training_jobs.types import (
     AnyJob,
     JAXJob,

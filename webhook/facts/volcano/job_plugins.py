@@ -84,6 +84,21 @@ _NEVER: Final[Mapping[str, tuple[str, str]]] = {
     "ray": ("head", "no pod is created"),
 }
 """The task without which the job of a plugin never runs, and why."""
+_ONE_POD: Final[Mapping[str, tuple[str, str]]] = {
+    "mpi": ("master", "every pod would start the whole program on all workers"),
+    "pytorch": ("master", "every pod would get rank 0"),
+    "ray": ("head", "the workers join only the first pod"),
+    "tensorflow": ("chief", "TensorFlow allows only one chief"),
+}
+"""The role of each plugin that one pod has, and what comes of more."""
+PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-one-pod",
+    title="The master, head or chief that a plugin looks for is one pod.",
+    why="Plugins set up one pod of these roles. A second one gets the rank of the first, or starts the work again.",
+    refused_by="nobody; the pods get in each other's way",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
+    function="OnPodCreate",
+)
 
 
 def roles(job: Job, plugin: str) -> Mapping[str, str]:
@@ -212,3 +227,12 @@ def _left_out(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str]
 def _is_alone(tasks: Sequence[Task]) -> bool:
     """One pod trains without TF_CONFIG."""
     return len(tasks) == 1 and tasks[0].replicas == 1
+
+
+def advise_plugin_one_pod(job: Job) -> Iterator[Problem]:
+    """The task that a plugin takes for its master, head or chief has one pod."""
+    for plugin, (role, outcome) in _ONE_POD.items():
+        task = job.spec.tasks_by_name.get(roles(job, plugin)[role]) if plugin in job.spec.plugins else None
+        if task is not None and task.replicas > 1:
+            message = f"must be 1 because the task is the {role} of the plugin {plugin}, and {outcome}"
+            yield PLUGIN_ONE_POD.problem(task.path("replicas"), message, "set 1", task.replicas)

@@ -14,7 +14,7 @@ from webhook.facts.volcano.job_dependencies import validate_dependencies
 from webhook.facts.volcano.job_events_and_exit_codes import validate_policies
 from webhook.facts.volcano.job_names import validate_job_name
 from webhook.facts.volcano.job_plugins import validate_plugins
-from webhook.facts.volcano.job_pod_template import validate_task_templates
+from webhook.facts.volcano.job_template import validate_task_templates
 from webhook.facts.volcano.job_volume_mounts_and_claims import validate_volumes
 from webhook.facts.volcano.queue_of_jobs_pods_and_groups import validate_queue
 from webhook.facts.volcano.tiers_of_jobs_and_pod_groups import validate_network_topology

@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.dra.device_claims_pod_group import validate_pod_group_claims
+from webhook.facts.dra.device_claims_group import validate_pod_group_claims
 
 SHARED = {"name": "gpu", "resourceClaimTemplateName": "big"}
 

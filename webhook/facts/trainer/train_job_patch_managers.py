@@ -13,8 +13,8 @@ from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAIN_JOB
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.overlays import Overlay
 from webhook.facts.train_job_pods.releases import PATCHES, TEMPLATES
+from webhook.facts.train_job_pods.train_job_patches import patched_env
 from webhook.names import DNS_SUBDOMAIN
 from webhook.paths import render
 from webhook.placeholders import is_placeholder
@@ -31,12 +31,6 @@ PATCH_MANAGER_TWICE: Final = TRAIN_JOB.rule(
     title="A manager has one runtime patch.",
     why="The list is a map by manager.",
 )
-PATCHED_ENV: Final = TRAIN_JOB.rule(
-    "train-job/patched-env",
-    title="A patch sets no variables of the containers of the steps.",
-    why="Trainer refuses them there; spec.trainer.env and the env of the initializers set them.",
-    function="Validate of plugins/jobset/jobset.go",
-)
 OVERRIDE_TWICE: Final = TRAIN_JOB.rule(
     "train-job/override-twice",
     title="A replicated job is the target of one podSpecOverride.",
@@ -46,12 +40,6 @@ OVERRIDE_TWICE: Final = TRAIN_JOB.rule(
 
 _PREFIXED: Final = re.compile(rf"{DNS_SUBDOMAIN.pattern}/[-A-Za-z0-9/._~%!$&'()*+,;=:]+")
 _PLAIN: Final = re.compile(r"[-A-Za-z0-9._]+")
-_STEPS: Final = {
-    "node": "spec.trainer.env",
-    "dataset-initializer": "spec.initializer.dataset.env",
-    "model-initializer": "spec.initializer.model.env",
-}
-"""Where the variables of a step's container belong."""
 
 
 def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
@@ -80,12 +68,4 @@ def validate_overlays(job: MergedTrainJob) -> Iterator[Problem]:
                 message = f"is also the target at {targets[name]}, but Trainer takes one override for each job"
                 yield OVERRIDE_TWICE.problem(overlay.job.path("name"), message, "join these overrides into one", name)
             targets.setdefault(name, render(overlay.job.at))
-            yield from _patched_env(overlay)
-
-
-def _patched_env(overlay: Overlay) -> Iterator[Problem]:
-    for container in overlay.pod.containers:
-        if container.name in _STEPS and container.env:
-            message = f"must not be set because Trainer refuses variables of container `{container.name}` in a patch"
-            fix = f"set the variables in {_STEPS[container.name]}"
-            yield PATCHED_ENV.problem(container.path("env"), message, fix)
+            yield from patched_env(overlay)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.facts.training_jobs.containers import validate_containers, validate_names_and_images
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.role_pod_set import Role
 from webhook.facts.training_jobs.typed_job import KINDS, Job
-from webhook.facts.training_jobs.typed_role import Role
 from webhook.problem import Problem
 from webhook.wording import either
 
@@ -28,39 +29,6 @@ ROLE_NAME: Final = TRAINING_JOB.rule(
     title="A role is one that the operator knows.",
     why="Roles are told apart by their names, letter by letter. The operator refuses others.",
     function="validateReplicaSpecs",
-)
-CONTAINERS_REQUIRED: Final = TRAINING_JOB.rule(
-    "training-job/containers-required",
-    title="A role has containers.",
-    why="The operator refuses a role without containers.",
-    function="validateReplicaSpecs",
-)
-IMAGE_REQUIRED: Final = TRAINING_JOB.rule(
-    "training-job/image-required",
-    title="Every container has an image.",
-    why="The operator or the API server refuses the pods, after the job was stored.",
-    function="validateReplicaSpecs",
-    fails="controller",
-)
-CONTAINER_NAME_REQUIRED: Final = TRAINING_JOB.rule(
-    "training-job/container-name-required",
-    title="Every container has a name.",
-    why="The API server refuses the pods, after the job was stored.",
-    refused_by="the API server, when the pods are created",
-    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
-    function="validateContainerCommon",
-    fails="controller",
-)
-MAIN_CONTAINER: Final = TRAINING_JOB.rule(
-    "training-job/main-container",
-    title="The container that trains has the name that the operator looks for.",
-    why="The operator sets the variables of distributed training only in the container of this name.",
-    function="validateReplicaSpecs",
-    issues=(
-        "https://github.com/kubeflow/trainer/issues/1563",
-        "https://github.com/kubeflow/trainer/issues/813",
-        "https://github.com/NascentCore/3k/issues/401",
-    ),
 )
 RESTART_POLICY: Final = TRAINING_JOB.rule(
     "training-job/restart-policy",
@@ -118,8 +86,6 @@ IGNORED_ROLE: Final = TRAINING_JOB_ADVICE.rule(
     function="UpdateJobStatus",
 )
 
-_MOST_NAMES: Final = 3
-"""Containers that a message names."""
 _RESTARTS: Final = ("Always", "OnFailure", "Never", "ExitCode")
 _RESTARTS_BETA: Final = ("Never", "OnFailure")
 
@@ -139,8 +105,8 @@ def validate_replica_specs(job: Job) -> Iterator[Problem]:
         if _is_unknown(role, job):
             yield _unknown(role, job)
         else:
-            yield from _validate_containers(role, job)
-        yield from _validate_names_and_images(role)
+            yield from validate_containers(role, job)
+        yield from validate_names_and_images(role)
         yield from _validate_restart_policy(role, job)
 
 
@@ -153,32 +119,6 @@ def _unknown(role: Role, job: Job) -> Problem:
     names = either(f"`{name}`" for name in KINDS[job.kind].roles)
     message = f"must be {names} because {job.a_kind} has no other roles"
     return ROLE_NAME.problem(role.path, message, "rename the role", role.name)
-
-
-def _validate_containers(role: Role, job: Job) -> Iterator[Problem]:
-    main = KINDS[job.kind].container
-    if role.is_open:
-        return
-    if not role.containers:
-        wanted = f"a container named `{main}`, which the operator prepares" if main else "a container"
-        yield CONTAINERS_REQUIRED.problem(role.containers_at, f"must have {wanted}", "add such a container")
-    elif not role.has_main:
-        shown = [f"`{container.name}`" for container in role.containers[:_MOST_NAMES]]
-        there = " or ".join((*shown, *(["another"] if len(role.containers) > _MOST_NAMES else [])))
-        message = f"must have a container named `{main}` because the operator sets up only that container for training"
-        yield MAIN_CONTAINER.problem(role.containers_at, message, f"rename {there}, whichever trains, to {main}")
-
-
-def _validate_names_and_images(role: Role) -> Iterator[Problem]:
-    for container in () if role.is_open else role.containers:
-        name = container.name
-        if not container.image:
-            message = "must be set because a container cannot start without an image"
-            fix = f"set the image of `{name}`" if name else "set an image"
-            yield IMAGE_REQUIRED.problem(container.path("image"), message, fix)
-        if not name:
-            message = "must be set because Kubernetes refuses a container without a name"
-            yield CONTAINER_NAME_REQUIRED.problem(container.path("name"), message, "set a name")
 
 
 def _validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from webhook.facts.view import View
 from webhook.facts.volcano.commands import Command, commands
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.job_plugins import roles
-from webhook.facts.volcano.pod_group_size import partial
+from webhook.facts.volcano.pod_group import partial
 from webhook.facts.volcano_objects.go_flags import is_true
 from webhook.facts.volcano_objects.plugins import PLUGINS
 from webhook.facts.volcano_objects.types import Job, Task

@@ -1,4 +1,6 @@
-"""Which fields of an object the installed Kubeflow Trainer does not have: fields.yaml, asked by kind and release.
+"""Which fields of a TrainJob or a runtime the installed Kubeflow Trainer does not have, by kind and release.
+
+The fields of each release stand in train_job_and_runtime_fields.yaml.
 
 Knows Trainer's own API only, not the pod and JobSet templates inside it. A null is as good as absent.
 """
@@ -64,7 +66,7 @@ TRAINING_RUNTIME_OTHER_RELEASE_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
     ),
 )
 
-FILE = Path(__file__).with_name("fields.yaml")
+FILE = Path(__file__).with_name("train_job_and_runtime_fields.yaml")
 _FOREVER: Release = (99, 0)
 _MOST_RELEASES: Final = 64
 """Releases of which it is remembered what they keep: a cluster runs one, but parameters may name any."""
@@ -142,7 +144,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All of fields.yaml; what is `known` is known of the releases from since to until."""
+    """All of train_job_and_runtime_fields.yaml; what is `known` is known of the releases from since to until."""
 
     since: Release
     until: Release

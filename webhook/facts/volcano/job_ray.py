@@ -7,24 +7,16 @@ the master rank 0, and ray looks for containers by name and puts `ray start` in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.job_plugins import roles
+from webhook.facts.volcano.job_plugins import advise_plugin_one_pod, roles
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.pods import Container
 
-PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
-    "volcano-job/plugin-one-pod",
-    title="The master, head or chief that a plugin looks for is one pod.",
-    why="Plugins set up one pod of these roles. A second one gets the rank of the first, or starts the work again.",
-    refused_by="nobody; the pods get in each other's way",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
-    function="OnPodCreate",
-)
 RAY_CONTAINER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/ray-container",
     title="The plugin ray finds the containers that it starts Ray in.",
@@ -47,34 +39,19 @@ RAY_COMMAND: Final = VOLCANO_JOB_ADVICE.rule(
     severity="high",
 )
 
-_ALONE: Final[Mapping[str, tuple[str, str]]] = {
-    "mpi": ("master", "every pod would start the whole program on all workers"),
-    "pytorch": ("master", "every pod would get rank 0"),
-    "ray": ("head", "the workers join only the first pod"),
-    "tensorflow": ("chief", "TensorFlow allows only one chief"),
-}
-"""The role of each plugin that one pod has, and what comes of more."""
 _RAY_IMAGE: Final = re.compile(r"(?:^|[/_-])ray(?:[-_:@]|$|/ray)")
 _RAY_START: Final = re.compile(r"\bray start\b")
 
 
 def advise_tasks(job: Job) -> Iterator[Problem]:
     """The tasks that plugins find by their roles."""
-    yield from _plugin_one_pod(job)
+    yield from advise_plugin_one_pod(job)
     if "ray" in job.spec.plugins:
         wanted = {"headContainer": "head", "workerContainer": "worker", **roles(job, "ray")}
         for role in ("head", "worker"):
             task = job.spec.tasks_by_name.get(wanted[role])
             if task is not None:
                 yield from _advise_ray(task, wanted[f"{role}Container"], role)
-
-
-def _plugin_one_pod(job: Job) -> Iterator[Problem]:
-    for plugin, (role, outcome) in _ALONE.items():
-        task = job.spec.tasks_by_name.get(roles(job, plugin)[role]) if plugin in job.spec.plugins else None
-        if task is not None and task.replicas > 1:
-            message = f"must be 1 because the task is the {role} of the plugin {plugin}, and {outcome}"
-            yield PLUGIN_ONE_POD.problem(task.path("replicas"), message, "set 1", task.replicas)
 
 
 def _advise_ray(task: Task, name: str, role: str) -> Iterator[Problem]:

@@ -11,8 +11,8 @@ from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
+from webhook.facts.volcano.member_pods import members
 from webhook.facts.volcano.pod_group import pod_group
-from webhook.facts.volcano.pods_of_group import members
 
 
 class Watched(FilesCluster):

@@ -10,7 +10,7 @@ import pytest
 from tests.rows import all_rows
 from tests.yamldata import document
 from webhook.deadline import Deadline
-from webhook.facts.train_job_pods import fields
+from webhook.facts.train_job_pods import train_job_and_runtime_fields
 from webhook.problem import Problem
 
 CRDS = Path(__file__).parents[2] / "data" / "crds"
@@ -22,7 +22,9 @@ FILES = {
 
 
 def told(obj: dict, kind: str, release: tuple[int, int]) -> Iterator[Problem]:
-    return fields.validate_fields(obj, kind, release, fields.OF_TRAIN_JOBS, Deadline())
+    return train_job_and_runtime_fields.validate_fields(
+        obj, kind, release, train_job_and_runtime_fields.OF_TRAIN_JOBS, Deadline()
+    )
 
 
 def schema(kind: str) -> dict:
@@ -30,7 +32,7 @@ def schema(kind: str) -> dict:
     return version["schema"]["openAPIV3Schema"]
 
 
-def disagreements(shape: fields.Shape, published: dict, at: str) -> list[str]:
+def disagreements(shape: train_job_and_runtime_fields.Shape, published: dict, at: str) -> list[str]:
     """Fields that only the table or only the CRD has, which is that of release 2.3."""
     found = []
     own = published.get("items", published).get("properties", {})
@@ -45,7 +47,7 @@ def disagreements(shape: fields.Shape, published: dict, at: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", FILES)
 def test_the_table_is_that_of_the_published_crds(kind: str) -> None:
-    assert disagreements(fields.table().kinds[kind], schema(kind), kind) == []
+    assert disagreements(train_job_and_runtime_fields.table().kinds[kind], schema(kind), kind) == []
 
 
 @all_rows(
