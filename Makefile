@@ -72,10 +72,8 @@ nightly: fuzz fuzz-differential fuzz-doors bench-bounds soak ## all that takes t
 fuzz-server: $(DEV_STAMP) ## 3,000 random CEL expressions, compared with a real kube-apiserver's answers; FUZZ_SERVER=KUBECONFIG names one
 	$(BIN)/python -m tests.fuzz.cel 3000 --server $(FUZZ_SERVER)
 
-deploy: $(RUN_STAMP) ## write the parts of deploy/base that follow from the policies anew
-	$(BIN)/claimgate webhook-config > deploy/base/webhooks.yaml
-	$(BIN)/claimgate webhook-config --rbac > deploy/base/lookups.yaml
-	awk 'FNR == 1 && NR > 1 { print "---" } { print }' $(sort $(wildcard policies/*/params.yaml)) > deploy/base/params.yaml
+deploy: $(RUN_STAMP) ## write the parts of deploy/ that follow from the policies and from deploy/base anew
+	@$(BIN)/python deploy/generate.py
 
 precision: $(DEV_STAMP) ## how often each rule speaks of manifests, beside what was judged: make precision MANIFESTS=/path ARGS=-v
 	$(BIN)/python -m tests.precision $(or $(MANIFESTS),../shared/data/manifests) $(ARGS)
