@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.admission.enforce import enforce
+from webhook.admission.enforcement_action import at_most, without_patch
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
@@ -80,15 +81,19 @@ def review(
 
 def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None, *, api_server_text: bool) -> Verdict:
     attributes, policies, cluster, deadline = context.attributes, context.policies, context.cluster, context.deadline
-    decisions = validate(attributes, policies, cluster, phase, context=context)
+    most = context.options.enforcement_action
+    decisions = at_most(validate(attributes, policies, cluster, phase, context=context), most)
     verdict = enforce(decisions, attributes, api_server_text=api_server_text)
     if phase is Phase.VALIDATE:
         return verdict
     was_denied = not verdict.allowed
     changed, mutations = mutate(attributes, policies, cluster, deadline, authorizer=authorizer, context=context)
+    mutations = at_most(mutations, most)
     if mutations and not was_denied:
         decisions = (*decisions, *mutations)
         verdict = enforce(decisions, attributes, api_server_text=api_server_text)
+    if changed is not attributes.object and most == "audit":
+        return without_patch(verdict)
     if not verdict.allowed:
         further = _further(replace(attributes, object=changed), context, authorizer)
         if further is None:
@@ -101,7 +106,7 @@ def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None
     try:
         patch = diff(attributes.object, changed, deadline)
     except BudgetExceeded as error:
-        late = (*decisions, *unfinished(policies, mutations, str(error)))
+        late = (*decisions, *at_most(unfinished(policies, mutations, str(error)), most))
         return enforce(late, attributes, api_server_text=api_server_text)
     return replace(verdict, patch=patch, patched_object=changed)
 
