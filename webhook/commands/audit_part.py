@@ -79,7 +79,7 @@ class PartAudit:
         self._details = details
 
     def audited(self, part: SourcePart) -> PartResult:
-        """A part with all of its findings."""
+        """Audit one part of the input and return it with all of its findings."""
         result = PartResult()
         result.findings = tuple(self.findings(part, result))
         return result
@@ -110,7 +110,7 @@ class PartAudit:
         result.notes = noted
 
     def _of_document(self, each: documents.Input, keys: RepeatedKeys, result: PartResult) -> Iterator[Finding]:
-        """The findings of an object, once."""
+        """Evaluate an object once and return its findings."""
         if self._files.is_patch(each.source):
             result.skipped.append(SkippedDocument(place=each.place(), why=_PATCH, is_half=False))
             return
@@ -160,5 +160,5 @@ def _is_half(value: JSON) -> bool:
 
 
 def _qualified(kind: GroupVersionKind) -> str:
-    """`Pod`, `Workflow.argoproj.io`."""
+    """The kind with its API group as kubectl writes it: `Pod`, `Workflow.argoproj.io`."""
     return f"{kind.kind}.{kind.group}" if kind.group else kind.kind

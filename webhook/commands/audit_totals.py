@@ -73,7 +73,7 @@ class AuditTotals:
         return 3 if self._is_undecided else 0
 
     def totals(self, *, is_verbose: bool) -> Totals:
-        """The sums as a report has them."""
+        """The sums in the form that reports write."""
         return Totals(
             entries=self.entries,
             results={result: self._results[result] for result in Result},

@@ -48,7 +48,7 @@ class InlineSlice(Deadline):
         self._end = end
 
     def spent(self) -> float:
-        """Seconds of the processor until now."""
+        """Processor time that the slice has used until now, in seconds."""
         return thread_time() - self._begun
 
     def look(self) -> None:

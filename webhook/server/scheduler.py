@@ -53,12 +53,12 @@ class Scheduler:
 
     @property
     def waiting(self) -> int:
-        """How much waits for a turn."""
+        """The number of reviews and other work that wait for a turn."""
         return len(self._queue)
 
     @property
     def is_free(self) -> bool:
-        """Whether work need not wait, whose ever it is."""
+        """Whether work of any tenant may run at once."""
         return self._spent_s < ROUND_S and not self._queue
 
     async def turn(self, tenant: Tenant, until: float = inf) -> None:
@@ -81,7 +81,7 @@ class Scheduler:
         return has_time and self.usage.is_light(tenant, monotonic())
 
     def worked(self, tenant: Tenant, seconds: float) -> None:
-        """Note what a tenant used of the loop."""
+        """Charge a tenant for the seconds that it used of the event loop."""
         self.usage.add(tenant, seconds, monotonic())
         self._queue.charge(tenant.namespace, seconds)
         self._spent_s += seconds
@@ -95,7 +95,7 @@ class Scheduler:
         return LIGHT_S if self.usage.is_light(tenant, monotonic()) else HEAVY_S
 
     def _look_first(self) -> None:
-        """Begin a round after a look at the sockets."""
+        """Let the event loop read its sockets once, and begin the next round after that."""
         if not self._will_look:
             self._will_look = True
             asyncio.get_running_loop().call_soon(self._begin_round)
