@@ -114,7 +114,7 @@ class Fitting:
         self.is_implied = all(flavor is not None and flavor.topology for flavor in flavors)
 
     def told_queue(self) -> str:
-        """The ClusterQueue, as messages name it."""
+        """The ClusterQueue as messages name it."""
         return self.place.view.named(ClusterQueue.gvk, self.queue.name)
 
     def knows_lenders(self) -> bool:

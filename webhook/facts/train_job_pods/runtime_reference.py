@@ -24,7 +24,7 @@ class Runtime:
 
     @property
     def is_found(self) -> bool:
-        """Whether it is there."""
+        """Whether the runtime exists in the view of the cluster."""
         return self.object.is_set
 
     @property
@@ -34,7 +34,7 @@ class Runtime:
 
     @property
     def spec(self) -> RuntimeSpec:
-        """Its spec; empty without the runtime."""
+        """The spec of the runtime; empty where the runtime was not found."""
         return self.object.spec
 
     @property
