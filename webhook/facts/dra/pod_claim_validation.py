@@ -93,8 +93,10 @@ def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
             yield from validate_pod_resource_claim(claim)
         yield from validate_claim_names(pod.spec)
     yield from _validate_containers(pod.spec, subject.view())
-    yield from _ephemeral_containers(pod.spec)
-    yield from _pod_level(pod.spec)
+    if pod.spec.has("ephemeralContainers"):
+        yield from _ephemeral_containers(pod.spec)
+    if pod.spec.has("resources"):
+        yield from _pod_level(pod.spec)
 
 
 def _static_pod(pod: Pod) -> Iterator[Problem]:

@@ -144,7 +144,7 @@ def _devices(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
 
 def names_gpu(subject: Subject) -> bool:
     """Whether anything in a Pod names `gpu` among limits or requests, wherever Kubernetes may take it or not."""
-    return NAME in subject.typed(Pod).spec.resource_names.names
+    return NAME in subject.typed(Pod).parts.resource_names
 
 
 def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:

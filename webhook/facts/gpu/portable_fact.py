@@ -30,7 +30,6 @@ from webhook.facts.view import NAMESPACES
 from webhook.paths import FieldPath
 from webhook.short_texts import kept_for_short_texts
 from webhook.typed.objects import Namespace
-from webhook.workloads.podsets import group_kind
 
 LABEL: Final = "claimgate.dev/gpu"
 DEFAULT: Final = "nvidia.com/gpu"
@@ -101,7 +100,7 @@ _NOTHING: Final[Mapping[str, JSON]] = {
 
 
 def _is_absent(subject: Subject) -> bool:
-    return group_kind(subject.object) == POD and not names_gpu(subject)  # as nearly every pod
+    return subject.group_kind == POD and not names_gpu(subject)  # as nearly every pod
 
 
 def _compute(subject: Subject) -> Result:

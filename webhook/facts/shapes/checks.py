@@ -47,7 +47,7 @@ POD: Final = frozenset({("", "Pod")})
 
 def decode_pod_template(subject: Subject) -> Iterator[Problem]:
     """What of a Pod, or of a pod template, is not of its type."""
-    return _wrong_types(subject, POD_TEMPLATE_SHAPE_WRONG_TYPE)
+    return _wrong_types(subject, POD_TEMPLATE_SHAPE_WRONG_TYPE) if subject.mismatches else iter(())
 
 
 def decode_object(subject: Subject) -> Iterator[Problem]:

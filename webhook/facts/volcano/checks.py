@@ -30,7 +30,7 @@ from webhook.facts.volcano.job_volumes import advise_volumes
 from webhook.facts.volcano.network_topology import advise_job_topology
 from webhook.facts.volcano.plugin_tasks import advise_tasks
 from webhook.facts.volcano.plugins import advise_plugins
-from webhook.facts.volcano.pod import pod
+from webhook.facts.volcano.pod import READ, pod
 from webhook.facts.volcano.pod_group import pod_group
 from webhook.facts.volcano.queue_amounts import (
     advise_unknown_resource,
@@ -193,6 +193,7 @@ CHECKS: Final = (
         run=_filled(pod),
         kinds=frozenset((("", "Pod"),)),
         lookups=(kinds.OF_POD_GROUPS, kinds.OF_QUEUES, kinds.OF_NAMESPACES),
+        of_pods_with=READ,
     ),
     Check(
         group="volcano-pod",
