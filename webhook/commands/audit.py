@@ -151,7 +151,8 @@ class _Audit:
             if self._reviewed == "stored":
                 attributes = audited_objects.as_submitted(attributes)
             door = Local(policies=self._policies, cluster=sent.cluster, options=self._details)
-            decisions = run(attributes, _PHASES[self._reviewed], door).decisions
+            outcome = run(attributes, _PHASES[self._reviewed], door)
+            decisions = (*outcome.decisions, *outcome.further)
             if not decisions:
                 self._unasked[_qualified(attributes.kind)] += 1
             locate = each.locator(fixtures.object_path(each.value))
