@@ -8,15 +8,31 @@ from __future__ import annotations
 from typing import Any
 
 from webhook.attributes import JSON
+from webhook.errors import EvaluationError, PatchError
 from webhook.evaluation import problem_values
 from webhook.evaluation.cost_budget import CostBudget, Variables
-from webhook.evaluation.fact_values import fact
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
+from webhook.facts.fact import Result
 from webhook.policy.compiled import AUTHORIZER, Policy
 from webhook.policy.matching import Match
 from webhook.policy.static_params import Param
 from webhook.problems.declarations import PROBLEMS
+
+
+def fact(name: str, target: Target, param: Param, context: RequestContext) -> Result:
+    """A fact of an object, with what it could not be computed from.
+
+    Raises:
+        LookupFailed: the param cannot be read.
+        EvaluationError: the object holds patches that cannot be merged.
+
+    """
+    try:
+        return context.subject(target, param).result(name)
+    except PatchError as error:
+        raise EvaluationError(f"fact `{name}`: the patches of the object cannot be merged: {error}") from error
+
 
 _TAKEN_FOR_CEL = (KeyError, TypeError, AttributeError, IndexError)
 """What a compiled expression would take for an error of its own, and hide as a missing attribute."""

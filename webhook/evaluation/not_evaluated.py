@@ -12,9 +12,8 @@ from webhook.cel.check.reads import WHOLE
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.errors import BudgetExceeded, EvaluationError
 from webhook.evaluation import problem_values
-from webhook.evaluation.activation import activation
+from webhook.evaluation.activation import activation, fact
 from webhook.evaluation.cost_budget import CostBudget
-from webhook.evaluation.fact_values import fact
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.facts.check import reports

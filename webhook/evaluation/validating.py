@@ -31,7 +31,6 @@ from webhook.evaluation.whole_policy import interrupted, unconverted, unusable
 from webhook.facts.check import reports
 from webhook.policy.candidates import Candidate, CandidateBinding
 from webhook.policy.compiled import Binding, Policy
-from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param
 
@@ -58,7 +57,7 @@ def validate(
     if trace is not None:
         of_phase = (policy for policy in policies.validating if policy.phase in (phase, "both"))
         trace.candidates(of_phase, candidates, attributes)
-    if not candidates or is_exempt(attributes):
+    if not candidates:
         return ()
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
     decisions = DecisionList()

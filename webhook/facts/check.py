@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.attributes import JSON
 from webhook.cluster.interest import Interest
 from webhook.errors import ClaimgateError, EvaluationError, PatchError, ReviewPaused
+from webhook.facts.kinds import POD
 from webhook.problem import Problem
 from webhook.typed.objects import Object
 from webhook.typed.pod_parts import PATCH, TEMPLATE
@@ -66,7 +67,6 @@ class Checked:
     unchecked: tuple[Problem, ...] = ()
 
 
-_POD: Final = (Pod.gvk.group, Pod.gvk.kind)
 NOTHING: Final = Checked()
 WORK: Final = 10
 """What a result is charged beside what it walks, so that many of them that walk nothing come to look at the clock."""
@@ -125,7 +125,7 @@ def _check(group: str, checks: Iterable[Check], subject: Subject) -> Checked:
 
 def _is_without(parts: frozenset[str], subject: Subject) -> bool:
     """Whether an object is a Pod that has none of some parts (typed/pod_parts.py)."""
-    if subject.group_kind != _POD:
+    if subject.group_kind != POD:
         return False
     if subject.template_of is not None and (TEMPLATE in parts or (subject.is_patch and PATCH in parts)):
         return False

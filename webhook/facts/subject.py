@@ -16,6 +16,7 @@ from webhook.deadline import Deadline
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.check import WORK
 from webhook.facts.fact import Result
+from webhook.facts.kinds import POD
 from webhook.facts.registry import SHIPPED, ChecksOfKind, Registry
 from webhook.facts.view import View
 from webhook.paths import FieldPath
@@ -28,7 +29,6 @@ from webhook.workloads.table import Table
 _T = TypeVar("_T")
 Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()
-_POD: Final = ("", "Pod")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -112,7 +112,7 @@ class Subject:
     @property
     def metadata(self) -> Metadata:
         """Its metadata, as most checks of its kind read it."""
-        return self.typed(Pod if self.group_kind == _POD else Object).metadata
+        return self.typed(Pod if self.group_kind == POD else Object).metadata
 
     def typed_old(self, kind: type[Whole]) -> Whole:
         """What the object was before, with typed fields; false where it was not."""

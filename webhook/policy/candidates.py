@@ -15,7 +15,7 @@ from webhook.attributes import POD, Attributes, GroupVersionResource, Operation
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.policy.compiled import Binding, MatchConditions, Policy
 from webhook.policy.equivalent_resources import Equivalents
-from webhook.policy.matching import Criteria, matches, native
+from webhook.policy.matching import Criteria, is_exempt, matches, native
 
 PODS: Final = GroupVersionResource("", "v1", "pods")
 
@@ -58,7 +58,12 @@ class Candidate:
 
 
 def candidates(policies: Iterable[Policy], attributes: Attributes, equal: Equivalents) -> tuple[Candidate, ...]:
-    """Those of some policies that may speak about requests for the same resource and operation as this one."""
+    """Those of some policies that may speak about requests for the same resource and operation as this one.
+
+    No policy may speak about policies, bindings and webhook configurations.
+    """
+    if is_exempt(attributes):
+        return ()
     pod = as_pod(attributes)
     every = (_candidate(policy, attributes, pod, equal) for policy in policies)
     return tuple(each for each in every if each.index.own is not False or each.looks_inside)

@@ -101,7 +101,7 @@ def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
 
 def _static_pod(pod: Pod) -> Iterator[Problem]:
     """As ValidatePod of a mirror pod."""
-    if _MIRROR in pod.metadata.annotations:
+    if _MIRROR in pod.parts.present:
         message = (
             f"must not be set because annotation {_MIRROR} marks a static pod, and a static pod cannot have claims"
         )

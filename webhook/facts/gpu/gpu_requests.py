@@ -204,6 +204,8 @@ def _uses_gpus(requesting: DeviceContainer, subject: Subject) -> bool:
 
 
 def _has_slices_and_devices(requesting: DeviceContainer) -> bool:
+    if len(requesting.requested) < 2:
+        return False
     devices = [requested.device for requested in requesting.requested if requested.number]
     has_slices = any(device.kind == "slice" and device.gpu for device in devices)
     return has_slices and any(device.kind == "device" and device.vendor == "nvidia" for device in devices)
