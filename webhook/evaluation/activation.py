@@ -48,7 +48,9 @@ class Activation(dict[str, Any]):
 
     def __init__(self, policy: Policy, target: Target, param: Param, context: RequestContext, match: Match) -> None:
         """Begin with what all expressions of a policy see alike."""
-        super().__init__({"object": target.object, "oldObject": target.old_object, "namespaceObject": None})
+        self["object"] = target.object
+        self["oldObject"] = target.old_object
+        self["namespaceObject"] = None
         if policy.param_kind is not None:
             self["params"] = param.object
         self.of = (policy, target, param, context, match)
