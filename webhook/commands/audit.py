@@ -9,12 +9,12 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
-from webhook import assembly, charts, documents, terminal
+from webhook import assembly, charts, documents, submitted, terminal
 from webhook.admission import fixtures
 from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import Local, PhaseName, run
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.commands import audited_objects, options, output, submitted
+from webhook.commands import audited_objects, options, output
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.errors import CallError, Problem
 from webhook.evaluation.review_options import ReviewOptions
