@@ -55,9 +55,7 @@ class Browser:
 
     def run(self, script: str, *arguments: Any) -> Any:
         """What a script gives."""
-        wrapped = (
-            f"const done = arguments[arguments.length - 1]; (async (...args) => {{{script}}})(...arguments).then(done, error => done(`failed: ${{error}}`))"
-        )
+        wrapped = f"const done = arguments[arguments.length - 1]; (async (...args) => {{{script}}})(...arguments).then(done, error => done(`failed: ${{error}}`))"
         return self._post("/execute/async", {"script": wrapped, "args": list(arguments)})
 
     def wait(self, script: str, seconds: float = 20) -> None:

@@ -121,7 +121,9 @@ def test_it_works_with_the_keyboard_alone(page):
         for key, code in (("Escape", 27), ("Tab", 9)):
             for kind in ("rawKeyDown", "keyUp"):
                 page.devtools("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
-        reached.append(page.run("const a = document.activeElement; return a.id || a.parentElement?.closest('[id]')?.id || ''"))
+        reached.append(
+            page.run("const a = document.activeElement; return a.id || a.parentElement?.closest('[id]')?.id || ''")
+        )
     assert {"sample", "file", "save", "object", "cluster", "run", "phase", "whole"} <= set(reached)
     page.run("document.querySelector('#object .cm-content').focus()")
     for kind in ("rawKeyDown", "keyUp"):
