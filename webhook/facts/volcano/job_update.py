@@ -11,12 +11,12 @@ from typing import Any, Final
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.field_changes import field_changes
 from webhook.facts.volcano.groups import VOLCANO_JOB
-from webhook.facts.volcano.job_tasks import (
+from webhook.facts.volcano.job import (
     validate_min_available,
     validate_partition_policy,
     validate_task_min_available,
 )
-from webhook.facts.volcano.network_topology import OF_JOBS, validate_network_topology
+from webhook.facts.volcano.tiers_of_jobs_and_pod_groups import OF_JOBS, validate_network_topology
 from webhook.facts.volcano_objects.types import Job, JobSpec
 from webhook.problem import Problem
 from webhook.wording import counted
