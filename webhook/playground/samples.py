@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +11,6 @@ from webhook import yamlfile
 FOLDER: Final = Path(__file__).with_name("samples")
 
 
-@cache
 def samples() -> Mapping[str, Mapping[str, Any]]:
     """Every sample by its name, in the order of the files: `title`, `object`, `cluster`, `phase`, `isWhole`."""
     return {path.stem: yamlfile.read(path)[0].value for path in sorted(FOLDER.glob("*.yaml"))}

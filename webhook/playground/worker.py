@@ -16,9 +16,9 @@ from typing import Any, Final
 from webhook.errors import CallError
 from webhook.server import child_process
 
-TIMEOUT_S: Final = 10.0
+_TIMEOUT_S: Final = 10.0
 """As long as an API server waits for a webhook by default."""
-MEMORY_BYTES: Final = 256 << 20
+_MEMORY_BYTES: Final = 256 << 20
 _AT_ONCE: Final = 2
 _WAITING: Final = 8
 _MOST_ANSWER: Final = 32 << 20
@@ -28,8 +28,8 @@ _MOST_ANSWER: Final = 32 << 20
 class Workers:
     """At most two children at once; a few more questions wait, and what is beyond is told to come again."""
 
-    timeout_s: float = TIMEOUT_S
-    memory_bytes: int = MEMORY_BYTES
+    timeout_s: float = _TIMEOUT_S
+    memory_bytes: int = _MEMORY_BYTES
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     _waiting: int = 0
 
