@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.attributes import CRD, JSON
 from webhook.cluster.candidates import Candidates, candidates
 from webhook.cluster.file_context import FileContext
-from webhook.cluster.naming import Naming
+from webhook.cluster.naming import Naming, group_kind
 from webhook.cluster.units import Unit, Units, normal
+from webhook.object_lists import unlisted
 
 
 class FileTree:
@@ -30,9 +31,9 @@ class FileTree:
     ) -> None:
         self._documents: Final = _by_file(objects)
         self._units: Final = Units(self._documents)
-        self._context: Final = Candidates(
-            each for file, values in _by_file(context).items() for each in candidates(file, values)
-        )
+        beside = _by_file(context)
+        self._context: Final = Candidates(each for item in beside.items() for each in candidates(*item))
+        self._definitions: Final = (*_definitions(beside), *_definitions(self._documents))
         self._differing: Final[dict[str, Sequence[str]]] = {}
         self._recorded: Final[set[str]] = set()
         self._of_units: Final[dict[Unit, Candidates]] = {}
@@ -69,6 +70,7 @@ class FileTree:
             layers,
             unsaid="" if self.is_whole else unsaid,
             is_whole=self.is_whole,
+            definitions=self._definitions,
             tell=self._differs,
         )
 
@@ -109,3 +111,12 @@ def _by_file(objects: Iterable[tuple[str, JSON]]) -> Mapping[str, list[JSON]]:
     for file, obj in objects:
         documents.setdefault(normal(file), []).append(obj)
     return documents
+
+
+def _definitions(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
+    """The CustomResourceDefinitions of some files."""
+    for values in documents.values():
+        for value in values:
+            for _, obj in unlisted(value):
+                if isinstance(obj, dict) and group_kind(obj) == (CRD.group, CRD.kind):
+                    yield obj

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.cluster.cluster_scoped import is_built_in, is_cluster_scoped
-from webhook.errors import BindingError
+from webhook.errors import BindingError, PlaceUnknown
 from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import Binding, ParamSource, Policy
 from webhook.policy.static_params import Param, is_static, param_of
@@ -66,13 +66,21 @@ def _find(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: 
     """The parameters that a reference names for a request in a namespace."""
     where = _namespace(kind, source, namespace, cluster)
     if source.name:
-        param = cluster.get(kind, where, source.name)
+        param = _named(kind, where, source.name, cluster)
         params = () if param is None else (_typed(param, kind),)
     else:
         params = tuple(_typed(param, kind) for param in _selected(kind, source, where, cluster))
     if not params and source.denies_absence:
         raise BindingError("no params found for policy binding with `Deny` parameterNotFoundAction")
     return params
+
+
+def _named(kind: GroupVersionKind, namespace: str, name: str, cluster: Cluster) -> JSON | None:
+    """A parameter, if there is one: an object of files that may as well be another one configures no policy."""
+    try:
+        return cluster.get(kind, namespace, name)
+    except PlaceUnknown:
+        return None
 
 
 def _namespace(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> str:
