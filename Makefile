@@ -9,7 +9,7 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e bench bench-compare profile bench-bounds bench-cel soak fuzz fuzz-differential fuzz-doors nightly fuzz-server deploy docs precision rule-homes lock clean
+.PHONY: help demo serve install test coverage e2e bench bench-compare profile bench-bounds bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs precision rule-homes lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -61,21 +61,22 @@ fuzz: $(DEV_STAMP) ## 100,000 random CEL expressions, every wrong value, and pro
 	CLAIMGATE_TESTS=all $(BIN)/python -m pytest -n auto --dist worksteal tests/policies
 	$(BIN)/python -m pytest -m "not e2e" --hypothesis-profile=fuzz $(shell grep -rl --include='test_*.py' 'from hypothesis' tests)
 
+fuzz-yaml: $(DEV_STAMP) ## 100,000 random YAML texts, read by the quick reader and by the parser; YAML=1000000 for more
+	$(BIN)/python -m tests.fuzz.yaml_readers $(or $(YAML),100000) 29 tests/data
+
 fuzz-differential: $(DEV_STAMP) ## 20,000 random reviews, answered by a process that lives on and by a fresh one; REVIEWS=100000 for more
 	$(BIN)/python -m tests.fuzz.differential $(or $(REVIEWS),20000)
 
 fuzz-doors: $(DEV_STAMP) ## 10,000 reviews, answered by replay and by a running server; DOORS=100000 for more
 	$(BIN)/python -m tests.fuzz.doors $(or $(DOORS),10000)
 
-nightly: fuzz fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
+nightly: fuzz fuzz-yaml fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
 
 fuzz-server: $(DEV_STAMP) ## 3,000 random CEL expressions, compared with a real kube-apiserver's answers; FUZZ_SERVER=KUBECONFIG names one
 	$(BIN)/python -m tests.fuzz.cel 3000 --server $(FUZZ_SERVER)
 
-deploy: $(RUN_STAMP) ## write the parts of deploy/base that follow from the policies anew
-	$(BIN)/claimgate webhook-config > deploy/base/webhooks.yaml
-	$(BIN)/claimgate webhook-config --rbac > deploy/base/lookups.yaml
-	awk 'FNR == 1 && NR > 1 { print "---" } { print }' $(sort $(wildcard policies/*/params.yaml)) > deploy/base/params.yaml
+deploy: $(RUN_STAMP) ## write the parts of deploy/ that follow from the policies and from deploy/base anew
+	@$(BIN)/python deploy/generate.py
 
 precision: $(DEV_STAMP) ## how often each rule speaks of manifests, beside what was judged: make precision MANIFESTS=/path ARGS=-v
 	$(BIN)/python -m tests.precision $(or $(MANIFESTS),../shared/data/manifests) $(ARGS)

@@ -12,6 +12,8 @@ from tests.yamldata import document, documents
 from webhook import __version__, assembly
 from webhook.cli import run
 from webhook.export.cluster_role import cluster_role
+from webhook.server import memory_bounds
+from webhook.settings.serving import ServerSettings
 from webhook.settings.shared import Settings
 from webhook.workloads.table import Table
 
@@ -97,9 +99,9 @@ def test_arguments_are_ones_the_command_knows(pod: dict[str, Any], capsys: pytes
 def test_nothing_fails_closed_before_somebody_enforces() -> None:
     webhooks = [webhook for found in manifests("webhooks.yaml") for webhook in found["webhooks"]]
     assert {(one["failurePolicy"], one["timeoutSeconds"]) for one in webhooks} == {("Ignore", 5)}
-    patch = {one["path"]: one["value"] for one in document(OVERLAYS / "enforce" / "fail.yaml")}
-    assert patch == {"/webhooks/0/failurePolicy": "Fail", "/webhooks/0/timeoutSeconds": 10}
-    assert all(len(found["webhooks"]) == 1 for found in manifests("webhooks.yaml"))
+    enforced = [webhook for found in documents(OVERLAYS / "enforce" / "fail.yaml") for webhook in found["webhooks"]]
+    assert [one["name"] for one in enforced] == [one["name"] for one in webhooks]
+    assert {(one["failurePolicy"], one["timeoutSeconds"]) for one in enforced} == {("Fail", 10)}
 
 
 def test_authorizer_is_a_flag_of_the_server_and_one_right() -> None:
@@ -118,7 +120,8 @@ def test_a_new_version_changes_nothing_that_is_immutable() -> None:
 
 def test_cert_manager_takes_the_place_of_all_that_looks_after_certificates() -> None:
     own = {(found["kind"], found["metadata"]["name"]) for found in manifests("certificates.yaml")}
-    removed = documents(OVERLAYS / "cert-manager" / "no-own-certificates.yaml")
+    patches = [document(each["patch"]) for each in document(OVERLAYS / "cert-manager/kustomization.yaml")["patches"]]
+    removed = [found for found in patches if isinstance(found, dict) and found.get("$patch") == "delete"]
     assert {(found["kind"], found["metadata"]["name"]) for found in removed} == own
     issued = {
         found["metadata"]["name"]: found["spec"] for found in documents(OVERLAYS / "cert-manager/certificate.yaml")
@@ -163,6 +166,28 @@ def test_two_replicas_outlive_a_node() -> None:
         assert selector == deployment["selector"]
     spread = {rule["topologyKey"] for rule in PODS["the server"]["topologySpreadConstraints"]}
     assert spread == {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
+
+
+def test_pods_call_the_api_server_and_nobody_else() -> None:
+    for name in ("claimgate", "claimgate-certificates"):
+        policy = one("NetworkPolicy", name)["spec"]
+        assert policy["policyTypes"] == ["Ingress", "Egress"]
+        assert policy["egress"] == [{"ports": [{"port": 443}, {"port": 6443}]}]
+    assert "ingress" not in one("NetworkPolicy", "claimgate-certificates")["spec"]
+
+
+def test_pods_have_a_priority_of_their_own() -> None:
+    assert {pod["priorityClassName"] for pod in PODS.values()} == {
+        one("PriorityClass", "claimgate")["metadata"]["name"]
+    }
+    assert one("PriorityClass", "claimgate")["value"] == 1_000_000_000  # the most that a user's may have
+
+
+def test_memory_is_what_the_bounds_add_up_to_and_room_for_the_view() -> None:
+    (container,) = PODS["the server"]["containers"]
+    bounds = memory_bounds.of_this_process(ServerSettings()).total
+    limit = int(container["resources"]["limits"]["memory"].removesuffix("Mi")) << 20
+    assert bounds + (128 << 20) <= limit <= bounds + (256 << 20)
 
 
 def test_the_server_has_time_to_drain() -> None:

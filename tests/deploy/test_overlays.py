@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.e2e.apiserver import assets
+from tests.deploy.helm import kustomized
 from tests.yamldata import document
 from webhook.settings.serving import ServerSettings
 from webhook.settings.setting import declared
 
 OVERLAYS = Path(__file__).parents[2] / "deploy" / "overlays"
+OPERATIONS = {"audit-only", "autoscaling", "monitoring", "namespaced", "warn-only"}
 NAMES = sorted(folder.name for folder in OVERLAYS.iterdir())
 
 
 def rendered(name: str) -> list[dict[str, Any]]:
-    kubectl = assets() / "kubectl"
-    if not os.access(kubectl, os.X_OK):
-        pytest.skip("no kubectl")
-    command = [kubectl, "kustomize", OVERLAYS / name]
-    return list(yaml.safe_load_all(subprocess.run(command, capture_output=True, check=True).stdout))
+    return kustomized(f"overlays/{name}")
 
 
 def of_kind(name: str, kind: str) -> dict[str, Any]:
@@ -33,10 +27,17 @@ def of_kind(name: str, kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_overlay_has_its_page_and_is_named_in_the_threat_model(name: str) -> None:
-    assert (OVERLAYS / name / "README.md").exists()
+def test_an_overlay_is_named_in_the_guide_and_one_about_security_in_the_threat_model(name: str) -> None:
+    assert f"| `{name}` |" in (OVERLAYS.parent / "README.md").read_text()
     page = (OVERLAYS.parents[1] / "docs" / "threat-model.md").read_text()
-    assert f"deploy/overlays/{name}/README.md" in page
+    assert name in OPERATIONS or f"deploy/overlays/{name}/README.md" in page
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kubectl_renders_an_overlay(name: str) -> None:
+    assert {("Deployment", "claimgate"), ("Service", "claimgate")} <= {
+        (each["kind"], each["metadata"]["name"]) for each in rendered(name)
+    }
 
 
 def test_client_certificates_are_asked_for_with_flags_that_exist_and_files_that_are_mounted() -> None:

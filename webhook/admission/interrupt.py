@@ -8,25 +8,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webhook.admission.enforce import enforce
+from webhook.admission.enforcement_action import at_most
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.decisions import Decision, Status, Verdict
 from webhook.evaluation.interrupted import interrupted
+from webhook.evaluation.review_options import EnforcementAction
 from webhook.policy.policy_set import PolicySet
 
 _NAMED = 5
 _FIX = "make the object smaller, or raise timeoutSeconds of the webhook"
 
 
-def interrupt(attributes: Attributes, policies: PolicySet, cluster: Cluster, *, phase: Phase, because: str) -> Verdict:
+def interrupt(
+    attributes: Attributes,
+    policies: PolicySet,
+    cluster: Cluster,
+    *,
+    phase: Phase,
+    because: str,
+    most: EnforcementAction = "deny",
+) -> Verdict:
     """Answer one request that was not evaluated; `because` says why, such as `it took longer than 9 s`."""
-    decisions = interrupted(attributes, policies, cluster, phase)
+    decisions = at_most(interrupted(attributes, policies, cluster, phase), most)
     verdict = enforce(decisions, attributes)
     if not decisions:
         return verdict
     if verdict.status is None:
         said = f"claimgate did not evaluate this object, {because}; {_FIX}"
-        return Verdict(allowed=True, decisions=decisions, warnings=(said,), patched_object=attributes.object)
+        told = () if most == "audit" else (said,)
+        return Verdict(allowed=True, decisions=decisions, warnings=told, patched_object=attributes.object)
     denying = [each for each in decisions if each.action == "deny" and each.is_enforced]
     text = f"not evaluated, {because}, and failurePolicy Fail denies what {_names(denying)} did not evaluate; {_FIX}"
     status = Status(code=verdict.status.code, reason=verdict.status.reason, message=text)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.admission.enforce import enforce
+from webhook.admission.enforcement_action import at_most, without_patch
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
@@ -76,19 +77,23 @@ def review(
 
 def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None, *, api_server_text: bool) -> Verdict:
     attributes, policies, cluster, deadline = context.attributes, context.policies, context.cluster, context.deadline
-    decisions = validate(attributes, policies, cluster, phase, context=context)
+    most = context.options.enforcement_action
+    decisions = at_most(validate(attributes, policies, cluster, phase, context=context), most)
     verdict = enforce(decisions, attributes, api_server_text=api_server_text)
     if phase is Phase.VALIDATE or not verdict.allowed:
         return verdict
     changed, mutations = mutate(attributes, policies, cluster, deadline, authorizer=authorizer, context=context)
     if not mutations:
         return verdict
+    mutations = at_most(mutations, most)
     verdict = enforce((*decisions, *mutations), attributes, api_server_text=api_server_text)
+    if changed is not attributes.object and most == "audit":
+        return without_patch(verdict)
     if not verdict.allowed or changed is attributes.object:
         return verdict
     try:
         patch = diff(attributes.object, changed, deadline)
     except BudgetExceeded as error:
-        late = (*decisions, *mutations, *unfinished(policies, mutations, str(error)))
+        late = (*decisions, *mutations, *at_most(unfinished(policies, mutations, str(error)), most))
         return enforce(late, attributes, api_server_text=api_server_text)
     return replace(verdict, patch=patch, patched_object=changed)

@@ -11,12 +11,12 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from webhook import assembly, terminal, yamlfile
-from webhook.commands import options, output, policy_details, policy_folders, policy_text, rules
+from webhook.commands import new_policy, options, output, policy_details, policy_folders, policy_text, rules
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.settings.shared import Settings
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, check, explain and export policies.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Write, list, check and export policies.")
 
 FORMATS = ("text", "json")
 Outputs: TypeAlias = Annotated[
@@ -52,25 +52,29 @@ def check(
 ) -> int:
     """Compile every policy, and say whether all is well.
 
-    Names what is probably a mistake: a policy that no binding names, and a field that the object does not have.
+    Names what is probably a mistake: a policy that no binding names, a field that the object does not have, a param
+    kind that does not exist, a binding without the paramRef that its policy needs, an ApplyConfiguration that sets an
+    atomic list, a mutation that changes its own result again, and a fact that means less of a pod template.
     --verbose says also what each policy covers, what it may cost, and whether a cluster can take it natively, as it is
     or after `export`. The worst case is that of the API server's cost model, whose limits stop an expression at
     1,000,000.
 
     Exits with 2 when one does not compile, or when its param names a rule that does not exist, and names every mistake
-    of every file; with 1 when one is never evaluated because no binding names it.
+    of every file; with 1 when one fails for every object, or is never evaluated because no binding names it.
     """
     outputs = output.parse(chosen, FORMATS)
     loaded = _load(folder, settings)
     exported = policy_details.rewritten(loaded, settings.kubernetes_version)
-    described = [policy_details.full(policy, loaded, exported) for policy in loaded.policies]
+    how = assembly.options(policy_folders.chosen(folder, settings))
+    described = [policy_details.full(policy, loaded, exported, how) for policy in loaded.policies]
     output.deliver(
         outputs, {"text": lambda: policy_text.checked(described, verbose=verbose), "json": lambda: _json(described)}
     )
-    return 1 if loaded.unbound else 0
+    return 1 if loaded.unbound or any(one["fails"] for one in described) else 0
 
 
 app.command("rules")(rules.command)
+app.command("new")(new_policy.command)
 
 
 @app.command()

@@ -10,13 +10,17 @@ from webhook import shipped
 from webhook.attributes import Phase
 from webhook.errors import InputError
 from webhook.export.webhook_rules import rules
+from webhook.policy.certain_failures import certain_failures
 from webhook.policy.compiled import Policy
+from webhook.policy.expanded_facts import expanded_facts
 from webhook.policy.field_names import undefined_fields
+from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.readability import hard_to_read
 from webhook.policy.unconvertible import unconvertible
 from webhook.policy.worst_case import worst_case
 from webhook.releases import Release
+from webhook.suites.idempotence import not_idempotent
 
 Exported: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
 """By kind and name the policies that `export` says in other words, with what these do not cover."""
@@ -46,9 +50,10 @@ def rewritten(loaded: PolicySet, version: Release) -> Exported:
         return {}
 
 
-def full(policy: Policy, loaded: PolicySet, exported: Exported) -> dict[str, Any]:
+def full(policy: Policy, loaded: PolicySet, exported: Exported, how: Options) -> dict[str, Any]:
     """What `check` says besides: what it covers and may cost, whether it is portable, and what may be wrong."""
     short = brief(policy)
+    again = not_idempotent(policy, loaded, how)
     left_out = exported.get((short["kind"], policy.name))
     return {
         **short,
@@ -65,7 +70,10 @@ def full(policy: Policy, loaded: PolicySet, exported: Exported) -> dict[str, Any
         "notRewritten": list(left_out or ()),
         "worstCase": asdict(worst_case(policy)),
         "hardToRead": list(hard_to_read(policy)),
-        "undefinedFields": list(undefined_fields(policy)),
+        "fails": list(certain_failures(policy)),
+        "undefinedFields": [each.text for each in undefined_fields(policy) if not each.fails],
+        "notIdempotent": [again] if again else [],
+        "expandedFacts": list(expanded_facts(policy, loaded.registry)),
         "unconvertible": list(unconvertible(policy, loaded)),
         "crashes": list(dict.fromkeys(_crashes(policy))),
     }

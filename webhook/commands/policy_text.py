@@ -46,6 +46,8 @@ def _verdict(described: Sequence[dict[str, Any]]) -> str:
     compiled = "1 policy compiles" if len(described) == 1 else f"{len(described)} policies compile"
     wrong = sum(any(_wrong(one)) for one in described)
     rest = f"{wrong} may be wrong" if wrong else "nothing is wrong"
+    if failing := sum(bool(one["fails"]) for one in described):
+        rest = f"{failing} {'fails' if failing == 1 else 'fail'} for every object, {rest}"
     asking = sum(one["asksAuthorizer"] for one in described)
     asks = f"; {asking} only with `claimgate serve --authorizer`" if asking else ""
     return f"{compiled}, {portable} portable{after}; {rest}{asks}"
@@ -55,7 +57,10 @@ def _wrong(one: dict[str, Any]) -> Iterator[str]:
     """What is probably a mistake."""
     if not one["bound"]:
         yield "never evaluated: no binding names it"
+    yield from (f"fails for every object: {text}" for text in one["fails"])
     yield from (f"field: {text}" for text in one["undefinedFields"])
+    yield from (f"not idempotent: {text}" for text in one["notIdempotent"])
+    yield from one["expandedFacts"]
     yield from one["unconvertible"]
     yield from (f"kube-apiserver 1.36 crashes on it and drops the connection: {text}" for text in one["crashes"])
 

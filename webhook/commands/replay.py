@@ -80,7 +80,7 @@ def command(
         raise ConfigurationError(f"--server: {told}")
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
-    details = ReviewOptions(advice=advice)
+    details = ReviewOptions(advice=advice, enforcement_action=settings.enforcement_action)
     inputs = documents.read(fixture)
     local = partial(_local, settings, inputs, unbound=unbound, details=details, explains=explain)
     with _remote(server, ca, settings) if server else local() as asked:

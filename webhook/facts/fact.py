@@ -61,6 +61,8 @@ class Fact:
         structures: those inside it.
         compute: the fact of one object. It charges what it walks to the subject's deadline.
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
+        expanded: fields that mean less of a pod template (`claimgate.dev/expand: pods`) than of the whole object, each
+            with what it is there; "" stands for the whole fact.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Fact:
     structures: tuple[FactStructure, ...]
     compute: Callable[[Subject], Result]
     lookups: tuple[Interest, ...] = ()
+    expanded: Mapping[str, str] = field(default_factory=dict)
 
 
 def structure(name: str, /, **fields: tuple[Type, str]) -> FactStructure:

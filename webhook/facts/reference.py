@@ -22,6 +22,10 @@ field of type `dyn` may be. Paths are those of the object that was sent.
 
 A field that needs an object of the cluster which is not there is missing it: a rule that reads the field and holds is
 reported as not evaluated.
+
+With `claimgate.dev/expand: pods`, a policy is evaluated once for each pod template, and a fact is computed of that
+template alone, as a Pod. A fact that means less there says so. To judge an object as a whole, write a policy without
+`expand` that names the kinds of workloads.
 """
 
 
@@ -41,8 +45,14 @@ def _fact(fact: Fact) -> Iterator[str]:
     yield from (*fact.examples, "```", "")
     if fact.lookups:
         yield from ("Looks up in the cluster:", "", *map(_lookup, combined(fact.lookups)), "")
+    if fact.expanded:
+        yield from ("With `expand: pods`:", "", *(_expanded(fact.name, *each) for each in fact.expanded.items()), "")
     for each in fact.structures:
         yield from _structure(each)
+
+
+def _expanded(name: str, field: str, meaning: str) -> str:
+    return f"- `{name}.{field}` is {meaning}" if field else f"- `{name}` is {meaning}"
 
 
 def _lookup(interest: Interest) -> str:

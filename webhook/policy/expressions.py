@@ -6,7 +6,7 @@ Source: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/compile.go (CompileCELEx
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from webhook.cel import Engine
 from webhook.cel.check.checked import mismatch
@@ -19,6 +19,7 @@ from webhook.facts.fact import Fact
 from webhook.manifests.field_errors import FieldError, internal, invalid, required
 from webhook.paths import FieldPath
 from webhook.policy import declarations
+from webhook.policy.compile_hints import hints
 from webhook.policy.compiled import Expression, Reads
 from webhook.problems.catalogue import Catalogue
 from webhook.problems.declarations import PROBLEMS
@@ -101,14 +102,15 @@ class Walk:
             if error.issues and error.issues[0].message.startswith(_NOT_INSTANTIATED):
                 self.errors.append(internal(path, error.issues[0].message))
                 return Expression(source, error=error.issues[0].message)
-            return self._refuse(path, source, shown, f"compilation failed: {error}")
+            note = "\n".join(hints(error.issues, place))
+            return self._refuse(path, source, shown, f"compilation failed: {error}", note)
         if expected and program.result not in expected:
             return self._refuse(path, source, shown, mismatch(program.result, expected))
         self.needs |= program.names
         return Expression(source, program)
 
-    def _refuse(self, path: FieldPath, source: str, shown: str, detail: str) -> Expression:
-        self.errors.append(invalid(path, shown, detail))
+    def _refuse(self, path: FieldPath, source: str, shown: str, detail: str, note: str = "") -> Expression:
+        self.errors.append(replace(invalid(path, shown, detail), note=note))
         return Expression(source, error=detail)
 
     def declare(self, name: str, expression: Expression, result: Type) -> None:

@@ -35,9 +35,21 @@ _INNER: Final = frozenset(("bind", "optMap", "optFlatMap"))
 Scope: TypeAlias = "Mapping[str, Type | None]"
 
 
-def undefined_fields(policy: Policy) -> Iterator[str]:
-    """A sentence for each field that is selected and that no kind has."""
-    kinds = tuple(_kinds(policy))
+@dataclass(frozen=True, slots=True)
+class UndefinedField:
+    """A sentence about a field that no kind has.
+
+    `fails`: an expression that reads or sets it fails for every object. One that is asked for with `has()` or `.?`
+    is merely never there.
+    """
+
+    text: str
+    fails: bool
+
+
+def undefined_fields(policy: Policy) -> Iterator[UndefinedField]:
+    """Each field that is selected or set, and that no kind has."""
+    kinds = tuple(named_kinds(policy))
     if None in kinds:
         return
     reader = _Reader()
@@ -52,10 +64,11 @@ def undefined_fields(policy: Policy) -> Iterator[str]:
     for path, near in reader.unknown.items():
         if path not in reader.known:
             late = ", which the API server says at admission alone (403)" if path in reader.written else ""
-            yield f"`{path}` does not exist in {names}{late}{f': did you mean `{near}`?' if near else ''}"
+            text = f"`{path}` does not exist in {names}{late}{f': did you mean `{near}`?' if near else ''}"
+            yield UndefinedField(text, fails=path not in reader.tested)
 
 
-def _kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
+def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
     """The kinds that the rules name; None stands for those that nothing is known of."""
     known = {(group, plural(kind)): kind for group, kind in sorted(KNOWN)}
     for rule in policy.criteria.rules:
@@ -72,12 +85,13 @@ class _Reader:
     """Types expressions.
 
     unknown: paths that some kind lacks, with a near name. known: those that one has. written: those that a mutation
-    sets and does not read.
+    sets and does not read. tested: those whose presence some expression asks for.
     """
 
     unknown: dict[str, str] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
+    tested: set[str] = field(default_factory=set)
 
     def read(self, text: str, scope: Scope) -> Type | None:
         """The type of an expression; None where nothing is known of it."""
@@ -105,7 +119,10 @@ class _Reader:
         of = self._type(node.operand, scope)
         if not isinstance(of, Fields):
             return None
-        self._look_up(of, node.field, f"{source(node.operand)}.{node.field}")
+        path = f"{source(node.operand)}.{node.field}"
+        if isinstance(node, Has) or node.optional:
+            self.tested.add(path)
+        self._look_up(of, node.field, path)
         return of.fields.get(node.field, of.others)
 
     def _look_up(self, of: Fields, name: str, path: str) -> None:

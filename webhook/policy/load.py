@@ -215,7 +215,7 @@ class _Loading:
             self._refuse(value, *(source.problem(path, text) for path, text in error.problems))
             return
         self._keep(self.policies if isinstance(compiled, Policy) else self.bindings, kind, source, compiled)
-        self.problems += [source.problem(error.path, error.body) for error in errors]
+        self.problems += [_with_hints(source, error) for error in errors]
 
     def _refuse(self, value: JSON, *problems: Problem) -> None:
         self.problems += problems
@@ -305,6 +305,12 @@ class _Loading:
 
     def _ruled(self, policy: Policy) -> Policy:
         return replace(policy, named=self.rules.get(policy.name, ()))
+
+
+def _with_hints(source: _Source, error: FieldError) -> Problem:
+    """The API server's text, with what to do below it."""
+    below = "\n".join(f"    hint: {line}" for line in error.note.splitlines())
+    return replace(source.problem(error.path, error.body), excerpt=below)
 
 
 def join(policy: Policy, bindings: Iterable[Binding]) -> Policy:

@@ -16,7 +16,7 @@ from webhook.logs import Log
 from webhook.server.counters import Counters
 from webhook.server.metrics import Exposition, Gauges
 from webhook.server.readiness import Readiness
-from webhook.server.request_body import BodyBudget, Receive, Scope
+from webhook.server.request_body import Receive, Scope
 from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
 from webhook.server.review_handler import Authority, Reviewer, ReviewHandler
 from webhook.server.scheduler import Scheduler
@@ -105,7 +105,7 @@ def compose(
     def create() -> AsgiApp:
         from webhook.server.pages import create as create_pages
 
-        shown = {**gauges, **_gauges(scheduler, lane, endpoint.bodies)}
+        shown = {**gauges, **_gauges(scheduler, lane, endpoint)}
         return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version)
 
     pages = Pages(create, scheduler)
@@ -114,8 +114,10 @@ def compose(
     return Application(endpoint=endpoint, pages=pages, scheduler=scheduler)
 
 
-def _gauges(scheduler: Scheduler, lane: WorkerLane, bodies: BodyBudget) -> Gauges:
+def _gauges(scheduler: Scheduler, lane: WorkerLane, endpoint: ReviewEndpoint) -> Gauges:
+    bodies = endpoint.bodies
     return {
+        "current_inflight_requests": ("Reviews that are read or evaluated now.", lambda: endpoint.in_flight),
         "loop_waiting": ("Requests that wait for a turn on the event loop.", lambda: scheduler.waiting),
         "workers_busy": ("Worker processes that evaluate a review.", lambda: lane.busy),
         "workers_waiting": ("Reviews that wait for a worker process.", lambda: lane.waiting),

@@ -72,6 +72,7 @@ class Counters:
         validating: by policy, policy_binding, error_type, enforcement_action.
         mutating: by policy, policy_binding, error_type.
         reloads: by what was reloaded and its outcome.
+        last_reload: by what was reloaded, 1 where the last attempt succeeded and 0 where it failed.
         policy_faults: faults of our own in a policy that was then an evaluation error, by policy, checks and type.
         uncaught: faults of our own that nothing but HTTP 500 answers, by type.
         lanes: reviews by where they were evaluated: inline, worker; inline_overrun were begun inline and given over,
@@ -92,6 +93,7 @@ class Counters:
     validating: defaultdict[Labels, Distribution] = field(default_factory=_checks)
     mutating: defaultdict[Labels, Distribution] = field(default_factory=_checks)
     reloads: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
+    last_reload: dict[Labels, int] = field(default_factory=dict)
     policy_faults: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     uncaught: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     lanes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))

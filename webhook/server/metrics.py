@@ -79,10 +79,9 @@ class Exposition:
         yield _counter("background_failures", "Failures of background tasks.", ("task",), counters.background)
         yield _counter("connections_aborted", "Connections ended early.", ("reason",), counters.connections_aborted)
         yield _counter("tls_handshakes_failed", "TLS handshakes that failed.", ("reason",), counters.handshakes_failed)
-        connections = GaugeMetricFamily("claimgate_connections", "Open connections.", labels=("port",))
-        for labels, count in counters.connections.items():
-            connections.add_metric(labels, count)
-        yield connections
+        yield _gauge("connections", "Open connections.", ("port",), counters.connections)
+        reloaded = "1 where the last reload succeeded, 0 where it failed."
+        yield _gauge("last_reload_successful", reloaded, ("what",), counters.last_reload)
         for gauge, (documentation, read) in self._gauges.items():
             family = CounterMetricFamily if gauge.endswith("_total") else GaugeMetricFamily
             yield family(f"claimgate_{gauge}", documentation, value=read())
@@ -101,6 +100,15 @@ def _counter(name: str, documentation: str, labels: Labels, counts: Mapping[Labe
     family = CounterMetricFamily(f"claimgate_{name}", documentation, labels=labels)
     for key, count in counts.items():
         family.add_metric(key, count)
+    return family
+
+
+def _gauge(name: str, documentation: str, labels: Labels, values: Mapping[Labels, int]) -> Metric:
+    from prometheus_client.metrics_core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(f"claimgate_{name}", documentation, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value)
     return family
 
 

@@ -76,6 +76,7 @@ class ReviewEndpoint:
         self._limits = limits
         self._free_bytes = min(FREE_BYTES, limits.body_bytes)
         self.bodies = BodyBudget(limits.inflight_body_bytes)
+        self.in_flight = 0
         self._late = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,10 +86,13 @@ class ReviewEndpoint:
             await self._application(scope, receive, send)
             return
         arrived = monotonic()
+        self.in_flight += 1
         try:
             code, body = await self._review(scope, receive, phase, arrived)
         except ClientGone:
             return
+        finally:
+            self.in_flight -= 1
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         if code == 405:
             headers.append((b"allow", b"POST"))

@@ -29,6 +29,7 @@ from webhook.cluster.layered import LayeredCluster
 from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.errors import ConfigurationError
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.logs import Log
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
@@ -140,11 +141,13 @@ class ServedState:
             deadline=deadline,
             authorizer=authorizer,
             api_server_text=self.settings.api_server_text,
+            options=ReviewOptions(enforcement_action=self.settings.enforcement_action),
         )
 
     def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
         """The verdict on a request that was not evaluated."""
-        return interrupt(attributes, self.policies.current, self.cluster(), phase=phase, because=because)
+        most = self.settings.enforcement_action
+        return interrupt(attributes, self.policies.current, self.cluster(), phase=phase, because=because, most=most)
 
 
 def _askable(policies: PolicySet, *, may_ask: bool) -> PolicySet:
@@ -284,6 +287,7 @@ class Watching:
         self._certificate_error = ""
         self._counters = counters
         self._log = log
+        self._counters.last_reload.update(dict.fromkeys((("policies",), ("context",), ("certificate",)), 1))
         self._params = LiveParams(lambda: held.policies.current, held.cluster, counters, log)
 
     def checks(self) -> dict[str, Check]:
@@ -356,6 +360,7 @@ class Watching:
     def _tell(self, what: str, error: str) -> None:
         outcome = "failure" if error else "success"
         self._counters.reloads[what, outcome] += 1
+        self._counters.last_reload[what,] = 0 if error else 1
         if error:
             self._log.error("reload failed", what=what, error=error)
         else:

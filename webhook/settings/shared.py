@@ -9,7 +9,7 @@ from typing import Final
 from webhook import releases, shipped
 from webhook.settings import values
 from webhook.settings.setting import Declared, setting
-from webhook.settings.values import EngineName
+from webhook.settings.values import EnforcementAction, EngineName
 
 _SINCE: Final = releases.shown(shipped.SINCE)
 
@@ -37,5 +37,11 @@ class Settings(Declared):
         releases.DEFAULT,
         values.version(),
         f"The Kubernetes release whose CEL policies may use; the shipped ones need {_SINCE} or later.",
+    )
+    enforcement_action: EnforcementAction = setting(
+        "deny",
+        values.one_of("deny", "warn", "audit"),
+        "The most that a failed policy does: warn makes denials warnings; audit leaves audit annotations alone and "
+        "changes nothing.",
     )
     api_server_text: bool = setting(False, values.switch(), "Word denials exactly as the API server's own policies do.")

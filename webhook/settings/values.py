@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 from webhook import releases, shipped
 
 EngineName: TypeAlias = Literal["compiled", "celpy"]
+EnforcementAction: TypeAlias = Literal["deny", "warn", "audit"]
 
 _UNITS: Final = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,6 +25,13 @@ class Extent(NamedTuple):
     line: int
     column: int
     place: tuple[int, int]
+
+    def moved(self, characters: int, lines: int) -> Extent:
+        """The same in a text that has so much more before it."""
+        line, column = self.place
+        return Extent(
+            self.start + characters, self.end + characters, self.line + lines, self.column, (line + lines, column)
+        )
 
 
 @dataclass(slots=True)
@@ -62,7 +70,9 @@ def _composed(document: str) -> Any:
     try:
         return yaml.compose(document, Loader=LOADER)
     except yaml.composer.ComposerError:
-        return yaml.compose(document, Loader=_Repeating)  # slow, and no text is refused that was read
+        with suppress(yaml.YAMLError):  # written in Python, it refuses tabs that libyaml takes: then no path is found
+            return yaml.compose(document, Loader=_Repeating)
+        return None
 
 
 class _Repeating(yaml.SafeLoader):

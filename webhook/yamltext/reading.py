@@ -1,4 +1,4 @@
-"""The values of YAML text, built from the parser's events without recursion, so that no text can exhaust the stack.
+"""The values of any YAML text, built from the parser's events without recursion, so that no text can exhaust the stack.
 
 Values mean what kubectl takes them for (yamlscalar); of a key that stands twice in a mapping the last counts, and it is
 told.
@@ -29,6 +29,10 @@ class YamlError(Exception):
         super().__init__(message)
         self.line, self.column, self.path = line, column, path
 
+    def below(self, lines: int) -> YamlError:
+        """The same in a text that has so many more lines above."""
+        return YamlError(str(self), self.line and self.line + lines, self.column, self.path)
+
 
 @dataclass(slots=True)
 class _Frame:
@@ -42,7 +46,7 @@ class _Frame:
     merged: list[JSON] = field(default_factory=list)
 
 
-def values(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
+def parsed(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
     """Every document of a text with its number in the stream, empty ones included.
 
     Args:

@@ -98,6 +98,10 @@ FACTS: Final = (
         structures=(GPU, CONTAINER, RESOURCE, POD_SET),
         compute=_compute,
         lookups=RUNTIMES,
+        expanded={
+            "devices": "the devices of one pod of one template",
+            "vendors": "the devices of one pod of one template",
+        },
     ),
     PORTABLE_GPU,
 )

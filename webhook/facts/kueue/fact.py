@@ -71,5 +71,6 @@ FACTS: Final = (
         structures=(KUEUE, QUEUED_PODS),
         compute=_compute,
         lookups=LOOKUPS,
+        expanded={"": "what Kueue would do with a single Pod"},
     ),
 )

@@ -76,5 +76,6 @@ FACTS: Final = (
         structures=(POD_SET,),
         compute=_compute,
         lookups=RUNTIMES,
+        expanded={"": "a list of one template, that of the virtual Pod"},
     ),
 )

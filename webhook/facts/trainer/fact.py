@@ -106,6 +106,7 @@ FACTS: Final = (
         structures=(TRAINER, RUNTIME, NODE, NODE_CLAIM, PROCESSES),
         compute=_trainer,
         lookups=(*RUNTIMES, *LOOKUPS),
+        expanded={"": "empty, because a pod template is not a TrainJob"},
     ),
     Fact(
         name="training",
@@ -117,5 +118,6 @@ FACTS: Final = (
         type=TRAINING.type,
         structures=(TRAINING,),
         compute=_training,
+        expanded={"": "empty, because a pod template is not an object of Kubeflow Trainer"},
     ),
 )

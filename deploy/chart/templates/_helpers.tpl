@@ -1,0 +1,48 @@
+{{/*
+The manifests are those of deploy/base, which `make deploy` copies to files/; the templates set in them what a value
+says. A file is read into a dict with its documents as `items`.
+*/}}
+{{- define "claimgate.documents" -}}
+{{- $items := list -}}
+{{- range regexSplit "(?m)^---\\s*$" (.root.Files.Get (printf "files/%s" .file)) -1 -}}
+{{- $document := fromYaml . -}}
+{{- if hasKey $document "kind" -}}
+{{- $items = append $items $document -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml (dict "items" $items) -}}
+{{- end -}}
+
+{{/* One object as it is rendered: with the namespace of the release and the labels that everything has. */}}
+{{- define "claimgate.object" -}}
+{{- $metadata := .object.metadata -}}
+{{- if and (has .object.kind (list "ClusterRole" "ClusterRoleBinding" "PriorityClass" "ValidatingWebhookConfiguration" "MutatingWebhookConfiguration")) | not -}}
+{{- $_ := set $metadata "namespace" .root.Release.Namespace -}}
+{{- end -}}
+{{- $labels := dict "app.kubernetes.io/part-of" "claimgate" "app.kubernetes.io/managed-by" .root.Release.Service "app.kubernetes.io/instance" .root.Release.Name "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version) -}}
+{{- $_ := set $metadata "labels" (merge (dict) ($metadata.labels | default dict) $labels) -}}
+{{ toYaml .object }}
+{{- end -}}
+
+{{- define "claimgate.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{/* What the Pods of both Deployments have in common. */}}
+{{- define "claimgate.pod" -}}
+{{- $pod := .pod -}}
+{{- $values := .root.Values -}}
+{{- $_ := unset $pod "priorityClassName" -}}
+{{- range $key := list "priorityClassName" "nodeSelector" "tolerations" "affinity" "imagePullSecrets" -}}
+{{- with index $values $key -}}{{- $_ := set $pod $key . -}}{{- end -}}
+{{- end -}}
+{{- range $container := $pod.containers -}}
+{{- $_ := set $container "image" (include "claimgate.image" $.root) -}}
+{{- with $values.image.pullPolicy -}}{{- $_ := set $container "imagePullPolicy" . -}}{{- end -}}
+{{- end -}}
+{{- toYaml $pod -}}
+{{- end -}}

@@ -1,0 +1,95 @@
+"""Write what follows from the policies and from deploy/base anew: `make deploy`.
+
+- deploy/base: webhooks.yaml, lookups.yaml and params.yaml, which follow from the shipped policies;
+- overlays enforce and namespaced: a patch that names every webhook of webhooks.yaml;
+- chart/files: copies of the manifests that the chart renders, since a chart cannot read what is outside of it.
+
+tests/deploy/test_generated.py compares the files with what this writes.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from webhook import yamlfile
+from webhook.cli import run
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+OPT_IN = {"key": "claimgate.dev/admission", "operator": "In", "values": ["enabled"]}
+COPIES = {
+    **{f"{name}.yaml": f"base/{name}.yaml" for name in ("certificates", "deployment", "network", "priority", "rbac")},
+    "service.yaml": "base/service.yaml",
+    "authorizer.yaml": "overlays/authorizer/asking.yaml",
+    "autoscaler.yaml": "overlays/autoscaling/autoscaler.yaml",
+    "cert-manager.yaml": "overlays/cert-manager/certificate.yaml",
+    "pod-monitor.yaml": "overlays/monitoring/pod-monitor.yaml",
+    "alerts.yaml": "overlays/monitoring/alerts.yaml",
+    "dashboard.json": "overlays/monitoring/dashboard.json",
+}
+"""Files of the chart, and what each is a copy of; those that are generated are added."""
+
+
+def generated() -> dict[str, str]:
+    """The text of every generated file, by its path in deploy/."""
+    webhooks = _printed("webhook-config")
+    files = {
+        "base/webhooks.yaml": webhooks,
+        "base/lookups.yaml": _printed("webhook-config", "--rbac"),
+        "base/params.yaml": "---\n".join(
+            path.read_text() for path in sorted((ROOT / "policies").glob("*/params.yaml"), key=str)
+        ),
+    }
+    configurations = [document.value for document in yamlfile.load(webhooks)]
+    files["overlays/enforce/fail.yaml"] = _patch(
+        configurations, lambda _: {"failurePolicy": "Fail", "timeoutSeconds": 10}
+    )
+    files["overlays/namespaced/opt-in.yaml"] = _patch(configurations, _opted_in)
+    chart = {f"chart/files/{name}": (DEPLOY / origin).read_text() for name, origin in COPIES.items()}
+    made = {f"chart/files/{Path(name).name}": text for name, text in files.items() if name.startswith("base/")}
+    return {**files, **chart, **made}
+
+
+def _opted_in(webhook: Any) -> dict[str, Any]:
+    return {"namespaceSelector": {"matchExpressions": [*webhook["namespaceSelector"]["matchExpressions"], OPT_IN]}}
+
+
+def _patch(configurations: list[Any], change: Any) -> str:
+    """A strategic merge patch: webhooks are merged by their names, which no JSON patch can name."""
+    patches = [
+        {
+            "apiVersion": one["apiVersion"],
+            "kind": one["kind"],
+            "metadata": {"name": one["metadata"]["name"]},
+            "webhooks": [{"name": webhook["name"], **change(webhook)} for webhook in one["webhooks"]],
+        }
+        for one in configurations
+    ]
+    return "---\n".join(map(yamlfile.dump, patches))
+
+
+def _printed(*arguments: str) -> str:
+    out = StringIO()
+    with redirect_stdout(out):
+        code = run(list(arguments))
+    if code:
+        raise SystemExit(code)
+    return out.getvalue()
+
+
+def main() -> None:
+    """Write the files that differ, and say which."""
+    for name, text in generated().items():
+        path = DEPLOY / name
+        if not path.exists() or path.read_text() != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            sys.stdout.write(f"deploy/{name}\n")
+
+
+if __name__ == "__main__":
+    main()

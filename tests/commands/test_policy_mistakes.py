@@ -1,0 +1,151 @@
+"""`claimgate policies check` on policies that compile, and do not do what their authors mean."""
+
+import pytest
+
+from tests.literals import CONFIG_MAPS, mutating, validating
+from webhook import yamlfile
+from webhook.cli import run
+
+MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
+SIDECAR = '[JSONPatch{op: "add", path: "/spec/containers/-", value: Object.spec.containers{name: "x", image: "y"}}]'
+LABEL = "Object{metadata: Object.metadata{labels: {'a': 'b'}}}"
+TOLERATION = "Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: 'a'}]}}"
+ARGS = "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'c', args: ['x'] + []}]}}"
+SELECTOR = "Object{spec: Object.spec{nodeSelector: {'a': 'b'}}}"
+VOLUMES = "Object{spec: Object.spec{volumes: [Object.spec.volumes{name: 'v'}]}}"
+NO_REFERENCE = "binding v-b has no paramRef, so `params` is null and reading it fails"
+
+
+def checked(manifests, folder, capsys):
+    """What is said of policies, and the exit code."""
+    (folder / "policies.yaml").write_text("---\n".join(map(yamlfile.dump, manifests)))
+    code = run(["policies", "check", str(folder)])
+    told, errors = capsys.readouterr()
+    return code, told + errors
+
+
+@pytest.mark.parametrize(
+    ("manifests", "told"),
+    [
+        pytest.param(
+            validating("object.spec.nodeNam != ''"), "`object.spec.nodeNam` does not exist in Pod", id="field"
+        ),
+        pytest.param(mutating(TOLERATION), "`Object.spec.tolerations` is an atomic list", id="atomic list"),
+        pytest.param(mutating(ARGS), "`Object.spec.containers.args` is an atomic list", id="atomic list in a list"),
+        pytest.param(mutating(SELECTOR), "`Object.spec.nodeSelector` is an atomic map", id="atomic map"),
+        pytest.param(
+            validating("params.data.a == ''", paramKind={**MAPS, "kind": "Configmap"}),
+            "spec.paramKind: v1 has no kind `Configmap`: did you mean `ConfigMap`?",
+            id="param kind",
+        ),
+        pytest.param(
+            validating("true", paramKind={"apiVersion": "apps/v1beta9", "kind": "Deployment"}),
+            "spec.paramKind: Deployment has no version `apps/v1beta9`",
+            id="version of a param kind",
+        ),
+        pytest.param(validating("params.data.a == ''", paramKind=MAPS), NO_REFERENCE, id="paramRef"),
+        pytest.param(
+            validating("true", paramKind=MAPS, matchConditions=[{"name": "a", "expression": "params.data.a == ''"}]),
+            NO_REFERENCE,
+            id="paramRef of a condition",
+        ),
+    ],
+)
+def test_what_fails_for_every_object_fails_the_check(manifests, told, tmp_path, capsys):
+    code, text = checked(manifests, tmp_path, capsys)
+    assert (code, "1 fails for every object, 1 may be wrong" in text) == (1, True)
+    assert f"    fails for every object: {told}" in text
+
+
+@pytest.mark.parametrize(
+    "manifests",
+    [
+        pytest.param(mutating(LABEL), id="labels are merged"),
+        pytest.param(mutating(VOLUMES), id="volumes are merged by name"),
+        pytest.param(mutating("Object{spec: Object.spec{?tolerations: optional.none()}}"), id="optional field"),
+        pytest.param(validating("params == null || params.data.a == ''", paramKind=MAPS), id="asks for null"),
+        pytest.param(validating("params.?data.?a.orValue('') == ''", paramKind=MAPS), id="asks with a question mark"),
+        pytest.param(validating("true", paramKind=MAPS), id="params are not read"),
+        pytest.param(
+            validating("true", paramKind={"apiVersion": "example.com/v1", "kind": "Limit"}), id="custom param kind"
+        ),
+    ],
+)
+def test_what_may_work_passes(manifests, tmp_path, capsys):
+    code, text = checked(manifests, tmp_path, capsys)
+    assert (code, "fails for every object" in text) == (0, False)
+
+
+def test_a_field_that_is_asked_for_is_no_failure(tmp_path, capsys):
+    code, text = checked(validating("!has(object.spec.nodeNam)"), tmp_path, capsys)
+    assert code == 0
+    assert "    field: `object.spec.nodeNam` does not exist in Pod: did you mean `nodeName`?\n" in text
+
+
+@pytest.mark.parametrize("reinvocation", ["Never", "IfNeeded"])
+def test_a_mutation_that_changes_its_own_result_is_told(reinvocation, tmp_path, capsys):
+    manifests = mutating(SIDECAR, reinvocationPolicy=reinvocation)
+    code, text = checked(manifests, tmp_path, capsys)
+    assert code == 0
+    assert "    not idempotent: applied to its own result it changes /spec/containers/2 of a Pod again: " in text
+
+
+def test_a_mutation_under_a_condition_is_idempotent(tmp_path, capsys):
+    once = [{"name": "once", "expression": "!object.spec.containers.exists(c, c.name == 'x')"}]
+    _, text = checked(mutating(SIDECAR, matchConditions=once), tmp_path, capsys)
+    assert "not idempotent" not in text
+
+
+def test_the_cases_of_the_suite_are_samples(tmp_path, capsys):
+    """A mutation that no small object reaches."""
+    manifests = mutating(SIDECAR, matchConditions=[{"name": "b", "expression": "object.metadata.name == 'big'"}])
+    assert "not idempotent" not in checked(manifests, tmp_path, capsys)[1]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "big"}, "spec": {"containers": [{"name": "a"}]}}
+    suite = {"cases": [{"name": "big", "input": pod, "expect": {"allowed": True}}]}
+    (tmp_path / "suite.yaml").write_text(yamlfile.dump(suite))
+    assert "not idempotent: " in checked(manifests, tmp_path, capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("facts", "expression", "told"),
+    [
+        ("gpu", "gpu.devices < 9", "`gpu.devices` is the devices of one pod of one template"),
+        ("gpu", "gpu.vendors.size() < 9", "`gpu.vendors` is the devices of one pod"),
+        ("podSets", "podSets.size() < 9", "`podSets` is a list of one template"),
+        ("kueue", "kueue.managed", "`kueue` is what Kueue would do with a single Pod"),
+        ("gpu", "gpu.containers.size() < 9", ""),
+        ("dra", "dra.claims.size() < 9", ""),
+    ],
+)
+def test_a_fact_that_means_less_of_a_template_is_told(facts, expression, told, tmp_path, capsys):
+    expanded = validating(expression, annotations={"expand": "pods", "facts": facts})
+    code, text = checked(expanded, tmp_path, capsys)
+    assert code == 0
+    assert ("    with `expand: pods`, " in text) is bool(told)
+    assert told in text
+    assert (
+        "with `expand: pods`, "
+        not in checked(validating(expression, annotations={"facts": facts}), tmp_path, capsys)[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "hint"),
+    [
+        ("objekt.metadata.name == ''", "did you mean `object`?"),
+        ("object.metadata.name.startWith('a')", "did you mean `startsWith`?"),
+        ("request.operatoin == ''", "did you mean `operation`?"),
+        (
+            "gpu.devices < 8",
+            "`gpu` is a fact, which a policy has to ask for: add the annotation `claimgate.dev/facts: gpu`",
+        ),
+        ("problems.size() == 0", "`problems` is what checks find: name their groups in the annotation"),
+        ("params.data.a == ''", "`params` is there only with `spec.paramKind`: add it, or remove `params`"),
+        ("whatever == 1", ""),
+    ],
+)
+def test_an_expression_that_does_not_compile_gets_a_hint(expression, hint, tmp_path, capsys):
+    code, text = checked(validating(expression, rule=CONFIG_MAPS), tmp_path, capsys)
+    assert code == 2
+    assert ("    hint: " in text) is bool(hint)
+    assert hint in text

@@ -1,0 +1,57 @@
+"""helm and kubectl as tests call them, or how to get them where they are missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.apiserver import assets
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+CHART = DEPLOY / "chart"
+NAMESPACE = "claimgate-system"
+_HOW = {
+    "helm": "go install helm.sh/helm/v3/cmd/helm@v3.19.0, or set HELM to one",
+    "kubectl": "set KUBEBUILDER_ASSETS to a folder with it",
+}
+
+
+def tool(name: str) -> str:
+    """The path of a tool; the test is skipped where there is none, and says how to get it."""
+    places = (os.environ.get(name.upper(), ""), str(assets() / name), name)
+    found = next((path for place in places if place and (path := shutil.which(place))), "")
+    if not found:
+        pytest.skip(f"no {name}: {_HOW[name]}")
+    return found
+
+
+def helm(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run helm; it reaches no network."""
+    done = subprocess.run([tool("helm"), *arguments], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def template(values: Sequence[str] = (), code: int = 0) -> subprocess.CompletedProcess[str]:
+    """`helm template` with `--set` of each value."""
+    given = [word for value in values for word in ("--set", value)]
+    place = ["--namespace", NAMESPACE, "--kube-version", "1.36.2"]
+    return helm("template", "claimgate", str(CHART), *place, *given, code=code)
+
+
+def rendered(*values: str) -> list[dict[str, Any]]:
+    """What the chart makes of values."""
+    return [found for found in yaml.safe_load_all(template(values).stdout) if found]
+
+
+def kustomized(folder: str) -> list[dict[str, Any]]:
+    """What kubectl makes of a folder of deploy/."""
+    done = subprocess.run([tool("kubectl"), "kustomize", DEPLOY / folder], capture_output=True, check=True)
+    return [found for found in yaml.safe_load_all(done.stdout) if found]

@@ -1,0 +1,110 @@
+"""The chart installs what the kustomize base and overlays install, and refuses values that mean nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.helm import CHART, NAMESPACE, helm, kustomized, rendered, template
+from webhook import __version__
+from webhook.attributes import JSON
+
+OVERLAPS = {
+    "base": (),
+    "overlays/enforce": ("enforce=true",),
+    "overlays/audit-only": ("enforcementAction=audit",),
+    "overlays/warn-only": ("enforcementAction=warn",),
+    "overlays/namespaced": ("webhooks.optIn=true",),
+    "overlays/cert-manager": ("certificates.issuer=cert-manager",),
+    "overlays/authorizer": ("authorizer=true",),
+    "overlays/client-certificates": ("clientCertificates.enabled=true",),
+    "overlays/control-plane-network": ("networkPolicy.controlPlane[0]=192.0.2.0/24",),
+    "overlays/autoscaling": ("autoscaling.enabled=true",),
+    "overlays/monitoring": ("monitoring.podMonitor=true", "monitoring.alerts=true", "monitoring.dashboard=true"),
+}
+REFUSED = {
+    "a word for a number": ("replicas=two", "replicas"),
+    "an action that there is not": ("enforcementAction=block", "enforcementAction"),
+    "a value that there is not": ("replica=3", "replica"),
+    "a ConfigMap that no policy has": ("params.kue.deny=x", "there are device-failures"),
+    "no authority": ("certificates.issuer=none", "certificates.caBundle is empty"),
+    "a digest that is none": ("image.digest=latest", "digest"),
+    "an argument that is no flag": ("extraArgs[0]=serve", "extraArgs"),
+}
+
+
+def compared(found: dict[str, Any]) -> JSON:
+    """An object without what helm and kubectl each add of their own."""
+    metadata = dict(found["metadata"])
+    own = ("app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart")
+    metadata["labels"] = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in own}
+    return {**found, "metadata": metadata}
+
+
+def by_name(objects: list[dict[str, Any]]) -> dict[tuple[str, str], JSON]:
+    return {(one["kind"], one["metadata"]["name"]): compared(one) for one in objects}
+
+
+@pytest.mark.parametrize("folder", OVERLAPS)
+def test_the_chart_makes_what_kustomize_makes(folder: str) -> None:
+    ours, theirs = by_name(rendered(*OVERLAPS[folder])), by_name(kustomized(folder))
+    theirs.pop(("Namespace", NAMESPACE))  # helm makes it by --create-namespace
+    assert ours.keys() == theirs.keys()
+    for name, one in theirs.items():
+        assert ours[name] == one, name
+
+
+@pytest.mark.parametrize(("value", "said"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_wrong_value_is_refused_by_name(value: str, said: str) -> None:
+    assert said in template([value], code=1).stderr
+
+
+def test_another_namespace_is_refused_with_the_reason() -> None:
+    told = helm("template", "claimgate", str(CHART), "--kube-version", "1.36.2", code=1).stderr
+    assert "install with --namespace claimgate-system --create-namespace" in told
+
+
+def test_lint_finds_nothing() -> None:
+    told = helm("lint", "--strict", "--namespace", NAMESPACE, "--kube-version", "1.36.2", str(CHART)).stdout
+    assert "[ERROR]" not in told
+    assert "[WARNING]" not in told
+
+
+def test_what_an_administrator_says_of_pods_is_said_of_both_deployments() -> None:
+    values = ("tolerations[0].operator=Exists", "nodeSelector.role=system", "imagePullSecrets[0].name=pull")
+    digest = "sha256:" + "a" * 64
+    made = by_name(rendered(*values, "image.repository=r.example/c", f"image.digest={digest}", "podLabels.team=ml"))
+    for name in ("claimgate", "claimgate-certificates"):
+        pod = made["Deployment", name]["spec"]["template"]["spec"]
+        assert pod["nodeSelector"] == {"role": "system"}
+        assert pod["tolerations"] == [{"operator": "Exists"}]
+        assert pod["imagePullSecrets"] == [{"name": "pull"}]
+        assert pod["containers"][0]["image"] == f"r.example/c@{digest}"
+
+
+def test_params_and_bundles_are_those_of_the_values() -> None:
+    made = by_name(
+        rendered("params.kueue.deny=kueue-never/x", "certificates.issuer=none", "certificates.caBundle=YQ==")
+    )
+    assert made["ConfigMap", "kueue"]["data"]["deny"] == "kueue-never/x"
+    assert made["ConfigMap", "kueue"]["data"]["off"] == ""
+    webhooks = made["ValidatingWebhookConfiguration", "claimgate"]["webhooks"]
+    assert {one["clientConfig"]["caBundle"] for one in webhooks} == {"YQ=="}
+    assert ("Deployment", "claimgate-certificates") not in made
+
+
+def test_every_value_is_documented_and_has_a_schema() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert set(schema["properties"]) - {"global"} == set(values)
+    for name, value in values.items():
+        if isinstance(value, dict) and (properties := schema["properties"][name].get("properties")):
+            assert set(properties) == set(value), name
+
+
+def test_the_chart_is_this_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)

@@ -1,0 +1,21 @@
+"""What follows from the policies and from deploy/base is written by deploy/generate.py, and by nobody's hand."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+GENERATED: dict[str, str] = runpy.run_path(str(DEPLOY / "generate.py"))["generated"]()
+
+
+@pytest.mark.parametrize("name", sorted(GENERATED))
+def test_a_generated_file_is_what_would_be_written(name: str) -> None:
+    assert (DEPLOY / name).read_text() == GENERATED[name], "run make deploy"
+
+
+def test_the_chart_has_no_other_files() -> None:
+    files = {f"chart/files/{path.name}" for path in (DEPLOY / "chart" / "files").iterdir()}
+    assert files == {name for name in GENERATED if name.startswith("chart/files/")}

@@ -1,0 +1,101 @@
+"""Random YAML, read by both readers: `python -m tests.fuzz.yaml_readers 100000 SEED`. Every answer must be the same."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.fuzz import yaml_texts
+from webhook import yamltext
+from webhook.attributes import JSON
+from webhook.paths import FieldPath
+from webhook.yamltext import block_style
+from webhook.yamltext.block_lines import OtherStyle
+from webhook.yamltext.reading import parsed
+
+
+def told(text: str, read: Any) -> tuple[Any, ...]:
+    """Everything that is known of a text: its values with the places of all their paths, and what is wrong."""
+    places, repeated = yamltext.Places(text), list[yamltext.YamlError]()
+    values: list[Any] = []
+    error = None
+    try:
+        values = [(at, value) for at, value in read(places, repeated) if value is not None]
+    except yamltext.YamlError as wrong:
+        error = _error(wrong)
+        if "appears twice" not in str(wrong) and _is_several(text):
+            # a file of several documents is then read in pieces: which of its mistakes comes first does not matter
+            return ("wrong",)
+    held = [(_exact(value), [places.position(at, path) for path in _paths(value)]) for at, value in values]
+    return ([] if error else held), error, sorted(map(_error, repeated))
+
+
+def compare(text: str) -> bool:
+    """Whether both readers say the same; the quick one alone falls back to the other."""
+    return told(text, yamltext.values) == told(text, parsed)
+
+
+def is_quick(text: str) -> bool:
+    """Whether the quick reader takes the text, or the first of its documents."""
+    try:
+        block_style.value(text.split("\n---", 1)[0])
+    except OtherStyle:
+        return False
+    return True
+
+
+def corpus(folder: Path) -> list[str]:
+    """The texts of a folder."""
+    files = sorted(each for each in folder.rglob("*") if each.suffix in (".yaml", ".yml"))
+    return [each.read_text() for each in files]
+
+
+def texts(random: Random, count: int, written: list[str]) -> Iterator[str]:
+    """Random texts, a third of them manifests with some changes."""
+    for _ in range(count):
+        if written and random.random() < 0.33:
+            yield yaml_texts.mutated(random, random.choice(written), random.choice((1, 1, 2, 4)))
+        else:
+            yield yaml_texts.text(random)
+
+
+def _is_several(text: str) -> bool:
+    return any(line.startswith(("---", "...", "%")) for line in text.splitlines()[1:])
+
+
+def _error(error: yamltext.YamlError) -> tuple[Any, ...]:
+    return str(error), error.line, error.column, error.path
+
+
+def _exact(value: JSON) -> str:
+    """With the types of numbers and the order of keys."""
+    return repr(value)
+
+
+def _paths(value: JSON, path: FieldPath = ()) -> Iterator[FieldPath]:
+    yield path
+    if len(path) < 6 and isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _paths(inner, (*path, key))
+    elif len(path) < 6 and isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _paths(inner, (*path, index))
+
+
+def main(count: int, seed: int, folder: str = "examples") -> int:
+    random, seen = Random(seed), Counter[bool]()
+    for number, text in enumerate(texts(random, count, corpus(Path(folder)))):
+        if not compare(text):
+            print(
+                f"text {number} is read otherwise:\n{text}\n{told(text, yamltext.values)}\n{told(text, parsed)}\n{text!r}"
+            )
+            return 1
+        seen[is_quick(text)] += 1
+    print(f"{count} texts, seed {seed}: 0 read otherwise; the quick reader takes {seen[True]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:4]))

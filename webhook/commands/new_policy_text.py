@@ -1,0 +1,176 @@
+"""The files that `claimgate policies new` writes: a policy that demands or sets a label, with what belongs to it.
+
+Text and not values, because its comments are for whoever carries on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+NAMESPACE: Final = "claimgate-system"
+"""Where the parameter is: the namespace of the webhook, which users cannot write to."""
+_LABELS: Final = "object.metadata.?labels.orValue({})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What kind of policy is wanted: about pod templates too, one that changes objects, one with a parameter."""
+
+    name: str
+    expands: bool = False
+    mutates: bool = False
+    has_param: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The kind of the policy."""
+        return f"{'Mutating' if self.mutates else 'Validating'}AdmissionPolicy"
+
+
+def files(choice: Choice) -> Mapping[str, str]:
+    """Name and text of each file."""
+    written = {"policy.yaml": _policy(choice), "binding.yaml": _binding(choice)}
+    if choice.has_param:
+        written["params.yaml"] = _params(choice)
+    return {name: f"{text}\n" for name, text in {**written, "suite.yaml": _suite(choice)}.items()}
+
+
+def _policy(choice: Choice) -> str:
+    what = "Pods get the label team where they have none." if choice.mutates else "Every Pod has the label team."
+    lines = [
+        "apiVersion: admissionregistration.k8s.io/v1",
+        f"kind: {choice.kind}",
+        "metadata:",
+        f"  name: {choice.name}",
+        "  annotations:",
+        f"    kubernetes.io/description: {what}",
+    ]
+    if choice.expands:
+        lines += [
+            "    # Ask it about the pod templates of Jobs, TrainJobs, RayJobs and others too. `object` is then the",
+            "    # template as a Pod, and `request` is that of the workload.",
+            "    claimgate.dev/expand: pods",
+        ]
+    lines += ["spec:", "  failurePolicy: Fail # where an expression cannot be evaluated, the request is denied"]
+    if choice.has_param:
+        lines.append("  paramKind: {apiVersion: v1, kind: ConfigMap} # the binding says which one `params` is")
+    lines += [
+        "  matchConstraints:",
+        "    resourceRules:",
+        '    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}',
+        *(_mutation(choice) if choice.mutates else _validation(choice)),
+    ]
+    return "\n".join(lines)
+
+
+def _label(choice: Choice) -> str:
+    return "params.data.label" if choice.has_param else "'team'"
+
+
+def _validation(choice: Choice) -> Iterator[str]:
+    yield "  validations:"
+    yield f'  - expression: "{_label(choice)} in {_LABELS}"'
+    if choice.has_param:
+        message = "'metadata.labels: must have the label ' + params.data.label + ', which names who pays: add it'"
+        yield f'    messageExpression: "{message}"'
+    else:
+        yield '    message: "metadata.labels: must have the label team, which names who pays: add it"'
+
+
+def _mutation(choice: Choice) -> Iterator[str]:
+    label, value = ("params.data.label", "params.data.value") if choice.has_param else ('"team"', '"unassigned"')
+    yield "  matchConditions:"
+    yield "  - name: has-no-label # so that the change is made once, and what somebody wrote stays"
+    yield f'''    expression: "!({_label(choice)} in {_LABELS})"'''
+    yield "  reinvocationPolicy: IfNeeded # ask again when another policy has changed the object"
+    yield "  mutations:"
+    yield "  - patchType: ApplyConfiguration"
+    yield "    applyConfiguration:"
+    yield f"      expression: 'Object{{metadata: Object.metadata{{labels: {{{label}: {value}}}}}}}'"
+
+
+def _binding(choice: Choice) -> str:
+    lines = [
+        "apiVersion: admissionregistration.k8s.io/v1",
+        f"kind: {choice.kind}Binding",
+        "metadata:",
+        f"  name: {choice.name}",
+        "spec:",
+        f"  policyName: {choice.name}",
+    ]
+    if not choice.mutates:
+        lines.append("  validationActions: [Deny] # begin with [Warn], and see what would be denied")
+    if choice.has_param:
+        reference = f"{{name: {choice.name}, namespace: {NAMESPACE}, parameterNotFoundAction: Deny}}"
+        lines.append(f"  paramRef: {reference}")
+    return "\n".join(lines)
+
+
+def _params(choice: Choice) -> str:
+    lines = ["apiVersion: v1", "kind: ConfigMap", f"metadata: {{name: {choice.name}, namespace: {NAMESPACE}}}", "data:"]
+    lines += ["  label: team", *(["  value: unassigned"] if choice.mutates else [])]
+    return "\n".join(lines)
+
+
+_POD: Final = "{containers: [{name: main, image: example.com/main:1}]}"
+_JOB: Final = "{restartPolicy: Never, containers: [{name: main, image: example.com/main:1}]}"
+
+
+def _suite(choice: Choice) -> str:
+    cases = [*(_changes(choice) if choice.mutates else _verdicts(choice))]
+    head = f"# `claimgate test {choice.name}` runs these cases against the policies of this folder."
+    return "\n".join((head, "cases:", *cases))
+
+
+def _case(name: str, lines: list[str], expected: list[str]) -> list[str]:
+    return [f"- name: {name}", "  input:", *(f"    {line}" for line in lines), "  expect:", *expected]
+
+
+def _pod(labels: str) -> list[str]:
+    return ["apiVersion: v1", "kind: Pod", f"metadata: {{name: p{labels}}}", f"spec: {_POD}"]
+
+
+def _job(labels: str) -> list[str]:
+    template = f"{{metadata: {{labels: {{{labels}}}}}, spec: {_JOB}}}"
+    return ["apiVersion: batch/v1", "kind: Job", "metadata: {name: j}", f"spec: {{template: {template}}}"]
+
+
+_OTHER: Final = ["apiVersion: v1", "kind: Service", "metadata: {name: s}", "spec: {ports: [{port: 80}]}"]
+
+
+def _verdicts(choice: Choice) -> Iterator[str]:
+    told = "metadata.labels: must have the label team, which names who pays: add it"
+    denied = ["    allowed: false", f'    message: "{told}"']
+    yield from _case("a Pod with the label is allowed", _pod(", labels: {team: vision}"), ["    allowed: true"])
+    yield from _case("a Pod without it is denied", _pod(""), denied)
+    if choice.expands:
+        denied = ["    allowed: false", f'    message: "spec.template.{told}"']
+        yield from _case("so is a Job whose template lacks it", _job("app: a"), denied)
+        yield from _case("a Job whose template has it is allowed", _job("team: a"), ["    allowed: true"])
+    yield from _case("a Service is not asked about", _OTHER, ["    allowed: true", "    matched: false"])
+    if choice.has_param:
+        yield from _without_label(choice)
+
+
+def _without_label(choice: Choice) -> list[str]:
+    """The case of an expression that fails: `params` has no such key."""
+    empty = (
+        f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {choice.name}, namespace: {NAMESPACE}}}, data: {{}}}}"
+    )
+    expected = ["    allowed: false", '    errors: ["no such key: label"]']
+    (name, *lines) = _case("a ConfigMap without the key denies everything", _pod(""), expected)
+    return [name, f"  params: [{empty}]", *lines]
+
+
+def _changes(choice: Choice) -> Iterator[str]:
+    added = "{op: add, path: /metadata/labels, value: {team: unassigned}}"
+    yield from _case("a Pod without the label gets it", _pod(""), ["    allowed: true", f"    patch: [{added}]"])
+    if choice.expands:
+        added = "{op: add, path: /spec/template/metadata/labels/team, value: unassigned}"
+        patched = ["    allowed: true", f"    patch: [{added}]"]
+        yield from _case("the template of a Job gets it too", _job("app: a"), patched)
+    kept = ["    allowed: true", "    patch: []"]
+    yield from _case("a Pod with the label keeps it", _pod(", labels: {team: vision}"), kept)
+    yield from _case("a Service is not asked about", _OTHER, ["    allowed: true", "    matched: false"])

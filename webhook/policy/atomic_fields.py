@@ -1,0 +1,76 @@
+"""Fields that an ApplyConfiguration sets and may not: lists and maps that are replaced whole.
+
+The API server takes such a policy, and answers every request that reaches the mutation with "may not mutate atomic
+arrays, maps or structs" (k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/patch/smd.go). Knows the kinds of
+Kubernetes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.cel.syntax.parser import parse
+from webhook.cel.syntax.tree import Call, FieldEntry, ListNode, Macro, MapNode, Node, StructNode, children
+from webhook.patch import schema
+from webhook.policy.compiled import Policy
+from webhook.policy.field_names import named_kinds
+
+_LISTS: Final = frozenset(("map", "filter", "transformList", "sortBy"))
+_MAPS: Final = frozenset(("transformMap", "transformMapEntry"))
+
+
+def atomic_fields(policy: Policy) -> Iterator[str]:
+    """A sentence for each such field."""
+    told: dict[str, None] = {}
+    for kind in filter(None, named_kinds(policy)):
+        root = schema.root(kind)
+        for change in policy.changes:
+            if change.kind == "ApplyConfiguration":
+                told.update(dict.fromkeys(_of_node(parse(change.expression.source), root)))
+    yield from told
+
+
+def _of_node(node: Node, root: schema.Node) -> Iterator[str]:
+    if isinstance(node, StructNode) and (place := _place(node, root)) is not None:
+        yield from (text for entry in node.entries if (text := _of_entry(node.name, entry, place)))
+    for each in children(node):
+        yield from _of_node(each, root)
+
+
+def _place(node: StructNode, root: schema.Node) -> schema.Shape | None:
+    """The shape of `Object.spec.containers`: of an item, where the path leads into a list."""
+    first, *path = node.name.split(".")
+    if first != "Object":
+        return None
+    shape = schema.resolve(root)
+    for name in path:
+        if shape.map is None or name not in shape.map.fields:
+            return None
+        shape = schema.resolve(shape.map.fields[name])
+        while shape.list is not None and shape.map is None:
+            shape = schema.resolve(shape.list.element)
+    return shape
+
+
+def _of_entry(name: str, entry: FieldEntry, shape: schema.Shape) -> str:
+    """A sentence about one field of a literal; "" where it may be set."""
+    if entry.optional or shape.map is None or entry.field not in shape.map.fields:
+        return ""
+    of = schema.resolve(shape.map.fields[entry.field])
+    what = "list" if of.list and not of.list.is_associative and _is_list(entry.value) else ""
+    what = what or ("map" if of.map and of.map.is_atomic and _is_map(entry.value) else "")
+    if not what:
+        return ""
+    fix = "set it with a JSONPatch"
+    return f"`{name}.{entry.field}` is an atomic {what}, which an ApplyConfiguration may not set: {fix}"
+
+
+def _is_list(node: Node) -> bool:
+    if isinstance(node, Call) and node.function == "_+_":
+        return any(map(_is_list, node.arguments))
+    return isinstance(node, ListNode) or (isinstance(node, Macro) and node.name in _LISTS)
+
+
+def _is_map(node: Node) -> bool:
+    return isinstance(node, MapNode | StructNode) or (isinstance(node, Macro) and node.name in _MAPS)

@@ -1,0 +1,84 @@
+"""What makes a policy fail for every object that it is asked about, although it compiles.
+
+An API server takes such a policy and says so at admission alone, by its failurePolicy: with `Fail`, nobody can create
+anything that it matches. Knows the kinds of Kubernetes; of custom kinds nobody can say what they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.attributes import GroupVersionKind
+from webhook.cel.syntax.parser import parse
+from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Node, Select, children
+from webhook.cluster.known_kinds import COMPLETE, KNOWN
+from webhook.policy.atomic_fields import atomic_fields
+from webhook.policy.compiled import Policy
+from webhook.policy.field_names import undefined_fields
+from webhook.schema.kinds import is_builtin
+from webhook.similar_names import nearest
+
+_PARAMS = "params"
+
+
+def certain_failures(policy: Policy) -> Iterator[str]:
+    """A sentence for each, with what to do."""
+    yield from (each.text for each in undefined_fields(policy) if each.fails)
+    yield from atomic_fields(policy)
+    yield from _param_kind(policy)
+    yield from _param_references(policy)
+
+
+def _param_kind(policy: Policy) -> Iterator[str]:
+    """A paramKind that the API server does not have (policy_source.go: "failed to find resource referenced by")."""
+    kind = policy.param_kind
+    if kind is None or kind.group not in COMPLETE or is_builtin(kind):
+        return
+    if (kind.group, kind.kind) in KNOWN:
+        yield f"spec.paramKind: {kind.kind} has no version `{kind.api_version}`: write a version that is served"
+        return
+    near = nearest(kind.kind, sorted(name for group, name in KNOWN if group == kind.group))
+    fix = f"did you mean `{near}`?" if near else "name a kind that exists"
+    yield f"spec.paramKind: {kind.api_version} has no kind `{kind.kind}`: {fix}"
+
+
+def _param_references(policy: Policy) -> Iterator[str]:
+    """Bindings without a paramRef, whose `params` are null (kubernetes v1.36 policy_dispatcher.go CollectParams)."""
+    if policy.param_kind is None or not _reads_params(policy) or _allows_null(policy):
+        return
+    for binding in policy.bindings:
+        if binding.param_source is None:
+            example = _example(policy.param_kind)
+            yield f"binding {binding.name} has no paramRef, so `params` is null and reading it fails: {example}"
+
+
+def _example(kind: GroupVersionKind) -> str:
+    return f"add spec.paramRef with the name of a {kind.kind} and a parameterNotFoundAction"
+
+
+def _reads_params(policy: Policy) -> bool:
+    return _PARAMS in policy.needs | policy.gate().needs
+
+
+def _allows_null(policy: Policy) -> bool:
+    """Whether some expression asks if there are parameters at all; then it is taken to protect the others."""
+    return any(_asks(parse(each.source)) for each in policy.expressions())
+
+
+def _asks(node: Node) -> bool:
+    if isinstance(node, Call) and node.function in ("_==_", "_!=_") and _is_params_and_null(node.arguments):
+        return True
+    if isinstance(node, Select) and node.optional and _is_params(node.operand):
+        return True
+    if isinstance(node, Has) and _is_params(node.operand):
+        return True
+    return any(map(_asks, children(node)))
+
+
+def _is_params(node: Node) -> bool:
+    return isinstance(node, Ident) and node.name == _PARAMS
+
+
+def _is_params_and_null(sides: tuple[Node, ...]) -> bool:
+    is_null = any(isinstance(side, Literal) and side.value is None for side in sides)
+    return is_null and any(map(_is_params, sides))

@@ -1,0 +1,65 @@
+"""What to do about an expression that does not compile: the name that was probably meant, and the missing annotation.
+
+The errors themselves are in the API server's words (expressions.py). Hints stand below them where a person reads, and
+nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from webhook.cel import library
+from webhook.cel.environment import Environment
+from webhook.errors import Issue
+from webhook.facts.registry import SHIPPED
+from webhook.manifests.annotations import PREFIX
+from webhook.problems.declarations import PROBLEMS
+from webhook.similar_names import nearest
+
+_UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
+_UNDEFINED: Final = re.compile(r"undefined field '([^']*)'")
+
+
+def hints(issues: Iterable[Issue], place: Environment, facts: Iterable[str] = SHIPPED.fact_names) -> tuple[str, ...]:
+    """A sentence for each issue that something can be said to, each once.
+
+    Args:
+        issues: what the checker says of the expression.
+        place: the names that the expression may use.
+        facts: the names of all facts, declared or not.
+    """
+    declared = frozenset(facts)
+    told = (_hint(each.message, place, declared) for each in issues)
+    return tuple(dict.fromkeys(text for text in told if text))
+
+
+def _hint(message: str, place: Environment, facts: frozenset[str]) -> str:
+    if match := _UNDECLARED.match(message):
+        return _of_name(match[1], place, facts)
+    if match := _UNDEFINED.match(message):
+        fields = {name for structure in place.structures.values() for name in structure.fields}
+        return _meant(match[1], fields)
+    return ""
+
+
+def _of_name(name: str, place: Environment, facts: frozenset[str]) -> str:
+    if name in facts:
+        return f"`{name}` is a fact, which a policy has to ask for: add the annotation `{PREFIX}facts: {name}`"
+    if name == PROBLEMS:
+        return f"`{PROBLEMS}` is what checks find: name their groups in the annotation `{PREFIX}checks`"
+    if name == "params":
+        return "`params` is there only with `spec.paramKind`: add it, or remove `params`"
+    return _meant(name, {*place.variables, *facts, *_functions(place)})
+
+
+def _functions(place: Environment) -> Iterator[str]:
+    """The names of functions, without operators."""
+    named = (*library.functions_of(place.version), *place.functions)
+    yield from (each.name for each in named if each.name[:1].isalpha())
+
+
+def _meant(name: str, others: Iterable[str]) -> str:
+    near = nearest(name, sorted(others))
+    return f"did you mean `{near}`?" if near else ""

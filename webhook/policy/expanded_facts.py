@@ -1,0 +1,38 @@
+"""Facts that a policy reads of pod templates, and that mean less there than of the whole object.
+
+With `claimgate.dev/expand: pods` a policy sees one template at a time: `gpu.devices` is then what one pod gets, and a
+limit on it lets an object with a thousand such pods pass. Each fact declares what it is there (facts/fact.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.cel.check.reads import WHOLE
+from webhook.facts.registry import Registry
+from webhook.policy.compiled import Policy
+
+
+def expanded_facts(policy: Policy, registry: Registry) -> Iterator[str]:
+    """A sentence for each field of a fact that means less; none where the policy does not expand."""
+    if not policy.expands:
+        return
+    read = _fields_read(policy)
+    for name in policy.facts:
+        for field, meaning in registry.fact(name).expanded.items():
+            if name in read and (field == WHOLE or field in read[name]):
+                path = f"{name}.{field}" if field else name
+                yield (
+                    f"with `expand: pods`, `{path}` is {meaning}: to judge a workload as a whole, remove `expand` and "
+                    "name its kinds in matchConstraints"
+                )
+
+
+def _fields_read(policy: Policy) -> dict[str, frozenset[str]]:
+    """The names that the expressions read, with the fields that they select of each."""
+    read: dict[str, frozenset[str]] = {}
+    for expression in policy.expressions():
+        if expression.program is not None:
+            for name, fields in expression.program.reads().fields.items():
+                read[name] = read.get(name, frozenset()) | fields
+    return read

@@ -1,0 +1,116 @@
+r"""One line of YAML in block style: its indentation, its dashes, its key, and the scalar behind them.
+
+Knows the subset of lines that `block_style` reads, and raises OtherStyle for every other one: each pattern here is
+narrower than what YAML 1.1 allows. Rules: YAML 1.1 as libyaml 0.2.5 reads it (src/scanner.c).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from webhook import yamlscalar
+
+_PLAIN: Final = r"(?:[A-Za-z0-9_/.+$(<~=^;\\]|-(?=[^ ]))(?:[^ :#]++|:(?=[^ ])|(?<! )#| ++(?=[^ #]))*+"
+"""A plain scalar of one line: it ends before ` #`, and has no `: ` and no `:` at its end."""
+_DOUBLE: Final = r'"(?:[^"\\]|\\["\\nt])*+"'
+_SINGLE: Final = r"'(?:[^']|'')*+'"
+_ITEM: Final = rf"(?:(?:[A-Za-z0-9_./$]|-(?=[A-Za-z0-9-]))[A-Za-z0-9_./$=-]*+|{_DOUBLE}|{_SINGLE})"
+_LIST: Final = rf"\[ *+(?:{_ITEM} *+(?:, *+{_ITEM} *+)*+)?\]"
+_KEY: Final = r"""[A-Za-z0-9_./$][A-Za-z0-9_./$-]*+|"[^"\\]++"|'[^']++'"""
+_LINE: Final = re.compile(
+    rf"( *+)((?:- ++)*+)(?:({_KEY}):(?= |$) *+)?"
+    rf"({_DOUBLE}|{_SINGLE}|{_LIST}|\{{\}}|\|-?|-(?= *$)|{_PLAIN})?"
+    r" *+(?:(?<![^ ])#.*)?"
+)
+"""Indentation, dashes, key and value, each of which may be empty, and a comment."""
+_ITEMS: Final = re.compile(_ITEM)
+_DASH: Final = re.compile(r"- +")
+_ESCAPE: Final = re.compile(r"\\(.)")
+_ESCAPED: Final = {"n": "\n", "t": "\t"}
+_LONGEST_KEY: Final = 500
+"""Half of what libyaml takes for a key of one line."""
+
+SCALAR, BELOW, BLANK, LIST, MAP, LITERAL = range(6)
+"""What a value is: BELOW is on the lines below, or null."""
+
+
+class OtherStyle(Exception):
+    """The text has something that is not read here."""
+
+
+Line: TypeAlias = tuple[int, tuple[int, ...], str | None, int, Any]
+"""The spaces before it; the width of each of its dashes with the spaces behind it; what stands before `: `, None where
+nothing does; what its value is; the scalar, the items of a list in brackets, or the line break that ends literal text.
+"""
+_SHORT: Final = 100
+"""Characters of the lines that are kept: 8192 of them take about 4 MB with what they say."""
+_BLANK: Final[Line] = 0, (), None, BLANK, None
+
+
+def line(text: str) -> Line:
+    """What a line says; manifests repeat their lines.
+
+    Raises:
+        OtherStyle: it is not one that is read here.
+    """
+    return _short(text) if len(text) <= _SHORT else _line(text)
+
+
+def _line(text: str) -> Line:
+    match = _LINE.fullmatch(text)
+    if match is None:
+        raise OtherStyle
+    indent, dashes, key, written = match.groups()
+    if key is None and written is None and not dashes:
+        return _BLANK
+    widths = tuple(map(len, _DASH.findall(dashes))) if dashes else ()
+    if written == "-":
+        if key is not None:
+            raise OtherStyle
+        widths, written = (*widths, 1), None
+    return len(indent), widths, None if key is None else _key(key), *_value(written)
+
+
+_short = lru_cache(maxsize=8192)(_line)
+
+
+def _key(written: str) -> str:
+    if len(written) > _LONGEST_KEY:
+        raise OtherStyle
+    if written[0] in "\"'":
+        return written[1:-1]
+    try:
+        return yamlscalar.key(yamlscalar.resolve(written))
+    except ValueError:
+        raise OtherStyle from None
+
+
+def _value(written: str | None) -> tuple[int, Any]:
+    match written[0] if written else "":
+        case "":
+            return BELOW, None
+        case "[":
+            return LIST, tuple(map(_scalar, _ITEMS.findall(written or "")))
+        case "{":
+            return MAP, None
+        case "|":
+            return LITERAL, "\n" * (written == "|")
+    return SCALAR, _scalar(written or "")
+
+
+def _scalar(written: str) -> Any:
+    if written[0] == '"':
+        inside = written[1:-1]
+        return _ESCAPE.sub(_unescaped, inside) if "\\" in inside else inside
+    if written[0] == "'":
+        return written[1:-1].replace("''", "'")
+    try:
+        return yamlscalar.resolve(written)
+    except ValueError:
+        raise OtherStyle from None
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return _ESCAPED.get(match[1], match[1])

@@ -1,0 +1,133 @@
+"""A quick reader of the YAML that manifests are written in: one key, item or value a line.
+
+Reads a subset of block style and gives up at the first line that is anything else: anchors, tags, `<<`, nested flow
+collections, folded text, scalars of several lines, tabs, a key that stands twice. What it reads means what the parser
+of PyYAML makes of it; what it gives up is read by that parser. docs/decisions/0008-two-readers-of-yaml.md says why
+there are two, and how they are compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from webhook.attributes import JSON
+from webhook.paths import MAX_DEPTH
+from webhook.yamltext.block_lines import BELOW, BLANK, LIST, LITERAL, SCALAR, OtherStyle, line
+
+_BEGUN: Final = re.compile(r"---(?: +(?:#.*)?)?")
+_FOREIGN: Final = re.compile("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+"""Characters that YAML refuses, takes for the end of a line or for a byte order mark, and tabs."""
+_DEEPEST: Final = MAX_DEPTH - 1
+"""Open collections; what is deeper, the other reader judges."""
+_NOTHING: Final = object()
+_ITEM: Final = object()
+"""In the place of a key: no value comes next, or that of an item."""
+
+
+def value(text: str) -> JSON:
+    """The value of one document, with or without the `---` above it.
+
+    Raises:
+        OtherStyle: it is written in another way, or is wrong; the other reader knows which.
+    """
+    if _FOREIGN.search(text):
+        raise OtherStyle
+    lines = text.split("\n")
+    return _read(lines, 1 if _BEGUN.fullmatch(lines[0]) else 0)
+
+
+def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, whose calls would be most of its time
+    """The value of the lines from the first one on."""
+    result: list[JSON] = []
+    # the innermost open collection, the column where it stands, and whose value comes next
+    container: Any = result
+    indent, pending = -1, _ITEM
+    above: list[tuple[Any, int]] = []
+    count = len(lines)
+    while at < count:
+        column, dashes, key, form, scalar = line(lines[at])
+        at += 1
+        if form is BLANK:
+            continue
+        while column < indent:
+            if pending is not _NOTHING:
+                _put(container, pending, None)
+                pending = _NOTHING
+            container, indent = above.pop()
+        for width in dashes:
+            if column > indent or container.__class__ is dict:
+                if pending is _NOTHING or len(above) >= _DEEPEST:
+                    raise OtherStyle
+                above.append((container, indent))
+                container, indent = _put(container, pending, []), column
+            elif pending is _ITEM:
+                container.append(None)
+            pending = _ITEM
+            column += width
+        if key is not None:
+            if column > indent:
+                if pending is _NOTHING or len(above) >= _DEEPEST:
+                    raise OtherStyle
+                above.append((container, indent))
+                container, indent = _put(container, pending, {}), column
+            else:
+                if pending is not _NOTHING:
+                    _put(container, pending, None)
+                if container.__class__ is list:  # its items stand below their key without an indentation
+                    container, indent = above.pop()
+                    if column != indent:
+                        raise OtherStyle
+            if key in container:
+                raise OtherStyle
+            pending = key
+        elif not dashes:
+            raise OtherStyle
+        if form is SCALAR:
+            if pending is _ITEM:
+                container.append(scalar)
+            else:
+                container[pending] = scalar
+        elif form is BELOW:
+            continue
+        elif form is LITERAL:
+            text, at = _literal(lines, at, indent)
+            _put(container, pending, text + scalar)
+        else:
+            _put(container, pending, list(scalar) if form is LIST else {})
+        pending = _NOTHING
+    if pending is not _NOTHING:
+        _put(container, pending, None)
+    return result[0]
+
+
+def _put(container: Any, key: Any, value: JSON) -> JSON:
+    if key is _ITEM:
+        container.append(value)
+    else:
+        container[key] = value
+    return value
+
+
+def _literal(lines: Sequence[str], first: int, indent: int) -> tuple[str, int]:
+    """The text of the lines that stand further right than the collection around them, and the line after them."""
+    at = first
+    while at < len(lines) and not lines[at]:
+        at += 1
+    text = lines[at] if at < len(lines) else ""
+    margin = text[: len(text) - len(text.lstrip(" "))]
+    if len(margin) <= indent or margin == text:
+        raise OtherStyle
+    kept = [""] * (at - first)
+    while at < len(lines):
+        if lines[at].startswith(margin):
+            kept.append(lines[at][len(margin) :])
+        elif lines[at].strip(" "):
+            break
+        else:
+            kept.append("")
+        at += 1
+    if at == len(lines) and kept[-1]:  # the last line break is missing
+        raise OtherStyle
+    return "\n".join(kept).rstrip("\n"), at

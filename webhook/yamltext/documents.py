@@ -1,0 +1,81 @@
+"""The documents of a YAML text, each read by the quick reader of block style or, where that gives up, by the parser.
+
+A line that begins with `---` begins a document wherever it stands (YAML 1.1, l-forbidden in 1.2), so that documents can
+be told apart without the parser, unless a text has directives, `...` or rare ends of lines: such a text is read by the
+parser as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.yamltext import block_style
+from webhook.yamltext.block_lines import OtherStyle
+from webhook.yamltext.places import Extent, Places
+from webhook.yamltext.reading import YamlError, parsed
+
+_BEGINS: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_WHOLE: Final = re.compile("^(?:%|\\.\\.\\.)|[\r\x85\u2028\u2029]", re.MULTILINE)
+"""Directives, ends of documents, and what ends a line for YAML alone."""
+_BEFORE: Final = re.compile(r"(?:---[^\n]*\n)?(?: *(?:#[^\n]*)?\n)*( *)")
+"""What stands before the value of a document in block style."""
+
+
+def values(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
+    """Every document of a text with its number in the stream; some of the empty ones are left out.
+
+    Args:
+        places: the text; gets to know where its documents begin.
+        repeated: gets what to say of keys that stand twice in one mapping; kubectl v1.36 takes the last one, too.
+
+    Raises:
+        YamlError: the text cannot be read.
+    """
+    if _WHOLE.search(places.text):
+        yield from parsed(places, repeated)
+        return
+    above = 0
+    for start, end in pairwise(_starts(places.text)):
+        part = places.text[start:end]
+        yield from _part(places, part, start, above, repeated)
+        above += part.count("\n")
+
+
+def _starts(text: str) -> list[int]:
+    starts = [match.start() for match in _BEGINS.finditer(text)]
+    return [*([] if starts[:1] == [0] else [0]), *starts, len(text)]
+
+
+def _part(places: Places, part: str, start: int, above: int, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
+    """The document of a part of the text, which begins at this character and below so many lines."""
+    number = len(places.extents)
+    try:
+        value = block_style.value(part)
+    except OtherStyle:
+        yield from _shifted(places, part, start, above, repeated)
+        return
+    before = _BEFORE.match(part)
+    assert before is not None
+    place = above + part.count("\n", 0, before.start(1)), len(before[1])
+    places.extents[number] = Extent(start, start + len(part), above, 0, place)
+    yield number, value
+
+
+def _shifted(
+    places: Places, part: str, start: int, above: int, repeated: list[YamlError]
+) -> Iterator[tuple[int, JSON]]:
+    """What the parser reads in the part, whose places are those of the whole text."""
+    inside, twice = Places(part), list[YamlError]()
+    try:
+        for at, value in parsed(inside, twice):
+            number, extent = len(places.extents), inside.extents[at]
+            places.extents[number] = extent.moved(start, above)
+            yield number, value
+    except YamlError as error:
+        raise error.below(above) from None
+    finally:
+        repeated.extend(each.below(above) for each in twice)
