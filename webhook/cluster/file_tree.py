@@ -31,9 +31,9 @@ class FileTree:
     ) -> None:
         self._documents: Final = _by_file(objects)
         self._units: Final = Units(self._documents)
-        beside = _by_file(context)
-        self._context: Final = Candidates(each for item in beside.items() for each in candidates(*item))
-        self._definitions: Final = (*_definitions(beside), *_definitions(self._documents))
+        of_context = _by_file(context)
+        self._context: Final = Candidates(each for item in of_context.items() for each in candidates(*item))
+        self._definitions: Final = (*_definitions(of_context), *_definitions(self._documents))
         self._differing: Final[dict[str, Sequence[str]]] = {}
         self._recorded: Final[set[str]] = set()
         self._of_units: Final[dict[Unit, Candidates]] = {}
