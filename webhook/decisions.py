@@ -99,12 +99,32 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One of the problems for which a request is denied (metav1.StatusCause). `reason` is the id of the rule."""
+
+    field: str
+    message: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """What a denial is about, and every problem that its message tells (metav1.StatusDetails)."""
+
+    group: str
+    kind: str
+    name: str
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """The metav1.Status of a denial: code and reason are always explicit and agree."""
 
     code: int
     reason: str
     message: str
+    details: Details | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +146,8 @@ class Verdict:
 
     `patch` is a minimal RFC 6902 list against the object as sent, or () for no change.
     `faults` are those of our own because of which a policy could not be asked. `explanations` are those that somebody
-    asked for.
+    asked for. `further` are the decisions besides a denial in the mutating phase: what the validating phase would have
+    said of the object with those mutations that could be made. They decide nothing.
     """
 
     allowed: bool
@@ -138,3 +159,4 @@ class Verdict:
     patched_object: JSON = None
     faults: tuple[Fault, ...] = ()
     explanations: tuple[Explanation, ...] = ()
+    further: tuple[Decision, ...] = ()

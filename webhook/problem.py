@@ -33,6 +33,7 @@ class Problem:
         found: what is there, shortly and as it is to be shown: "`500m`", "a list"; "" where the field is the subject.
         also: paths of other places where the same is wrong; whoever shows the problem names them.
         missing: what was needed and not there; with it, the rule could not be checked and nothing is known to be wrong.
+        is_for_administrators: only an administrator can do what the fix says; it is told after what users can mend.
     """
 
     code: str
@@ -42,6 +43,7 @@ class Problem:
     found: str = ""
     also: tuple[str, ...] = ()
     missing: tuple[MissingObject, ...] = ()
+    is_for_administrators: bool = False
 
     @property
     def said(self) -> str:

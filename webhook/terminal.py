@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-_EXCERPT: Final = re.compile(r"\n(?= \| )")
+_LINE: Final = re.compile(r"\n(?= \| |\* )")
 _SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _COMMAND: Final = re.compile(r"^\s*:(?=:)|#(?=#(?:\[|vso\[|teamcity\[))")
 """What CI systems obey: `::error` at the start of a line, after blanks too, and `##[error]` anywhere (actions/runner
@@ -28,8 +28,11 @@ def one_line(text: str) -> str:
 
 
 def message_lines(text: str) -> list[str]:
-    """A message on one line, and below it the lines of source it shows, as cel-go does: they begin with ` | `."""
-    return [one_line(part) for part in _EXCERPT.split(text)]
+    """A message on one line, and below it its list of problems, with `* ` each, and lines of source, with ` | ` each.
+
+    The latter are as cel-go shows them.
+    """
+    return [one_line(part) for part in _LINE.split(text)]
 
 
 def lines(texts: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """From decisions to what is enforced: k8s.io/apiserver v0.36 validating/dispatcher.go, filters/warning.go."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_the_first_denial_gives_code_and_reason_and_all_are_told():
     )
     assert not verdict.allowed
     assert (verdict.status.code, verdict.status.reason) == (403, "Forbidden")
-    assert verdict.status.message == "no (policy p); neither (policy q)"
+    assert verdict.status.message == "2 problems:\n* no (policy p)\n* neither (policy q)"
 
 
 def test_the_same_denial_is_told_once():
@@ -71,19 +72,22 @@ def test_the_same_denial_is_told_once():
 def test_many_denials_are_told_whole_as_far_as_there_is_room():
     denials = [denial(message=f"spec.containers[{number}] " + "x" * 80) for number in range(5000)]
     message = enforce(denials, attributes()).status.message
-    told, more = message.rsplit("; and ", 1)
-    parts = told.split("; ")
+    told, more = message.rsplit("\n* and ", 1)
+    head, *parts = told.split("\n* ")
+    assert head == "5000 problems:"
     assert parts == [f"{each.message} (policy p)" for each in denials[: len(parts)]]
     assert more == f"{5000 - len(parts)} more"
-    assert MAX_MESSAGE - 150 < len(message) <= MAX_MESSAGE
+    assert MAX_MESSAGE - 300 < len(message) <= MAX_MESSAGE
 
 
-def test_what_just_fits_is_told_whole():
-    size = MAX_MESSAGE // 2 - len(" (policy p); ") + 1
+def test_what_fits_is_told_whole():
+    size = MAX_MESSAGE // 2 - 200
     denials = [denial(message="a" * size), denial(message="b" * size)]
-    assert len(enforce(denials, attributes()).status.message) == MAX_MESSAGE
-    longer = enforce([*denials, denial(message="c")], attributes()).status.message
-    assert longer == f"{'a' * size} (policy p); and 2 more"
+    message = enforce(denials, attributes()).status.message
+    assert message == f"2 problems:\n* {'a' * size} (policy p)\n* {'b' * size} (policy p)"
+    longer = enforce([*denials, denial(message="c" * 400)], attributes()).status
+    assert longer.message == f"3 problems:\n* {'a' * size} (policy p)\n* {'b' * size} (policy p)\n* and 1 more"
+    assert len(longer.details.causes) == 2
 
 
 @pytest.mark.parametrize("letter", ["x", "\N{GRINNING FACE}", "word "], ids=["letters", "beyond 16 bits", "words"])
@@ -106,8 +110,38 @@ def test_problems_are_told_one_by_one_with_their_rules():
         "spec.x[0]: `1.5` must be whole: set 1 (g/r)",
         "spec.x[1]: `1.5` must be whole: set 1 (g/s)",
     ]
-    assert verdict.status.message == "; ".join(told)
+    assert verdict.status.message == "\n* ".join(["2 problems:", *told])
     assert list(verdict.warnings) == told
+
+
+def test_a_denial_has_a_cause_for_each_problem_that_it_tells():
+    about_all = Problem(code="g/all", path="", message="must be there")
+    found = (problem(0), about_all)
+    status = enforce([denial(rule="g/r", problems=found), denial(message="spec.y: no")], attributes()).status
+    assert (status.details.group, status.details.kind, status.details.name) == ("apps", "Deployment", "d")
+    assert [(each.field, each.message, each.reason) for each in status.details.causes] == [
+        ("spec.x[0]", "`1.5` must be whole: set 1 (claimgate: g/r)", "g/r"),
+        ("Deployment", "must be there (claimgate: g/all)", "g/all"),
+        ("spec.y", "no (claimgate: policy p)", "p"),
+    ]
+    assert enforce([denial()], attributes(), api_server_text=True).status.details is None
+
+
+def test_what_a_user_can_mend_comes_before_what_an_administrator_can():
+    theirs = replace(problem(0), is_for_administrators=True)
+    severe = denial(problems=(theirs,), severity="critical")
+    status = enforce([severe, denial(problems=(problem(1),), severity="low")], attributes()).status
+    assert [each.field for each in status.details.causes] == ["spec.x[1]", "spec.x[0]"]
+
+
+def test_what_is_found_besides_is_told_below_and_decides_nothing():
+    besides = [denial(message="other", code=400), denial(message="no"), denial(message="warned", actions=(WARN,))]
+    verdict = enforce([denial()], attributes(), further=besides)
+    assert verdict.status.code == 403
+    assert verdict.warnings == ()
+    told = "2 problems (1 of them found in the object as far as it could be changed):"
+    assert verdict.status.message == f"{told}\n* no (policy p)\n* other (policy p)"
+    assert enforce([ADMITTED], attributes(), further=besides).allowed
 
 
 def test_a_validation_with_a_rule_is_told_with_it():
@@ -117,14 +151,14 @@ def test_a_validation_with_a_rule_is_told_with_it():
 def test_the_most_severe_is_told_first_and_the_first_gives_the_code():
     low, unsaid = denial(severity="low", message="low", code=422), denial(message="unsaid")
     status = enforce([unsaid, low, denial(severity="high", message="high")], attributes()).status
-    assert status.message == "high (policy p); low (policy p); unsaid (policy p)"
+    assert status.message == "3 problems:\n* high (policy p)\n* low (policy p)\n* unsaid (policy p)"
     assert status.code == 403
 
 
 def test_very_many_problems_end_between_two():
     found = tuple(problem(number) for number in range(1000))
     message = enforce([denial(problems=found)], attributes()).status.message
-    assert message.endswith(f" (g/r); and {1000 - message.count('set 1')} more")
+    assert message.endswith(f" (g/r)\n* and {1000 - message.count('set 1')} more")
 
 
 def test_the_api_servers_words_are_bounded_too():

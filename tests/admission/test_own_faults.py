@@ -61,7 +61,7 @@ def test_the_other_policies_speak(obj: dict[str, Any]) -> None:
     found = loaded(broken(), validating(SOUND, name="sound", annotations={"expand": "pods"}))
     verdict = reviewed(found, labelled(obj))
     assert verdict.status is not None
-    assert verdict.status.message.startswith(TEXT)
+    assert verdict.status.message.startswith(f"2 problems:\n* {TEXT}")
     assert "no such thing (policy sound)" in verdict.status.message
     assert SECRET not in f"{verdict.status} {verdict.faults}"
     (fault,) = verdict.faults

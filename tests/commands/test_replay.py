@@ -126,7 +126,7 @@ def test_a_line_has_everything_and_its_response_is_a_whole_review(tmp_path, caps
     [line] = lines(capsys)
     assert list(line) == [
         *("source", "index", "phase", "allowed", "code", "reason", "message", "warnings"),
-        *("patch", "patchedObject", "decisions", "response"),
+        *("patch", "patchedObject", "decisions", "furtherDecisions", "response"),
     ]
     assert (line["phase"], line["code"], line["reason"], line["message"]) == ("auto", 200, "", "")
     assert line["warnings"] == ["is frowned upon (policy warns)"]

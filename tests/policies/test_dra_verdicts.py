@@ -107,7 +107,7 @@ def test_a_denial_names_the_place_that_kubernetes_names(chunk: int) -> None:
         if status is None or status.code == 200 or not theirs or is_lenient(name):
             continue
         expected = _place(theirs[1].replace(".exactly", "").replace("uID", "uid"))
-        places = [_place(part.replace(".exactly", "")) for part in status.message.split("; ")]
+        places = [_place(each.field.replace(".exactly", "")) for each in status.details.causes]
         if not any(_near(expected, place) for place in places):
             wrong.append((name, status.message, VERDICTS[name][3]))
     assert wrong == []

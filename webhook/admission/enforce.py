@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from webhook import paths
 from webhook.attributes import JSON, Attributes
-from webhook.decisions import Decision, Status, ValidationAction, Verdict, rank
+from webhook.decisions import Cause, Decision, Details, Status, ValidationAction, Verdict, rank
 from webhook.problems import text
 from webhook.wording import counted
 
@@ -29,6 +31,7 @@ MAX_ANNOTATION = 10 * 1024
 (maxAuditAnnotationValueLength, k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go)."""
 
 _BAD_REQUEST = 400
+_BESIDES = " ({count} of them found in the object as far as it could be changed)"
 _SUFFIX = 512  # room for the rule, whose name has up to 253 characters, and for "; and 1000000 more"
 _MORE = 32  # room for "and 1000000 more warnings"
 
@@ -36,8 +39,16 @@ _CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
 _SURROGATES = dict.fromkeys(range(55296, 57344), "�")
 
 
-def enforce(decisions: Sequence[Decision], attributes: Attributes, *, api_server_text: bool = False) -> Verdict:
+def enforce(
+    decisions: Sequence[Decision],
+    attributes: Attributes,
+    *,
+    further: Sequence[Decision] = (),
+    api_server_text: bool = False,
+) -> Verdict:
     """The verdict of decisions, in their order; the first denial gives code and reason.
+
+    `further` are decisions that a denial tells besides; they decide nothing.
 
     In our own text all denials are told, so a value that nobody can read (400) gives the code whatever else is wrong.
     """
@@ -45,14 +56,14 @@ def enforce(decisions: Sequence[Decision], attributes: Attributes, *, api_server
         return Verdict(allowed=True, decisions=tuple(decisions), patched_object=attributes.object)
     failed = [decision for decision in decisions if decision.action == "deny"]
     denied = [each for each in failed if each.is_enforced]
-    warned = [each for each in failed if ValidationAction.WARN in each.actions]
+    warned = _warned(failed)
     status = None
     if denied:
-        said = text.ended(native_text(denied[0], attributes), MAX_MESSAGE) if api_server_text else own_text(denied)
-        first = denied[0] if api_server_text else min(denied, key=lambda decision: decision.code != _BAD_REQUEST)
-        status = Status(code=first.code, reason=first.reason, message=said)
-    let_pass = [each for each in decisions if each.is_told and each.action == "admit"]
-    texts = [*(map(native_warning, warned) if api_server_text else _sentences(warned)), *_sentences(let_pass)]
+        status = _native_status(denied[0], attributes) if api_server_text else own_status(denied, attributes, further)
+    texts = [
+        *(map(native_warning, warned) if api_server_text else _sentences(warned)),
+        *_sentences(_let_pass(decisions)),
+    ]
     return Verdict(
         allowed=not denied,
         decisions=tuple(decisions),
@@ -63,20 +74,96 @@ def enforce(decisions: Sequence[Decision], attributes: Attributes, *, api_server
     )
 
 
-def own_text(denied: Sequence[Decision]) -> str:
-    """Every denial with its rule, the most severe first; of very many, how many more there are."""
-    return text.listed(list(dict.fromkeys(_sentences(denied))), MAX_MESSAGE)
+def _warned(decisions: Iterable[Decision]) -> Sequence[Decision]:
+    return [each for each in decisions if each.action == "deny" and ValidationAction.WARN in each.actions]
+
+
+def _let_pass(decisions: Iterable[Decision]) -> Sequence[Decision]:
+    return [each for each in decisions if each.is_told and each.action == "admit"]
 
 
 def _sentences(decisions: Iterable[Decision]) -> Iterator[str]:
-    """What decisions say, each problem for itself, with the rule that says so."""
+    return (each.text for each in _told(decisions))
+
+
+def own_warnings(decisions: Sequence[Decision]) -> tuple[str, ...]:
+    """The warnings of decisions in our own words."""
+    return bounded([*_sentences(_warned(decisions)), *_sentences(_let_pass(decisions))])
+
+
+def own_status(denied: Sequence[Decision], attributes: Attributes, further: Sequence[Decision] = ()) -> Status:
+    """Every denial with its rule, and those that are told besides; of very many, how many more there are.
+
+    Users find first what they can mend themselves, and of that the most severe. The message has a line for each
+    problem, which `kubectl` shows whatever the reason is; the causes are for programs, and for what `kubectl` shows of
+    reason Invalid (docs/decisions/0008-how-denials-read.md).
+    """
+    enforced = {each.text: each for each in _for_users_first(denied)}
+    besides = {each.text: each for each in _for_users_first(each for each in further if _is_denial(each))}
+    told = list((enforced | {text: each for text, each in besides.items() if text not in enforced}).values())
+    first = min(denied, key=lambda decision: decision.code != _BAD_REQUEST)
+    said = text.fitting([each.text for each in told], MAX_MESSAGE)
+    note = _BESIDES.format(count=len(told) - len(enforced)) if len(told) > len(enforced) else ""
+    return Status(
+        code=first.code,
+        reason=first.reason,
+        message=text.itemized(said, len(told) - len(said), note),
+        details=Details(
+            group=attributes.kind.group,
+            kind=attributes.kind.kind,
+            name=_name(attributes),
+            causes=tuple(_cause(each, attributes) for each in told[: len(said)]),
+        ),
+    )
+
+
+def _is_denial(decision: Decision) -> bool:
+    return decision.action == "deny" and decision.is_enforced
+
+
+def _for_users_first(decisions: Iterable[Decision]) -> Iterable[_Told]:
+    return sorted(_told(decisions), key=lambda each: each.is_for_administrators)
+
+
+def _cause(told: _Told, attributes: Attributes) -> Cause:
+    """The cause of a denial; `kubectl` begins its line with the field, so the object as a whole is its kind."""
+    return Cause(field=told.field or attributes.kind.kind, message=told.message, reason=told.rule)
+
+
+def _native_status(denied: Decision, attributes: Attributes) -> Status:
+    said = text.ended(native_text(denied, attributes), MAX_MESSAGE)
+    return Status(code=denied.code, reason=denied.reason, message=said)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is told of one problem: a sentence with the rule that says so, and the same with the field apart."""
+
+    text: str
+    field: str
+    message: str
+    rule: str
+    is_for_administrators: bool = False
+
+
+def _told(decisions: Iterable[Decision]) -> Iterator[_Told]:
+    """What decisions say, each problem for itself, the most severe decision first."""
     for decision in sorted(decisions, key=lambda decision: rank(decision.severity)):
         for problem in decision.problems:
-            yield f"{text.sentence(problem)} ({problem.code})"
+            yield _Told(
+                text=f"{text.sentence(problem)} ({problem.code})",
+                field=problem.path,
+                message=f"{text.without_path(problem)} (claimgate: {problem.code})",
+                rule=problem.code,
+                is_for_administrators=problem.is_for_administrators,
+            )
         if not decision.problems:
             rule = decision.rule or decision.policy
             said = text.ended(decision.message, MAX_MESSAGE - _SUFFIX)
-            yield f"{said} ({rule if '/' in rule else f'policy {rule}'})"
+            named = rule if "/" in rule else f"policy {rule}"
+            at, rest = paths.leading(said)
+            message = f"{rest.removeprefix(':').strip()} (claimgate: {named})"
+            yield _Told(text=f"{said} ({named})", field=paths.render(at), message=message, rule=rule)
 
 
 def native_text(decision: Decision, attributes: Attributes) -> str:
@@ -98,7 +185,8 @@ def native_text(decision: Decision, attributes: Attributes) -> str:
 def _name(attributes: Attributes) -> str:
     """The name in a denial (k8s.io/apiserver v0.36 pkg/admission/errors.go, extractResourceName)."""
     metadata = (attributes.object or {}).get("metadata") or {}
-    return attributes.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
+    named = metadata if isinstance(metadata, dict) else {}
+    return str(attributes.name or named.get("name") or named.get("generateName") or "Unknown")
 
 
 def native_warning(decision: Decision) -> str:

@@ -62,12 +62,16 @@ class Local:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came out of the phases asked for, as one webhook answering all of them would have said it."""
+    """What came out of the phases asked for, as one webhook answering all of them would have said it.
+
+    `further` is what the validating phase would have said of a request that the mutating phase denied.
+    """
 
     verdict: Verdict
     decisions: tuple[tuple[Phase, Decision], ...]
     patched_object: JSON
     explanations: tuple[tuple[Phase, Explanation], ...] = ()
+    further: tuple[tuple[Phase, Decision], ...] = ()
 
 
 def run(attributes: Attributes, phase: PhaseName, door: Door) -> Outcome:
@@ -98,7 +102,15 @@ def _outcome(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> Outcom
         audit_annotations={key: text for _, verdict in answered for key, text in verdict.audit_annotations.items()},
         patch=first.patch if last.allowed else (),
         patched_object=_patched(attributes, first) if last.allowed else None,
+        further=last.further,
     )
     decisions = tuple((phase, decision) for phase, verdict in answered for decision in verdict.decisions)
     explanations = tuple((phase, each) for phase, verdict in answered for each in verdict.explanations)
-    return Outcome(verdict=joined, decisions=decisions, patched_object=joined.patched_object, explanations=explanations)
+    further = tuple((Phase.MUTATE if each.kind == "mutating" else Phase.VALIDATE, each) for each in joined.further)
+    return Outcome(
+        verdict=joined,
+        decisions=decisions,
+        patched_object=joined.patched_object,
+        explanations=explanations,
+        further=further,
+    )

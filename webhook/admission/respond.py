@@ -15,7 +15,7 @@ import msgspec
 
 from webhook.admission import wire
 from webhook.attributes import Operation, Phase
-from webhook.decisions import Status, Verdict
+from webhook.decisions import Details, Status, Verdict
 
 _ENCODER: Final = msgspec.json.Encoder()
 _HEAD: Final = f'{{"apiVersion":"{wire.API_VERSION}","kind":"{wire.KIND}","response":'.encode()
@@ -52,8 +52,16 @@ def failure(status: Status) -> dict[str, Any]:
         "status": "Failure",
         "message": status.message,
         "reason": status.reason,
+        **({"details": _details(status.details)} if status.details else {}),
         "code": status.code,
     }
+
+
+def _details(details: Details) -> dict[str, Any]:
+    """The metav1.StatusDetails; a name or group that is not there is left out, as Go does."""
+    causes = [{"reason": each.reason, "message": each.message, "field": each.field} for each in details.causes]
+    about = {"name": details.name, "group": details.group, "kind": details.kind}
+    return {**{name: text for name, text in about.items() if text}, "causes": causes}
 
 
 def status_body(status: Status) -> bytes:

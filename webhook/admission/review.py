@@ -4,6 +4,10 @@ Pure and synchronous: the same arguments give the same verdict. In the mutating 
 phase see the object as submitted, then the mutating ones change it; a denial leaves no patch. In the validating phase
 the validating policies see the object as it will be stored.
 
+The API server does not ask for the validating phase once the mutating phase has denied, and users would learn of one
+mistake after the other. So a denial tells besides what the validating phase finds in the object with those changes that
+could be made; it decides nothing.
+
 An object that an API server has decoded is not decoded again; whoever else sends one that is not of its types is told
 so, as for every other kind.
 """
@@ -18,7 +22,7 @@ from webhook.admission.enforcement_action import at_most, without_patch
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
-from webhook.decisions import Verdict
+from webhook.decisions import Decision, Verdict
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.mutating import mutate
 from webhook.evaluation.mutation_decisions import unfinished
@@ -80,20 +84,39 @@ def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None
     most = context.options.enforcement_action
     decisions = at_most(validate(attributes, policies, cluster, phase, context=context), most)
     verdict = enforce(decisions, attributes, api_server_text=api_server_text)
-    if phase is Phase.VALIDATE or not verdict.allowed:
+    if phase is Phase.VALIDATE:
         return verdict
+    was_denied = not verdict.allowed
     changed, mutations = mutate(attributes, policies, cluster, deadline, authorizer=authorizer, context=context)
-    if not mutations:
-        return verdict
     mutations = at_most(mutations, most)
-    verdict = enforce((*decisions, *mutations), attributes, api_server_text=api_server_text)
+    if mutations and not was_denied:
+        decisions = (*decisions, *mutations)
+        verdict = enforce(decisions, attributes, api_server_text=api_server_text)
     if changed is not attributes.object and most == "audit":
         return without_patch(verdict)
-    if not verdict.allowed or changed is attributes.object:
+    if not verdict.allowed:
+        further = _further(replace(attributes, object=changed), context, authorizer)
+        if further is None:
+            return verdict
+        further = (*mutations, *further) if was_denied else further
+        told = enforce(decisions, attributes, further=further, api_server_text=api_server_text)
+        return replace(told, further=further)
+    if changed is attributes.object:
         return verdict
     try:
         patch = diff(attributes.object, changed, deadline)
     except BudgetExceeded as error:
-        late = (*decisions, *mutations, *at_most(unfinished(policies, mutations, str(error)), most))
+        late = (*decisions, *at_most(unfinished(policies, mutations, str(error)), most))
         return enforce(late, attributes, api_server_text=api_server_text)
     return replace(verdict, patch=patch, patched_object=changed)
+
+
+def _further(
+    changed: Attributes, context: RequestContext, authorizer: Authorizer | None
+) -> tuple[Decision, ...] | None:
+    """What the validating phase finds in the object with the mutations that could be made; None where time is over."""
+    policies, cluster, deadline = context.policies, context.cluster, context.deadline
+    untold = replace(context.options, trace=None)  # an explanation says why the verdict is what it is
+    then = request_context(policies, changed, cluster, deadline, authorizer, faults=context.faults, options=untold)
+    decisions = validate(changed, policies, cluster, Phase.VALIDATE, context=then)
+    return None if deadline.is_over else tuple(decisions)

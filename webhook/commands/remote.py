@@ -18,7 +18,7 @@ import httpx
 
 from webhook.admission.envelope import review
 from webhook.attributes import JSON, Attributes, Phase
-from webhook.decisions import Status, Verdict
+from webhook.decisions import Cause, Details, Status, Verdict
 from webhook.errors import CallError, ConfigurationError, PatchError
 from webhook.patch import jsonpatch
 
@@ -124,4 +124,14 @@ def _status(status: Mapping[str, Any]) -> Status:
         code=int(status.get("code") or 400),
         reason=str(status.get("reason") or ""),
         message=str(status.get("message") or "denied without explanation"),
+        details=_details(status.get("details") or {}),
     )
+
+
+def _details(details: Mapping[str, Any]) -> Details | None:
+    causes = tuple(
+        Cause(**{name: str(each.get(name) or "") for name in ("field", "message", "reason")})
+        for each in details.get("causes") or ()
+    )
+    about = {name: str(details.get(name) or "") for name in ("group", "kind", "name")}
+    return Details(**about, causes=causes) if details else None

@@ -242,6 +242,7 @@ def _answer(document: documents.Input, attributes: Attributes, phase: PhaseName,
         decisions=outcome.decisions,
         patched_object=outcome.patched_object,
         explanations=outcome.explanations,
+        further=outcome.further,
         response=json.loads(body),
         locate=document.locator(fixtures.object_path(document.value)),
     )

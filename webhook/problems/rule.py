@@ -85,11 +85,23 @@ class Rule:
         *,
         shown: str = "",
         missing: tuple[MissingObject, ...] = (),
+        for_administrators: bool = False,
     ) -> Problem:
-        """A field that breaks the rule, at a path, rendered already or not; `shown` in place of the value found."""
+        """A field that breaks the rule, at a path, rendered already or not; `shown` in place of the value found.
+
+        `for_administrators`: nobody else can do what the fix says.
+        """
         where = path if isinstance(path, str) else render(path)
         value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
-        return Problem(code=self.id, path=where, message=message, fix=fix, found=value, missing=missing)
+        return Problem(
+            code=self.id,
+            path=where,
+            message=message,
+            fix=fix,
+            found=value,
+            missing=missing,
+            is_for_administrators=for_administrators,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,9 @@ MOST_PLACES: Final = MOST_LISTED - 1
 _LONGEST_PATH: Final = 500
 """Characters of a path that are shown: the keys of a map may be of any length."""
 _LAST: Final = len("; and 1000000 more")
+_ITEM: Final = "\n* "
+_NOTE: Final = 100
+"""Characters of what is said of a list as a whole, at most."""
 
 
 def sentence(problem: Problem) -> str:
@@ -26,6 +29,11 @@ def sentence(problem: Problem) -> str:
     return ": ".join(
         part for part in (where, problem.said or not_evaluated(map(str, problem.missing)), problem.fix) if part
     )
+
+
+def without_path(problem: Problem) -> str:
+    """The sentence without the path that it begins with, for those who show that apart."""
+    return sentence(replace(problem, path="")).strip()
 
 
 def _path(path: str) -> str:
@@ -59,6 +67,32 @@ def _said_once(problems: Sequence[Problem]) -> Iterator[Problem]:
     for first, *others in same.values():
         places = (place for each in others for place in (each.path, *each.also))
         yield replace(first, also=(*first.also, *places)) if others else first
+
+
+def fitting(texts: Sequence[str], longest: int) -> Sequence[str]:
+    """The first of some texts, as many as a list of so many characters has room for; the first one always."""
+    if len(texts) == 1:
+        return [ended(texts[0], longest)]
+    remaining = longest - len(itemized((), len(texts))) - _NOTE
+    kept: list[str] = []
+    for text in texts:
+        shown = text if kept else ended(text, remaining - len(_ITEM))
+        remaining -= len(shown) + len(_ITEM)
+        if remaining < 0:
+            break
+        kept.append(shown)
+    return kept
+
+
+def itemized(texts: Sequence[str], left: int = 0, note: str = "") -> str:
+    """A text alone, or a list with a line for each; `left` is how many more there are, `note` says more of them.
+
+    A list looks as kubectl's own lists of problems do.
+    """
+    if len(texts) == 1 and not left:
+        return texts[0]
+    more = [f"and {left} more"] * bool(left)
+    return "".join((f"{len(texts) + left} problems{note}:", *(f"{_ITEM}{text}" for text in (*texts, *more))))
 
 
 def listed(texts: Sequence[str], longest: int, most: int = 1_000_000) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from webhook.admission.enforce import own_warnings
 from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision, ValidationAction, Verdict
 from webhook.explanation import Explanation
@@ -23,7 +24,8 @@ _OPEN: Final = "not evaluated: "
 class Answer:
     """What was answered to one review. `response` is the whole AdmissionReview; `phase` is the one asked for.
 
-    `explanations` say why each policy spoke or did not, where that was asked for.
+    `explanations` say why each policy spoke or did not, where that was asked for. `further` is what the validating
+    phase says of a request that the mutating phase denied.
     """
 
     place: Place
@@ -37,6 +39,7 @@ class Answer:
     response: JSON
     locate: Locate
     explanations: tuple[tuple[Phase, Explanation], ...] = ()
+    further: tuple[tuple[Phase, Decision], ...] = ()
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -63,7 +66,14 @@ class Answer:
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
         """The same as findings, for formats that know nothing else."""
-        return findings(self.decisions or self._of_server(), self.subject, self.locate, rules)
+        decided = (*self.decisions, *self.further) or self._of_server()
+        return findings(decided, self.subject, self.locate, rules)
+
+    @property
+    def further_warnings(self) -> tuple[str, ...]:
+        """What the validating phase warns of, which a denial in the mutating phase does not tell."""
+        texts = own_warnings([each for _, each in self.further])
+        return tuple(text for text in texts if text not in self.verdict.warnings)
 
     def _open(self) -> Iterator[Decision]:
         for _, decision in self.decisions:
@@ -74,7 +84,11 @@ class Answer:
         """What an answer without decisions says: the denial and each warning."""
         status, phase = self.verdict.status, Phase.VALIDATE if self.phase == "auto" else Phase(self.phase)
         if status is not None and not self.verdict.allowed:
-            yield phase, _decision(ValidationAction.DENY, status.message, status.reason, status.code)
+            for cause in status.details.causes if status.details else ():
+                said = f"{cause.field}: {cause.message}"
+                yield phase, _decision(ValidationAction.DENY, said, status.reason, status.code)
+            if not status.details:
+                yield phase, _decision(ValidationAction.DENY, status.message, status.reason, status.code)
         for warning in self.verdict.warnings:
             yield phase, _decision(ValidationAction.WARN, warning)
 

@@ -106,6 +106,7 @@ def of_answer(answer: Answer) -> dict[str, Any]:
         "patch": list(verdict.patch),
         "patchedObject": answer.patched_object,
         "decisions": [_of_made(phase, decision) for phase, decision in answer.decisions],
+        "furtherDecisions": [_of_made(phase, decision) for phase, decision in answer.further],
         "response": answer.response,
         **({"explanations": explained} if explained else {}),
     }

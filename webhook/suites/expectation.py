@@ -93,9 +93,9 @@ class Expectation:
 
 
 def broken(outcome: Outcome) -> tuple[str, ...]:
-    """The ids of the rules that are broken, in the order of the decisions."""
+    """The ids of the rules that are broken, in the order of the decisions, those besides a denial too."""
     rules: dict[str, None] = {}
-    for _, made in outcome.decisions:
+    for _, made in (*outcome.decisions, *outcome.further):
         if made.action == "deny":
             rules.update(
                 dict.fromkeys(problem.code for problem in made.problems) if made.problems else {made.rule: None}

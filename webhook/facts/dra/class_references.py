@@ -64,7 +64,8 @@ def validate_class(name: str, state: ClassState, asks: str, path: FieldPath, sub
             else "ask the administrator to install"
         )
         message = f"{asks} `{name}`, which does not exist, so the pods stay Pending"
-        yield CLASS_EXISTS.problem(path, message, f"{near} the driver that brings the class")
+        fix = f"{near} the driver that brings the class"
+        yield CLASS_EXISTS.problem(path, message, fix, for_administrators=not state.nearest)
     elif name in _NOT_INSTALLED and not state.is_found:
         message = f"{asks} `{name}`, which only examples of its driver name and no present release of it installs"
         yield CLASS_INSTALLED.problem(path, message, _NOT_INSTALLED[name])

@@ -216,7 +216,8 @@ def _feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> Iterat
                 "ask the administrator to turn the gate on and name it in featureGates of ConfigMap "
                 "nvidia-device-configs"
             )
-            yield FEATURE_GATE.problem(parameters.path(*place.split(".")), message, fix, chosen[place])
+            path = parameters.path(*place.split("."))
+            yield FEATURE_GATE.problem(path, message, fix, chosen[place], for_administrators=True)
 
 
 def _value(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case

@@ -149,7 +149,7 @@ def _flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[Flavor]) -> It
             f"does not exclude flavor `{first.name}`, which has no label `{key}`, so the job may get this flavor, "
             "and then the pods wait for nodes with both this label and the labels of the flavor"
         )
-        fix = "ask the administrator to add this label to the flavor, or use a queue without this flavor"
+        fix = "use a queue without this flavor, or ask the administrator to add this label to the flavor"
         yield FLAVOR_AMBIGUOUS.problem(path, message, fix)
 
 

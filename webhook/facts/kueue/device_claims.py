@@ -127,7 +127,7 @@ def without_claims(template: PodTemplate, locate: Locate) -> Devices:
 
 def _claims_off(path: FieldPath) -> Problem:
     message = "claims devices, which Kueue refuses because its feature gate KueueDRAIntegration is off"
-    return CLAIMS_OFF.problem(path, message, "ask the administrator of Kueue to turn the gate on, or remove the claim")
+    return CLAIMS_OFF.problem(path, message, "remove the claim, or ask the administrator of Kueue to turn the gate on")
 
 
 @dataclass(frozen=True, slots=True)

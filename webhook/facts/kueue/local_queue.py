@@ -76,5 +76,5 @@ def _namespace_not_selected(queue: Queue, path: FieldPath, subject: Subject) -> 
             f"takes no jobs from namespace `{subject.namespace}` because the namespaceSelector of the ClusterQueue "
             f"{'is not set' if selector is None else 'does not match the namespace'}"
         )
-        fix = "ask the administrator of the ClusterQueue to admit the namespace, or name another ClusterQueue"
+        fix = "name another ClusterQueue, or ask the administrator of this one to admit the namespace"
         yield NAMESPACE_NOT_SELECTED.problem(path, message, fix, queue.name)

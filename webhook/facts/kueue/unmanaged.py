@@ -128,7 +128,7 @@ def _integration_off(subject: Subject, how: Managed) -> Problem:
     message = f"has no effect unless {where} lists {how.framework}, {release}"
     if read.is_known:
         message = f"has no effect because {where} does not list {how.framework}"
-    fix = "ask the administrator of Kueue for the integration, or use a kind that Kueue manages"
+    fix = "use a kind that Kueue manages, or ask the administrator of Kueue for the integration"
     return INTEGRATION_OFF.problem(_AT, f"{message}, so the pods start at once, without quota", fix, how.queue)
 
 

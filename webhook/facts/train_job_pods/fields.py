@@ -296,7 +296,7 @@ class _Reader:
         changed, path = shape.changed.get(name), (*at, name)
         if changed is not None and not changed.since <= self.release <= changed.until:
             message, fix = self._of_other_release(changed)
-            yield self.rules.other_release_field.problem(path, message, fix)
+            yield self.rules.other_release_field.problem(path, message, fix, for_administrators=self.is_sent)
         elif changed is None and shape.lacks(name, self.release) and not self.is_sent:
             message = f"is ignored because Trainer {shown(self.release)} does not know this field"
             known = sorted(each for each in shape.known or () if shape.keeps(each, self.release))

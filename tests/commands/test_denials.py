@@ -1,0 +1,50 @@
+"""A job with ten mistakes, of which the mutating phase denies one: all are told at once, and the denial stays the same."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from webhook.cli import run
+
+ROOT = Path(__file__).parents[2]
+JOB = ROOT / "tests" / "data" / "commands" / "denials" / "ten-mistakes.yaml"
+
+
+def test_audit_finds_ten_at_once(capsys):
+    assert run(["audit", str(JOB), "-o", "ndjson"]) == 1
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    failed = [each for each in found if each["result"] == "fail"]
+    assert len(failed) == 10
+    assert len({each["line"] for each in failed}) == 10
+    assert [each["rule"] for each in failed if each["phase"] == "mutate"] == ["gpu-portable/all"]
+
+
+@pytest.mark.parametrize("phase", ["auto", "mutate"])
+def test_replay_tells_ten_and_denies_as_before(phase, capsys):
+    assert run(["replay", str(JOB), "--phase", phase, "-o", "ndjson"]) == 1
+    [answer] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (answer["code"], answer["reason"]) == (400, "BadRequest")
+    head, *problems = answer["message"].split("\n* ")
+    assert head == "10 problems (9 of them found in the object as far as it could be changed):"
+    assert len(problems) == 10
+    assert {each["phase"] for each in answer["decisions"]} == {"mutate"}
+    assert len(answer["response"]["response"]["status"]["details"]["causes"]) == 10
+
+
+def test_the_page_shows_what_replay_tells(capsys):
+    run(["replay", str(JOB)])
+    page = (ROOT / "docs" / "denials.md").read_text()
+    told = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("    * ")]
+    assert len(told) == 10
+    assert all(line in page for line in told)
+
+
+def test_what_was_mutated_is_not_told_as_a_problem(tmp_path, capsys):
+    """Of a container beside the refused one, `gpu: 1` is changed before the rest is looked at."""
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB.read_text().replace("nvidia.com/gpu: 500m", "gpu: 1"))
+    assert run(["replay", str(file), "-o", "ndjson"]) == 1
+    [answer] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert "Worker.template.spec.containers[0].resources.limits.gpu" not in answer["message"]
+    assert answer["message"].startswith("9 problems (8 of them")
