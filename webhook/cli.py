@@ -30,6 +30,7 @@ VERBS = {
     "webhook-config": "Print the webhook configurations for exactly what the policies match.",
     "queues": "Show the queues of Kueue and what each could ever admit.",
     "cel": "Evaluate CEL expressions.",
+    "ui": "Try policies and objects in the browser, on this machine alone.",
     "version": "Print the version.",
     "demo": "Issue a certificate, serve, send sample reviews, audit sample manifests, stop.",
 }

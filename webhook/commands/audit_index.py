@@ -21,7 +21,7 @@ from webhook.cluster.candidates import NAMELESS
 from webhook.cluster.interest import Interest
 from webhook.cluster.naming import group_kind
 from webhook.document_stream import DocumentStream
-from webhook.facts.served_versions.checks import removed_versions
+from webhook.facts.served_versions.removed_versions import removed_versions
 
 _ESCAPED: Final = re.compile(r"\\(?:x|u00|U000000)(?:6[bBeE49])|\?\s+[\"']?kind")
 """A letter of `kind` as an escape, or an explicit key: nobody writes that, and it must not hide an object."""
