@@ -24,7 +24,7 @@ LAYERS = (
     {"quantity", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
     {"yamltext", "settings"},
     {"yamlfile"},
-    {"file_parts"},
+    {"file_parts", "log_lines"},
     {"cel", "patch", "workloads", "cluster", "typed"},
     {"problems", "schema"},
     {"facts", "manifests"},
