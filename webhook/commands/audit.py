@@ -23,10 +23,20 @@ from webhook.document_stream import DocumentStream
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.report import formats
 from webhook.report.finding import Finding
+from webhook.settings.reporting import ReportSettings
 from webhook.settings.shared import Settings
 
 
-@options.takes(Settings, "policies", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version")
+@options.takes(
+    ReportSettings,
+    "policies",
+    "context",
+    "context_is_whole",
+    "workloads",
+    "cel_engine",
+    "kubernetes_version",
+    "docs_address",
+)
 def command(
     path: Annotated[
         list[str], typer.Argument(metavar="PATH", help="Folders, files or - for stdin: YAML, JSON or NDJSON.")
@@ -72,7 +82,7 @@ def command(
         int,
         typer.Option("--jobs", "-j", metavar="N", min=1, help="Audit in so many processes; the output is the same."),
     ] = 1,
-    settings: Settings,
+    settings: ReportSettings,
 ) -> int:
     """Report every finding about the objects of folders, files or stdin.
 
@@ -91,7 +101,7 @@ def command(
         problems = (*stream.problems, *(render(stream, path) if is_rendered else ()))
         assembled = _assembled(settings, stream, unbound=unbound)
         details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
-        audit = PartAudit(assembled, reviewed=as_, details=details, changes=changes)
+        audit = PartAudit(assembled, reviewed=as_, details=details, address=settings.docs_address, changes=changes)
         totals = AuditTotals()
         totals.add_problems(problems)
         bar = Progress(stream.size_bytes(), "objects", is_shown=_leaves_the_terminal_free(outputs))

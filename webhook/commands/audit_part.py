@@ -76,10 +76,11 @@ class PartAudit:
         *,
         reviewed: Reviewed,
         details: ReviewOptions,
+        address: str = "",
         changes: Changes | None = None,
     ) -> None:
-        """Args: policies and files; how objects are reviewed; which of them are, all where no changes are given."""
-        self.rules: Rules = {**rules(assembled.policies), RULE.id: RULE}
+        """Args: policies and files; how objects are reviewed; where pages of rules are; which objects, None for all."""
+        self.rules: Rules = {**rules(assembled.policies, address), RULE.id: RULE}
         self._table = assembled.table
         self._row = assembled.table.row
         self._policies = assembled.policies
