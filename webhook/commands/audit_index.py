@@ -1,7 +1,8 @@
 """What audited files hold of the cluster: the objects that policies look up, found without decoding all others.
 
 A first walk over the files looks for the kinds that policies look up in the text, and decodes the parts that may have
-one. Memory grows with the objects of these kinds alone.
+one. Memory grows with the objects of these kinds alone. Of the definitions of kinds, which are long, those are read
+that may serve a version which releases serve no more.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Final
 
 from webhook import document_stream, yamlfile
 from webhook.admission import fixtures
-from webhook.attributes import JSON
+from webhook.attributes import CRD, JSON
 from webhook.cluster import kustomizations
 from webhook.cluster.candidates import NAMELESS
 from webhook.cluster.interest import Interest
 from webhook.cluster.naming import group_kind
 from webhook.document_stream import DocumentStream
+from webhook.facts.served_versions.removed_versions import removed_versions
 
 _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
 """A letter of `kind` as an escape, or an explicit key: nobody writes that, and it must not hide an object."""
@@ -50,11 +52,14 @@ def index(stream: DocumentStream, interests: Iterable[Interest], *, is_whole: bo
     """
     kinds = {interest.kind for interest in interests} | NAMELESS
     looks = _look({kind for _, kind in kinds})
+    groups = frozenset(group for group, _, _ in removed_versions())
+    kinds |= {(CRD.group, CRD.kind)}
     looked_up = AuditIndex(is_complete=not stream.problems)
     for part in stream.parts():
         text = part.part.text
         is_kustomization = posixpath.basename(part.source) in kustomizations.FILES
-        some = text if is_whole or is_kustomization else _some(text, looks)
+        has_definition = CRD.kind in text and any(group in text for group in groups)
+        some = text if is_whole or is_kustomization or has_definition else _some(text, looks)
         if some != text:
             looked_up.files[yamlfile.shown(part.source)] = None
         if not some and part.problem is None:
