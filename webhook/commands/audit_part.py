@@ -68,8 +68,10 @@ class Stop(Protocol):
 class PartAudit:
     """Audits parts with the same policies and the same view of the cluster."""
 
-    def __init__(self, assembled: assembly.Assembly, *, reviewed: Reviewed, details: ReviewOptions) -> None:
-        self.rules: Rules = {**rules(assembled.policies), RULE.id: RULE}
+    def __init__(
+        self, assembled: assembly.Assembly, *, reviewed: Reviewed, details: ReviewOptions, address: str = ""
+    ) -> None:
+        self.rules: Rules = {**rules(assembled.policies, address), RULE.id: RULE}
         self._table = assembled.table
         self._row = assembled.table.row
         self._policies = assembled.policies
