@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from webhook import assembly
-from webhook.commands import options, output, submitted
+from webhook import assembly, submitted
+from webhook.commands import options, output
 from webhook.commands.audit_index import index
 from webhook.commands.audit_part import PartAudit, PartResult, Reviewed
 from webhook.commands.audit_totals import AuditTotals
@@ -21,10 +21,20 @@ from webhook.document_stream import DocumentStream
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.report import formats
 from webhook.report.finding import Finding
+from webhook.settings.reporting import ReportSettings
 from webhook.settings.shared import Settings
 
 
-@options.takes(Settings, "policies", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version")
+@options.takes(
+    ReportSettings,
+    "policies",
+    "context",
+    "context_is_whole",
+    "workloads",
+    "cel_engine",
+    "kubernetes_version",
+    "docs_address",
+)
 def command(
     path: Annotated[
         list[str], typer.Argument(metavar="PATH", help="Folders, files or - for stdin: YAML, JSON or NDJSON.")
@@ -54,7 +64,7 @@ def command(
         int,
         typer.Option("--jobs", "-j", metavar="N", min=1, help="Audit in so many processes; the output is the same."),
     ] = 1,
-    settings: Settings,
+    settings: ReportSettings,
 ) -> int:
     """Report every finding about the objects of folders, files or stdin.
 
@@ -69,7 +79,8 @@ def command(
     outputs = output.parse(chosen, writers)
     with closing(DocumentStream(path, exclude or ())) as stream:
         assembled = _assembled(settings, stream, unbound=unbound)
-        audit = PartAudit(assembled, reviewed=as_, details=ReviewOptions(advice=advice, is_stored=as_ == "stored"))
+        details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
+        audit = PartAudit(assembled, reviewed=as_, details=details, address=settings.docs_address)
         totals = AuditTotals()
         totals.add_problems(stream.problems)
         bar = Progress(stream.size_bytes(), "objects", is_shown=_leaves_the_terminal_free(outputs))

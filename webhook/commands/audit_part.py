@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
-from webhook import assembly, charts, document_stream, documents
+from webhook import assembly, charts, document_stream, documents, submitted
 from webhook.admission import fixtures
 from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import Local, PhaseName, run
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.commands import audited_objects, submitted
+from webhook.commands import audited_objects
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.document_stream import SourcePart
 from webhook.errors import CallError, Problem
@@ -68,8 +68,10 @@ class Stop(Protocol):
 class PartAudit:
     """Audits parts with the same policies and the same view of the cluster."""
 
-    def __init__(self, assembled: assembly.Assembly, *, reviewed: Reviewed, details: ReviewOptions) -> None:
-        self.rules: Rules = {**rules(assembled.policies), RULE.id: RULE}
+    def __init__(
+        self, assembled: assembly.Assembly, *, reviewed: Reviewed, details: ReviewOptions, address: str = ""
+    ) -> None:
+        self.rules: Rules = {**rules(assembled.policies, address), RULE.id: RULE}
         self._table = assembled.table
         self._row = assembled.table.row
         self._policies = assembled.policies

@@ -316,7 +316,6 @@ SHIPPED: Final = Registry(
                 "job_volume_mounts_and_claims",
                 "queue_of_jobs_pods_and_groups",
                 "job_dependencies",
-                "job_update",
                 "checks",
                 "job_scheduler_and_priority",
                 "job_restart_policy",

@@ -6,8 +6,7 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.training_jobs.role_pod_set import Role
-from webhook.facts.training_jobs.typed_job import Job, read_job
+from webhook.facts.training_jobs.typed_job import Job, Role, read_job
 from webhook.wording import either
 
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.training_jobs.groups import TRAINING_JOB
-from webhook.facts.training_jobs.role_pod_set import Role
-from webhook.facts.training_jobs.typed_job import KINDS, Job
+from webhook.facts.training_jobs.typed_job import KINDS, Job, Role
 from webhook.problem import Problem
 
 CONTAINERS_REQUIRED: Final = TRAINING_JOB.rule(

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.facts.training_jobs.groups import TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.role_pod_set import Role
-from webhook.facts.training_jobs.typed_job import Job
+from webhook.facts.training_jobs.typed_job import Job, Role
 from webhook.paths import render
 from webhook.problem import Problem
 

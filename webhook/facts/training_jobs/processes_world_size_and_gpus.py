@@ -14,8 +14,7 @@ from typing import Final
 from webhook.facts.storage.shared_memory import MORE_SHARED_MEMORY
 from webhook.facts.training_jobs.autoscaler import pods_at_most
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.role_pod_set import Role
-from webhook.facts.training_jobs.typed_job import Job
+from webhook.facts.training_jobs.typed_job import Job, Role
 from webhook.paths import render
 from webhook.problem import Problem
 from webhook.wording import counted

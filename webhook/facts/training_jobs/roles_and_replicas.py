@@ -12,8 +12,8 @@ from typing import Final
 
 from webhook.facts.training_jobs.containers import validate_containers, validate_names_and_images
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.role_pod_set import Role
-from webhook.facts.training_jobs.typed_job import KINDS, Job
+from webhook.facts.training_jobs.training_job import validate_restart_policy
+from webhook.facts.training_jobs.typed_job import KINDS, Job, Role
 from webhook.problem import Problem
 from webhook.wording import either
 
@@ -29,18 +29,6 @@ ROLE_NAME: Final = TRAINING_JOB.rule(
     title="A role is one that the operator knows.",
     why="Roles are told apart by their names, letter by letter. The operator refuses others.",
     function="validateReplicaSpecs",
-)
-RESTART_POLICY: Final = TRAINING_JOB.rule(
-    "training-job/restart-policy",
-    title="The restart policy of a role is one that its pods can have.",
-    why=(
-        "The Training Operator copies the text into the pods, which the API server then refuses. The MPI Operator "
-        "refuses the job."
-    ),
-    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/pod.go",
-    function="setRestartPolicy",
-    fails="controller",
-    issues=("https://github.com/kubeflow/trainer/issues/2200",),
 )
 ONE_MASTER: Final = TRAINING_JOB.rule(
     "training-job/one-master",
@@ -86,9 +74,6 @@ IGNORED_ROLE: Final = TRAINING_JOB_ADVICE.rule(
     function="UpdateJobStatus",
 )
 
-_RESTARTS: Final = ("Always", "OnFailure", "Never", "ExitCode")
-_RESTARTS_BETA: Final = ("Never", "OnFailure")
-
 
 def validate_replica_specs(job: Job) -> Iterator[Problem]:
     """As validateReplicaSpecs of each kind: there are roles, of known names, with the containers that are needed."""
@@ -107,7 +92,7 @@ def validate_replica_specs(job: Job) -> Iterator[Problem]:
         else:
             yield from validate_containers(role, job)
         yield from validate_names_and_images(role)
-        yield from _validate_restart_policy(role, job)
+        yield from validate_restart_policy(role, job)
 
 
 def _is_unknown(role: Role, job: Job) -> bool:
@@ -119,15 +104,6 @@ def _unknown(role: Role, job: Job) -> Problem:
     names = either(f"`{name}`" for name in KINDS[job.kind].roles)
     message = f"must be {names} because {job.a_kind} has no other roles"
     return ROLE_NAME.problem(role.path, message, "rename the role", role.name)
-
-
-def _validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
-    """The MPI Operator refuses others; of v1, common/pod.go setRestartPolicy copies any text into the pods."""
-    choices = _RESTARTS_BETA if job.is_beta else _RESTARTS
-    if role.restart_policy and role.restart_policy not in choices:
-        who = "the MPI Operator refuses others" if job.is_beta else "Kubernetes refuses pods with another"
-        message = f"must be {either(choices)} because {who}"
-        yield RESTART_POLICY.problem((*role.path, "restartPolicy"), message, "set one of them", role.restart_policy)
 
 
 def validate_replicas(job: Job) -> Iterator[Problem]:

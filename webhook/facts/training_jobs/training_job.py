@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.typed_job import Job
+from webhook.facts.training_jobs.typed_job import Job, Role
 from webhook.name_faults import label_fault
 from webhook.names import DNS_1035_LABEL
 from webhook.paths import FieldPath, get
@@ -138,6 +138,20 @@ _OPERATOR, _MULTIKUEUE, _MPI_OPERATOR = (
 _POLICY: Final = ("spec", "runPolicy")
 _QUEUE: Final = ("runPolicy", "schedulingPolicy", "queue")
 _CLEANING: Final = ("None", "Running", "All")
+RESTART_POLICY: Final = TRAINING_JOB.rule(
+    "training-job/restart-policy",
+    title="The restart policy of a role is one that its pods can have.",
+    why=(
+        "The Training Operator copies the text into the pods, which the API server then refuses. The MPI Operator "
+        "refuses the job."
+    ),
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/pod.go",
+    function="setRestartPolicy",
+    fails="controller",
+    issues=("https://github.com/kubeflow/trainer/issues/2200",),
+)
+_RESTARTS: Final = ("Always", "OnFailure", "Never", "ExitCode")
+_RESTARTS_BETA: Final = ("Never", "OnFailure")
 
 
 def validate_name(job: Job) -> Iterator[Problem]:
@@ -258,3 +272,12 @@ def validate_clean_pod_policy(job: Job) -> Iterator[Problem]:
             )
             fix = f"set {either(_CLEANING)}, in this spelling"
             yield CLEAN_POD_POLICY_UNKNOWN.problem(("spec", *path), message, fix, value)
+
+
+def validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
+    """The MPI Operator refuses others; of v1, common/pod.go setRestartPolicy copies any text into the pods."""
+    choices = _RESTARTS_BETA if job.is_beta else _RESTARTS
+    if role.restart_policy and role.restart_policy not in choices:
+        who = "the MPI Operator refuses others" if job.is_beta else "Kubernetes refuses pods with another"
+        message = f"must be {either(choices)} because {who}"
+        yield RESTART_POLICY.problem((*role.path, "restartPolicy"), message, "set one of them", role.restart_policy)

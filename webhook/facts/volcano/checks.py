@@ -15,7 +15,7 @@ from webhook.facts.volcano import named_queue
 from webhook.facts.volcano.cron_job import cron_job
 from webhook.facts.volcano.gang_resources import min_resources
 from webhook.facts.volcano.hyper_node import hyper_node
-from webhook.facts.volcano.job import _template_refused, advise_minima, advise_pods
+from webhook.facts.volcano.job import _template_refused, advise_minima, advise_pods, validate_update
 from webhook.facts.volcano.job_dependencies import advise_start
 from webhook.facts.volcano.job_events_and_exit_codes import advise_policies
 from webhook.facts.volcano.job_flow import job_flow
@@ -25,9 +25,8 @@ from webhook.facts.volcano.job_ranks_hosts_and_keys import advise_commands
 from webhook.facts.volcano.job_ray import advise_tasks
 from webhook.facts.volcano.job_restart_policy import advise_restarts
 from webhook.facts.volcano.job_scheduler_and_priority import advise_priority, advise_schedulers
-from webhook.facts.volcano.job_update import validate_update
 from webhook.facts.volcano.job_volume_mounts_and_claims import advise_volumes
-from webhook.facts.volcano.pod import pod
+from webhook.facts.volcano.pod import READ, pod
 from webhook.facts.volcano.pod_group import pod_group
 from webhook.facts.volcano.queue import (
     advise_unknown_resource,
@@ -176,6 +175,7 @@ CHECKS: Final = (
         run=_filled(pod),
         kinds=frozenset((("", "Pod"),)),
         lookups=(kinds.OF_POD_GROUPS, kinds.OF_QUEUES, kinds.OF_NAMESPACES),
+        of_pods_with=READ,
     ),
     Check(
         group="volcano-pod",
