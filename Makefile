@@ -9,7 +9,7 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e browser packages bench bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site release precision rule-homes lock clean
+.PHONY: help demo serve install test coverage e2e browser packages bench bench-audit bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site release precision rule-homes lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ bench: $(DEV_STAMP) ## reviews per second and processor time over TLS, of object
 	$(BIN)/python -m tests.bench.bench_server
 	$(BIN)/python -m tests.bench.bench_shipped
 	$(BIN)/python -m tests.bench.count_calls
+
+bench-audit: $(DEV_STAMP) ## audit 100,000 objects: memory, processes, beside gator (GATOR=/path/to/gator); ARGS="--objects 5000" for fewer
+	$(BIN)/python -m tests.bench.bench_audit $(ARGS)
 
 bench-compare: $(DEV_STAMP) ## this checkout beside another one, servers in turn: make bench-compare OTHER=/path/to/checkout
 	$(BIN)/python -m tests.bench.compare $(OTHER)

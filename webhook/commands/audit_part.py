@@ -17,6 +17,7 @@ from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import Local, PhaseName, run
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.commands import audited_objects
+from webhook.commands.git_changes import Changes
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.document_stream import SourcePart
 from webhook.errors import CallError, Problem
@@ -35,7 +36,7 @@ _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "valida
 class PartResult:
     """What is said of a part, besides its findings; complete once they were all asked for.
 
-    size_bytes: how large it is. entries: the objects that were audited.
+    size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
     warnings: lines for a person, of mistakes that are no findings. notes: lines of which the first of a run is enough.
     differing: objects that files define differently, with the files. recorded: objects of recorded reviews.
     """
@@ -44,6 +45,7 @@ class PartResult:
     results: Counter[Result] = field(default_factory=Counter)
     is_undecided: bool = False
     entries: int = 0
+    unchanged: int = 0
     files: int = 0
     size_bytes: int = 0
     skipped: list[SkippedDocument] = field(default_factory=list)
@@ -69,8 +71,15 @@ class PartAudit:
     """Audits parts with the same policies and the same view of the cluster."""
 
     def __init__(
-        self, assembled: assembly.Assembly, *, reviewed: Reviewed, details: ReviewOptions, address: str = ""
+        self,
+        assembled: assembly.Assembly,
+        *,
+        reviewed: Reviewed,
+        details: ReviewOptions,
+        address: str = "",
+        changes: Changes | None = None,
     ) -> None:
+        """Args: policies and files; how objects are reviewed; where pages of rules are; which objects, None for all."""
         self.rules: Rules = {**rules(assembled.policies, address), RULE.id: RULE}
         self._table = assembled.table
         self._row = assembled.table.row
@@ -79,6 +88,7 @@ class PartAudit:
         self._submissions = submitted.Submissions(assembled.files, assembled.table.row)
         self._reviewed: Reviewed = reviewed
         self._details = details
+        self._changes = changes
 
     def audited(self, part: SourcePart) -> PartResult:
         """A part with all of its findings."""
@@ -113,6 +123,9 @@ class PartAudit:
 
     def _of_document(self, each: documents.Input, keys: RepeatedKeys, result: PartResult) -> Iterator[Finding]:
         """The findings of an object, once."""
+        if self._changes is not None and not self._changes.is_changed(each):
+            result.unchanged += 1
+            return
         if self._files.is_patch(each.source):
             result.skipped.append(SkippedDocument(place=each.place(), why=_PATCH, is_half=False))
             return

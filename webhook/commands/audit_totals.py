@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from webhook import charts, documents, terminal
 from webhook.commands.audit_part import PartResult
@@ -12,6 +12,7 @@ from webhook.document_stream import DocumentStream
 from webhook.errors import Problem
 from webhook.report.finding import Result
 from webhook.report.writer import SkippedDocument, Totals
+from webhook.wording import counted
 
 _UNREADABLE = 2
 
@@ -21,6 +22,7 @@ class AuditTotals:
 
     def __init__(self) -> None:
         self.entries = 0
+        self._unchanged = 0
         self._files = 0
         self._results: Counter[Result] = Counter()
         self._is_undecided = False
@@ -33,6 +35,7 @@ class AuditTotals:
     def add(self, part: PartResult) -> None:
         """Count a part, and say what is wrong with it."""
         self.entries += part.entries
+        self._unchanged += part.unchanged
         self._files += part.files
         self._results += part.results
         self._is_undecided |= part.is_undecided
@@ -51,7 +54,7 @@ class AuditTotals:
 
     def finish(self, named: Sequence[str], stream: DocumentStream, notes: Iterable[str]) -> None:
         """Say what is known when all parts were audited: that there was nothing, or nothing but templates."""
-        if not self.entries and not self._skipped:
+        if not self.entries and not self._skipped and not self._unchanged:
             read = documents.Inputs(
                 documents=(),
                 files=len(stream.sources),
@@ -60,6 +63,9 @@ class AuditTotals:
                 excluded=stream.excluded,
             )
             self.add_problems(documents.nothing(named, read, "object"))
+            self.add_problems(_only_templates(named, self._templates.values()))
+        if self._unchanged:
+            self._say([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
         if template := charts.summary(tuple(self._templates.values())):
             self._say([f"note: {template}"])
         self._say(f"note: {each}" for each in notes)
@@ -88,3 +94,11 @@ class AuditTotals:
     @staticmethod
     def _say(lines: Iterable[str]) -> None:
         sys.stderr.write(terminal.lines(lines))
+
+
+def _only_templates(named: Sequence[str], templates: Collection[charts.Template]) -> Sequence[Problem]:
+    """That nothing was audited because everything is still to be rendered."""
+    if not templates:
+        return ()
+    message = "nothing could be audited: every object is still a template; render it with --render"
+    return (Problem(message=message, file=" ".join(named)),)

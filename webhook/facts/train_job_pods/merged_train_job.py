@@ -180,7 +180,8 @@ def find(reference: RuntimeRef, view: View) -> Runtime:
     kind = TrainingRuntime if is_namespaced else ClusterTrainingRuntime
     held = view.get(kind.gvk, name, namespaced=is_namespaced) if name else None
     decoded = {} if held is None else _decoded(held, kind.gvk, view.deadline)
-    return Runtime(kind=kind.gvk, name=name, object=kind(decoded, (), Reading(view.deadline), is_set=held is not None))
+    runtime = kind(decoded, (), Reading(view.deadline), is_set=held is not None)
+    return Runtime(kind=kind.gvk, name=name, object=runtime, origin=view.origin(held))
 
 
 _DECODED: Final[UserCache[tuple[Same, GroupVersionKind], JSON]] = UserCache(8 << 20)
