@@ -9,7 +9,7 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e browser packages bench bench-audit bench-compare profile bench-bounds bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site release precision rule-homes lock clean
+.PHONY: help demo serve install test coverage e2e browser packages bench bench-audit bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site release precision rule-homes lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ profile: $(DEV_STAMP) ## where the time of one review goes: make profile REVIEW=
 
 bench-bounds: $(DEV_STAMP) ## hostile requests beside ordinary ones: answer times, growth, memory; ten minutes
 	$(BIN)/python -m tests.bench.bounds
+
+bench-peers: $(DEV_STAMP) ## claimgate beside Gatekeeper and Kyverno, which Go builds from their modules first
+	$(BIN)/python -m tests.bench.peers $(PEERS)
 
 soak: $(DEV_STAMP) ## ten minutes of hostile and ordinary load with reloads and killed workers; SOAK=--minutes=60 for longer
 	$(BIN)/python -m tests.bench.bounds.soak $(SOAK)
