@@ -136,18 +136,6 @@ EXCEPTIONS: Final[dict[str, tuple[str, ...]]] = {
         "training-job/null-amount",
         "training-job/pod-restart-policy",
     ),
-    "launch/pods_and_nodes.py": (
-        "nodes find each other by the address",
-        "launch/no-address",
-    ),
-    "launch/variables.py": (
-        "the rank is a variable",
-        "launch/same-rank",
-    ),
-    "kueue/job_scale_and_groups.py": (
-        "of workloads that scale",
-        "kueue-job/pod-shape",
-    ),
     "kueue/pod_group.py": (
         "of one group of pods, in two groups of rules",
         "kueue-never/pod-group-differs",
@@ -224,11 +212,6 @@ EXCEPTIONS: Final[dict[str, tuple[str, ...]]] = {
     "volcano/job_dependencies.py": (
         "what comes of dependencies",
         "volcano-job/deadlock",
-    ),
-    "volcano/queue_parent.py": (
-        "of the tree of queues",
-        "volcano-queue/depth",
-        "volcano-queue/root",
     ),
     "volcano/pod_group.py": (
         "of the PodGroup, whose queue changes",

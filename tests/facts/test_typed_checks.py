@@ -25,7 +25,7 @@ CHARGES_BY_HAND = {
     "gpu/node_devices.py": "asks a table of nodes that outlives the request",
     "kueue/pod_group.py": "asks a table of pods that outlives the request",
     "kueue/queue_workloads.py": "compares whole objects",
-    "launch/mpi_slots.py": "parses the hosts of a command",
+    "launch/mpi_ranks_and_slots.py": "parses the hosts of a command",
     "volcano/scheduler.py": "parses YAML, which nothing interrupts",
 }
 GUARDS = {"items", "text", "mapping", "whole", "names", "get"}

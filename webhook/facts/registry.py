@@ -253,7 +253,7 @@ SHIPPED: Final = Registry(
         Package(
             module="webhook.facts.launch",
             groups=("launch",),
-            rules=("processes", "pods_and_nodes", "trainers", "variables", "mpi_slots"),
+            rules=("processes", "pods_and_nodes", "address", "ranks", "trainers", "variables", "mpi_ranks_and_slots"),
         ),
         Package(
             module="webhook.facts.kueue",
@@ -266,6 +266,7 @@ SHIPPED: Final = Registry(
                 "job_ray",
                 "job_spark",
                 "job_scale_and_groups",
+                "job_shape",
                 "job_topology",
                 "never",
                 "pod_group",
@@ -326,6 +327,7 @@ SHIPPED: Final = Registry(
                 "queue_hierarchy",
                 "queue_parent",
                 "queue",
+                "queue_capability_guarantee_deserved",
                 "queue_deletion",
                 "pod_group",
                 "hyper_node",

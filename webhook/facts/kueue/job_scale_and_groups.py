@@ -1,17 +1,14 @@
 """What Kueue's webhooks refuse of kinds that serve: Deployment, StatefulSet, LeaderWorkerSet.
 
 Kueue counts their pods once, and cannot suspend them: what it counts stays as it is while a queue is named. Source:
-kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/{deployment,statefulset,leaderworkerset}, pkg/util/pod/pod.go
-SpecShape and pkg/controller/jobframework/validation.go ValidateImmutablePodGroupPodSpec.
+kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/{deployment,statefulset,leaderworkerset}.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from webhook import quantity
-from webhook.attributes import JSON
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.feature_gates import GROUP_SIZE, is_on
 from webhook.facts.kueue.groups import KUEUE_JOB
@@ -21,22 +18,14 @@ from webhook.facts.kueue.job import (
     validate_gates_update,
     validate_priority_update,
 )
+from webhook.facts.kueue.job_shape import validate_leader, validate_shape
 from webhook.facts.kueue.job_types import LeaderWorkerSet, LeaderWorkerTemplate, Serving, StatefulSet
 from webhook.facts.kueue.managed import SERVING, Managed
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
 from webhook.problem import Problem
-from webhook.typed.fields import Amount
-from webhook.typed.pods import Container, PodSpec, PodTemplate
 from webhook.wording import change
 
-POD_SHAPE: Final = KUEUE_JOB.rule(
-    "kueue-job/pod-shape",
-    title="A StatefulSet or LeaderWorkerSet with a queue keeps what its pods ask for.",
-    why="Kueue counts the pods once and admits them so; other pods would run without quota.",
-    function="ValidateImmutablePodGroupPodSpec",
-)
 SCALE: Final = KUEUE_JOB.rule(
     "kueue-job/scale",
     title="A StatefulSet with a queue has all of its replicas or none.",
@@ -62,11 +51,6 @@ GROUP_REPLICAS: Final = KUEUE_JOB.rule(
 _DEPLOYMENT, _STATEFUL_SET, _LEADER_WORKER_SET = SERVING
 _MOST_REPLICAS: Final = 1_000_000
 _STOP: Final = "scale the object to 0 first"
-_SHAPE: Final = (
-    *("nodeSelector", "affinity", "tolerations", "runtimeClassName", "priority", "topologySpreadConstraints"),
-    "resourceClaims",
-)
-"""What makes up the shape of a pod, besides its amounts and the ports of its containers."""
 
 
 def validate_serving(subject: Subject, how: Managed) -> Iterator[Problem]:
@@ -108,13 +92,13 @@ def _validate_pods(subject: Subject, how: Managed) -> Iterator[Problem]:
     """Pod templates and sizes that Kueue has counted may not change."""
     if how.framework == _STATEFUL_SET:
         before, after = subject.typed_old(StatefulSet), subject.typed(StatefulSet)
-        yield from _validate_shape(before.spec.template, after.spec.template)
+        yield from validate_shape(before.spec.template, after.spec.template)
         yield from _validate_scale(before, after)
     elif how.framework == _LEADER_WORKER_SET:
         old = subject.typed_old(LeaderWorkerSet).spec.leader_worker_template
         new = subject.typed(LeaderWorkerSet).spec.leader_worker_template
-        yield from _validate_leader(old.leader_template, new.leader_template)
-        yield from _validate_shape(old.worker_template, new.worker_template)
+        yield from validate_leader(old.leader_template, new.leader_template)
+        yield from validate_shape(old.worker_template, new.worker_template)
         if is_on(GROUP_SIZE, subject):
             yield from _group_size(old, new)
 
@@ -135,65 +119,3 @@ def _validate_scale(before: StatefulSet, after: StatefulSet) -> Iterator[Problem
     elif new and not old and after.status.replicas > 0:
         message = f"{change(old, new)} while the pods from before are still there"
         yield SCALE.problem(after.spec.path("replicas"), message, "wait until status.replicas is 0")
-
-
-def _validate_leader(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
-    if old and new:
-        yield from _validate_shape(old, new)
-    elif old or new:
-        yield _pod_shape(new.at, is_template=True)
-
-
-def _validate_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem]:
-    """Yield the problems that ValidateImmutablePodGroupPodSpec would report."""
-    old, new = before.spec, after.spec
-    if not new.differs(old):
-        return
-    for name, containers, others in (
-        ("containers", old.containers, new.containers),
-        ("initContainers", old.init_containers, new.init_containers),
-    ):
-        if len(containers) != len(others):
-            yield _pod_shape(new.path(name))
-            continue
-        for container, other in zip(containers, others, strict=True):
-            yield from _validate_container(container, other)
-    yield from _validate_pod(old, new)
-
-
-def _validate_container(old: Container, new: Container) -> Iterator[Problem]:
-    if _plain(old.json.get("ports")) != _plain(new.json.get("ports")):
-        yield _pod_shape(new.path("ports"))
-    if _comparable(old.resources.requests) != _comparable(new.resources.requests):
-        yield _pod_shape(new.resources.path("requests"))
-
-
-def _validate_pod(old: PodSpec, new: PodSpec) -> Iterator[Problem]:
-    for name in _SHAPE:
-        if _plain(old.json.get(name)) != _plain(new.json.get(name)):
-            yield _pod_shape(new.path(name))
-    if _comparable(old.overhead) != _comparable(new.overhead):
-        yield _pod_shape(new.path("overhead"))
-    if _comparable(old.resources.requests) != _comparable(new.resources.requests):
-        yield _pod_shape(new.resources.path("requests"))
-
-
-def _pod_shape(path: FieldPath, *, is_template: bool = False) -> Problem:
-    """The problem of a field that changed, or of the template of the leaders, which came or went."""
-    message = "cannot change because Kueue admitted the pods with the old value"
-    fix = "restore the old value, or create another object"
-    if is_template:
-        message = "cannot be added or removed because Kueue counted the pods of each group"
-        fix = "undo the change, or create another LeaderWorkerSet"
-    return POD_SHAPE.problem(path, message, fix)
-
-
-def _comparable(given: Mapping[str, Amount]) -> Mapping[str, JSON]:
-    """Amounts that compare by what they are worth."""
-    read = ((name, value, quantity.read(value)) for name, value in given.items())
-    return {name: value if amount is None else amount for name, value, amount in read}
-
-
-def _plain(value: JSON) -> JSON:
-    """A value without what is empty, which is as good as absent."""
-    return None if value in (None, "", [], {}) else value

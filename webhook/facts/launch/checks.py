@@ -13,10 +13,10 @@ from webhook.attributes import JSON
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.launch import mpi_slots, pods_and_nodes, processes, trainers, variables
-from webhook.facts.launch.member import Member, members, mentions_launcher
+from webhook.facts.launch import mpi_ranks_and_slots, pods_and_nodes, processes, ranks, trainers, variables
+from webhook.facts.launch.member import Member, Together, members, mentions_launcher
 from webhook.facts.launch.owners import hosts_of, owners
-from webhook.facts.launch.pods_and_nodes import MORE_NODES_THAN_PODS, Together
+from webhook.facts.launch.pods_and_nodes import MORE_NODES_THAN_PODS
 from webhook.facts.launch.train_jobs import launch_of_train_job
 from webhook.facts.launch.types import PyTorchJob, VolcanoJobSpec
 from webhook.facts.subject import Subject
@@ -74,9 +74,9 @@ def _of_group(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
         owned = [name for owner in setting for name in owner.sets(member)]
         for owner in setting:
             yield from variables.validate_owned(member, owner.sets(member), owner.name)
-        yield from variables.validate_fixed(member, owned, _index(subject))
+        yield from ranks.validate_fixed(member, owned, _index(subject))
     if plugins:
-        yield from mpi_slots.validate_slots(listed, hosts_of(plugins, listed), subject.deadline)
+        yield from mpi_ranks_and_slots.validate_slots(listed, hosts_of(plugins, listed), subject.deadline)
 
 
 def _of_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
@@ -84,7 +84,7 @@ def _of_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Problem
     spec = subject.typed(PyTorchJob).spec
     has_master = spec.pytorch_replica_specs.get("Master") is not None
     for member in listed:
-        yield from variables.validate_fixed(member, variables.PYTORCH if has_master else (), "the index of the pod")
+        yield from ranks.validate_fixed(member, variables.PYTORCH if has_master else (), "the index of the pod")
     if spec.elastic_policy is not None:
         yield from trainers.validate_trainers(listed, None)
         return

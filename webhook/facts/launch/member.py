@@ -142,3 +142,22 @@ def _together(podset: PodSet, subject: Subject) -> int | None:
         return podset.count
     replicas = subject.typed(JobSet).spec.replicated_jobs[int(podset.path[2])].replicas
     return podset.count // replicas if replicas else podset.count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """The pods of an object that may train together.
+
+    Args:
+        pods: all pods of one group; None where nobody can tell.
+        is_one: whether the object is one training, so that a pod that trains alone is not meant.
+        is_alone: whether pods of other objects may belong to it.
+        is_ranked: whether its operator tells each launcher how many nodes there are and which it is.
+        index: where a pod finds its number.
+    """
+
+    pods: int | None
+    is_one: bool
+    is_alone: bool
+    is_ranked: bool
+    index: str

@@ -6,14 +6,14 @@ rendezvous, its default, --node_rank says which of the nodes a pod is. accelerat
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from webhook.facts.command_lines.node_limits import OPTIONS, limits_of
+from webhook.facts.launch.address import validate_address
 from webhook.facts.launch.groups import LAUNCH
-from webhook.facts.launch.member import Member
+from webhook.facts.launch.member import Member, Together
+from webhook.facts.launch.ranks import validate_ranks
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -31,51 +31,6 @@ FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
     function="parse_min_max_nnodes",
     fails="silent",
 )
-NO_ADDRESS: Final = LAUNCH.rule(
-    "launch/no-address",
-    title="Launchers on several nodes are told where to meet.",
-    why=(
-        "torchrun does not read MASTER_ADDR. Without --master_addr, --rdzv_endpoint or their variables "
-        "PET_MASTER_ADDR and PET_RDZV_ENDPOINT every node waits for the others at 127.0.0.1. The operators of "
-        "PyTorchJobs and TrainJobs set them."
-    ),
-    refused_by="nobody, the launcher waits",
-    function="get_rdzv_endpoint",
-)
-SAME_NODE_RANK: Final = LAUNCH.rule(
-    "launch/same-node-rank",
-    title="Each pod of a training has a node rank of its own.",
-    why=(
-        "With static rendezvous the rank in the command decides which node a pod is. Several pods with one rank never "
-        "meet."
-    ),
-    function="run",
-)
-
-_RANK: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
-
-
-_LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1|\[?::1\]?)(:[0-9]+)?")
-_ADDRESSES: Final = frozenset(("PET_MASTER_ADDR", "PET_RDZV_ENDPOINT"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Together:
-    """The pods of an object that may train together.
-
-    Args:
-        pods: all pods of one group; None where nobody can tell.
-        is_one: whether the object is one training, so that a pod that trains alone is not meant.
-        is_alone: whether pods of other objects may belong to it.
-        is_ranked: whether its operator tells each launcher how many nodes there are and which it is.
-        index: where a pod finds its number.
-    """
-
-    pods: int | None
-    is_one: bool
-    is_alone: bool
-    is_ranked: bool
-    index: str
 
 
 def validate_nodes(members: Sequence[Member], together: Together) -> Iterator[Problem]:
@@ -89,8 +44,8 @@ def validate_nodes(members: Sequence[Member], together: Together) -> Iterator[Pr
             group = starting[member.launch.by] if together.is_one else member.pods or 0
             yield from _count(member, limits, group, together)
         if limits is not None and limits[0] > 1 and not together.is_ranked:
-            yield from _address(member)
-    yield from _ranks(members, together)
+            yield from validate_address(member)
+    yield from validate_ranks(members, together)
 
 
 def _count(member: Member, limits: tuple[int, int], group: int, together: Together) -> Iterator[Problem]:
@@ -106,44 +61,5 @@ def _count(member: Member, limits: tuple[int, int], group: int, together: Togeth
         yield FEWER_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {group}")
 
 
-def _address(member: Member) -> Iterator[Problem]:
-    """Nodes that never find each other: torchrun meets at 127.0.0.1 unless it is told of another place."""
-    launch = member.launch
-    if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # node 0 may be where the others meet it
-        return
-    if member.has_other_env or not _ADDRESSES.isdisjoint(member.env):
-        return
-    if not launch.address or _LOCAL.fullmatch(launch.address):
-        said = f"uses the address {launch.address}" if launch.address else "has no address and uses 127.0.0.1"
-        message = f"torchrun waits for {launch.nodes} nodes, but {said}, where each pod finds only itself"
-        yield NO_ADDRESS.problem(
-            member.path, message, "set --master_addr, or --rdzv_endpoint, to the address of the first pod"
-        )
-
-
 def _are(pods: int) -> str:
     return f"{'is' if pods == 1 else 'are'} {counted(pods, 'pod')}"
-
-
-def _ranks(members: Sequence[Member], together: Together) -> Iterator[Problem]:
-    """Numbers of nodes that more than one pod has."""
-    fixed = [member for member in members if _has_fixed_rank(member, together)]
-    holders: dict[tuple[str, int], int] = {}
-    for member in fixed:
-        key = member.launch.by, int(member.launch.node_rank)
-        holders[key] = holders.get(key, 0) + (member.pods or 0)
-    for member in fixed:
-        rank = int(member.launch.node_rank)
-        pods = holders[member.launch.by, rank]
-        if pods > 1:
-            option = OPTIONS[member.launch.by][1]
-            message = f"{option} gives all {pods} pods the node rank {rank}, so these pods cannot train together"
-            fix = f"remove {option}" if together.is_ranked else f"set the node rank from {together.index}"
-            yield SAME_NODE_RANK.problem(member.path, message, fix)
-
-
-def _has_fixed_rank(member: Member, together: Together) -> bool:
-    launch = member.launch
-    if launch.by not in OPTIONS or not _RANK.fullmatch(launch.node_rank) or launch.rendezvous not in ("", "static"):
-        return False
-    return launch.nodes != "1" and (launch.nodes != "" or together.is_ranked)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook.facts.command_lines.command import Launch, launch, launched
-from webhook.facts.launch import mpi_slots, pods_and_nodes
-from webhook.facts.launch.member import Member
-from webhook.facts.launch.pods_and_nodes import Together
+from webhook.facts.launch import mpi_ranks_and_slots, pods_and_nodes
+from webhook.facts.launch.member import Member, Together
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
@@ -33,7 +32,9 @@ def _launch_of(job: MergedTrainJob, started: Launch) -> Iterator[Problem]:
     elif job.plugin == "mpi" and job.processes.count:
         counts = (replicated.parallelism for replicated in job.jobs if replicated.name == "node")
         hosts = sum(counts) + job.runtime.spec.ml_policy.mpi.run_launcher_as_node
-        yield from mpi_slots.validate_hostfile(started, (), hosts, job.processes.count, job.object.reading.deadline)
+        yield from mpi_ranks_and_slots.validate_hostfile(
+            started, (), hosts, job.processes.count, job.object.reading.deadline
+        )
 
 
 def command_of(subject: Subject) -> Launch:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.command_lines.command import MPI, Launch
-from webhook.facts.launch.mpi_slots import MORE_SLOTS, lacking_slots
+from webhook.facts.launch.mpi_ranks_and_slots import MORE_SLOTS, lacking_slots
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.typed_job import Job
 from webhook.problem import Problem

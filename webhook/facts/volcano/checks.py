@@ -28,11 +28,10 @@ from webhook.facts.volcano.job_scheduler_and_priority import advise_priority, ad
 from webhook.facts.volcano.job_volume_mounts_and_claims import advise_volumes
 from webhook.facts.volcano.pod import READ, pod
 from webhook.facts.volcano.pod_group import pod_group
-from webhook.facts.volcano.queue import (
-    advise_unknown_resource,
+from webhook.facts.volcano.queue import advise_unknown_resource, validate_quantity
+from webhook.facts.volcano.queue_capability_guarantee_deserved import (
     validate_deserved_capability,
     validate_guarantee_deserved,
-    validate_quantity,
 )
 from webhook.facts.volcano.queue_deletion import queue_deletion
 from webhook.facts.volcano.queue_hierarchy import validate_hierarchical_attributes

@@ -1,4 +1,4 @@
-"""Where a Queue stands among others: its parent, and how deep it is. Amounts are queue_amounts.py's.
+"""The parent of a Queue: whether it exists, may have children, and is not below the queue itself.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
 validateHierarchicalQueue. On UPDATE the webhook does not see that a queue becomes
@@ -12,7 +12,8 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.queue import validate_hierarchical_queue_resources
+from webhook.facts.volcano.queue import DEEPEST, depth, root
+from webhook.facts.volcano.queue_capability_guarantee_deserved import validate_hierarchical_queue_resources
 from webhook.facts.volcano.queue_tree import Queues, read_queues
 from webhook.facts.volcano.sent_job import is_created
 from webhook.facts.volcano_objects.types import ROOT, Queue
@@ -38,12 +39,6 @@ PARENT_CYCLE: Final = VOLCANO_QUEUE.rule(
     severity="high",
     fails="waiting",
 )
-DEPTH: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/depth",
-    title="Queues are at most 5 levels deep.",
-    why="Volcano refuses more, unless its flag max-queue-depth says otherwise.",
-    function="validateQueueDepth",
-)
 PARENT_EXISTS: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-exists",
     title="The parent of a queue exists.",
@@ -56,12 +51,6 @@ PARENT_USED: Final = VOLCANO_QUEUE.rule(
     why="A queue with children holds no Jobs.",
     function="validateHierarchicalQueue",
 )
-VOLCANO_QUEUE_ROOT: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/root",
-    title="The amounts of the root queue are not changed.",
-    why="The root queue has what the cluster has. A flag of Volcano's webhook switches the protection off.",
-    function="AdmitQueues",
-)
 PARENT_DEFAULT: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-default",
     title="The default queue has no children.",
@@ -72,8 +61,6 @@ PARENT_DEFAULT: Final = VOLCANO_QUEUE.rule(
     fails="controller",
 )
 
-_DEEPEST: Final = 5
-"""`--max-queue-depth` by default."""
 _PARENT: Final = ("spec", "parent")
 
 
@@ -84,7 +71,7 @@ def validate_parent(queue: Queue, subject: Subject) -> Iterator[Problem]:
     is_moved = is_new or old.parent != queue.parent
     differing = _differing_amounts(queue, old)
     if queue.name == ROOT and differing and not is_moved:
-        yield _root(differing)
+        yield root(differing)
     is_refused = False
     if queue.parent and is_moved and not is_placeholder(queue.parent):
         for broken in _validate_hierarchical_queue(queue, queues, subject):
@@ -103,12 +90,6 @@ def _differing_amounts(queue: Queue, old: Queue) -> list[str]:
     return differing
 
 
-def _root(differing: list[str]) -> Problem:
-    names = " and ".join(differing)
-    message = f"must not change {names} of the root queue because the root queue stands for the whole cluster"
-    return VOLCANO_QUEUE_ROOT.problem("spec", message, f"undo the change of {names}")
-
-
 def _validate_hierarchical_queue(queue: Queue, queues: Queues, subject: Subject) -> Iterator[Problem]:
     """Yield the problems that validateHierarchicalQueue and validateQueueDepth would report."""
     name = queue.parent
@@ -122,9 +103,8 @@ def _validate_hierarchical_queue(queue: Queue, queues: Queues, subject: Subject)
             "these queues changes"
         )
         yield PARENT_CYCLE.problem(_PARENT, message, "name a queue that is not below this one", name)
-    elif len(above) + 1 > _DEEPEST:
-        message = f"puts the queue on level {len(above) + 1}, but queues can have at most {_DEEPEST} levels"
-        yield DEPTH.problem(_PARENT, message, "choose a parent nearer to the root", name)
+    elif len(above) + 1 > DEEPEST:
+        yield depth(name, len(above) + 1)
     elif name not in queues.all:
         yield _parent_exists(name, queues, subject)
     else:

@@ -1,0 +1,93 @@
+"""The shape of the pods of a StatefulSet or LeaderWorkerSet with a queue, which stays as Kueue counted it.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/util/pod/pod.go SpecShape and pkg/controller/jobframework/validation.go
+ValidateImmutablePodGroupPodSpec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook import quantity
+from webhook.attributes import JSON
+from webhook.facts.kueue.groups import KUEUE_JOB
+from webhook.paths import FieldPath
+from webhook.problem import Problem
+from webhook.typed.fields import Amount
+from webhook.typed.pods import Container, PodSpec, PodTemplate
+
+POD_SHAPE: Final = KUEUE_JOB.rule(
+    "kueue-job/pod-shape",
+    title="A StatefulSet or LeaderWorkerSet with a queue keeps what its pods ask for.",
+    why="Kueue counts the pods once and admits them so; other pods would run without quota.",
+    function="ValidateImmutablePodGroupPodSpec",
+)
+_SHAPE: Final = (
+    *("nodeSelector", "affinity", "tolerations", "runtimeClassName", "priority", "topologySpreadConstraints"),
+    "resourceClaims",
+)
+"""What makes up the shape of a pod, besides its amounts and the ports of its containers."""
+
+
+def validate_leader(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
+    """The template of the leaders of a LeaderWorkerSet, which may neither come nor go."""
+    if old and new:
+        yield from validate_shape(old, new)
+    elif old or new:
+        yield _pod_shape(new.at, is_template=True)
+
+
+def validate_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem]:
+    """Yield the problems that ValidateImmutablePodGroupPodSpec would report."""
+    old, new = before.spec, after.spec
+    if not new.differs(old):
+        return
+    for name, containers, others in (
+        ("containers", old.containers, new.containers),
+        ("initContainers", old.init_containers, new.init_containers),
+    ):
+        if len(containers) != len(others):
+            yield _pod_shape(new.path(name))
+            continue
+        for container, other in zip(containers, others, strict=True):
+            yield from _validate_container(container, other)
+    yield from _validate_pod(old, new)
+
+
+def _validate_container(old: Container, new: Container) -> Iterator[Problem]:
+    if _plain(old.json.get("ports")) != _plain(new.json.get("ports")):
+        yield _pod_shape(new.path("ports"))
+    if _comparable(old.resources.requests) != _comparable(new.resources.requests):
+        yield _pod_shape(new.resources.path("requests"))
+
+
+def _validate_pod(old: PodSpec, new: PodSpec) -> Iterator[Problem]:
+    for name in _SHAPE:
+        if _plain(old.json.get(name)) != _plain(new.json.get(name)):
+            yield _pod_shape(new.path(name))
+    if _comparable(old.overhead) != _comparable(new.overhead):
+        yield _pod_shape(new.path("overhead"))
+    if _comparable(old.resources.requests) != _comparable(new.resources.requests):
+        yield _pod_shape(new.resources.path("requests"))
+
+
+def _pod_shape(path: FieldPath, *, is_template: bool = False) -> Problem:
+    """The problem of a field that changed, or of the template of the leaders, which came or went."""
+    message = "cannot change because Kueue admitted the pods with the old value"
+    fix = "restore the old value, or create another object"
+    if is_template:
+        message = "cannot be added or removed because Kueue counted the pods of each group"
+        fix = "undo the change, or create another LeaderWorkerSet"
+    return POD_SHAPE.problem(path, message, fix)
+
+
+def _comparable(given: Mapping[str, Amount]) -> Mapping[str, JSON]:
+    """Amounts that compare by what they are worth."""
+    read = ((name, value, quantity.read(value)) for name, value in given.items())
+    return {name: value if amount is None else amount for name, value, amount in read}
+
+
+def _plain(value: JSON) -> JSON:
+    """A value without what is empty, which is as good as absent."""
+    return None if value in (None, "", [], {}) else value
