@@ -102,11 +102,8 @@ EXCEPTIONS: Final[dict[str, tuple[str, ...]]] = {
         "job-set/restarted-replicas",
         "job-set/alpha-feature",
     ),
-    "training_jobs/roles_and_replicas.py": (
+    "training_jobs/roles_master_chief_and_replicas.py": (
         "names of roles",
-        "training-job/one-master",
-        "training-job/master-required",
-        "training-job/one-chief",
         "training-job/parameter-server-gpus",
     ),
     "training_jobs/containers.py": (
@@ -116,7 +113,6 @@ EXCEPTIONS: Final[dict[str, tuple[str, ...]]] = {
     "training_jobs/elastic.py": (
         "fields of elasticPolicy",
         "training-job/processes-twice",
-        "training-job/autoscaler-limits",
         "training-job/rendezvous-settings",
         "training-job/deprecated-field",
     ),
@@ -130,11 +126,6 @@ EXCEPTIONS: Final[dict[str, tuple[str, ...]]] = {
         "of MPIJobs",
         "training-job/nodes-for-ranks",
         "training-job/other-version",
-    ),
-    "training_jobs/operator_variables.py": (
-        "what the operator overwrites, as it does variables",
-        "training-job/null-amount",
-        "training-job/pod-restart-policy",
     ),
     "kueue/pod_group.py": (
         "of one group of pods, in two groups of rules",
@@ -227,17 +218,9 @@ EXCEPTIONS: Final[dict[str, tuple[str, ...]]] = {
         "volcano-job/plugin-variable",
         "volcano-job/partial-gang",
     ),
-    "storage/claims_and_access.py": (
+    "storage/claims_classes_and_read_write.py": (
         "access modes and classes of claims",
-        "storage/class-exists",
-        "storage/read-write-once-pod",
-        "storage/read-write-once",
         "storage/node-local",
-        "storage/read-only",
-    ),
-    "preemption/preemption.py": (
-        "whatever preempts the pod",
-        "preemption/spot-checkpoint",
     ),
     "preemption/priority.py": (
         "of priority classes",
@@ -252,10 +235,9 @@ EXCEPTIONS: Final[dict[str, tuple[str, ...]]] = {
         "who restarts the whole gang",
         "device-failures/job-set-restarts",
     ),
-    "device_failures/tolerations.py": (
+    "device_failures/taints_and_tolerations.py": (
         "what the tolerations decide about",
         "device-failures/lost-node",
-        "device-failures/device-taints",
     ),
 }
 """Modules, why their rules have other words, and these rules."""

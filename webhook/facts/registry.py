@@ -240,7 +240,7 @@ SHIPPED: Final = Registry(
             module="webhook.facts.training_jobs",
             groups=("training-job",),
             rules=(
-                "roles_and_replicas",
+                "roles_master_chief_and_replicas",
                 "containers",
                 "training_job",
                 "elastic",
@@ -339,7 +339,13 @@ SHIPPED: Final = Registry(
         Package(
             module="webhook.facts.storage",
             groups=("storage",),
-            rules=("claims_and_access", "rolling_updates", "checkpoints", "shared_memory", "sub_paths"),
+            rules=(
+                "claims_classes_and_read_write",
+                "rolling_updates",
+                "checkpoints",
+                "shared_memory",
+                "sub_paths",
+            ),
         ),
         Package(module="webhook.facts.preemption", groups=("preemption",), rules=("spot", "preemption", "priority")),
         Package(
@@ -348,7 +354,7 @@ SHIPPED: Final = Registry(
             rules=(
                 "restart_and_failure_policies",
                 "gangs_and_retries",
-                "tolerations",
+                "taints_and_tolerations",
                 "device_failures",
                 "readiness_and_disruption",
                 "liveness",

@@ -1,4 +1,4 @@
-"""What a job on spot nodes keeps when a node is taken back: a checkpoint, another attempt, a smaller world."""
+"""What a job on spot nodes keeps when a node is taken back: another attempt, a smaller world, the time to end."""
 
 from __future__ import annotations
 
@@ -8,21 +8,12 @@ from typing import Final
 
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, workload
 from webhook.facts.preemption.groups import PREEMPTION
-from webhook.facts.preemption.spot import selected
+from webhook.facts.preemption.spot import selected, validate_checkpoint
 from webhook.facts.preemption.types import ElasticPolicy, TrainingJob
 from webhook.facts.subject import Subject
-from webhook.facts.volcano_objects.types import Job
 from webhook.problem import Problem
-from webhook.typed.pods import Container, LifecycleHandler
+from webhook.typed.pods import LifecycleHandler
 
-SPOT_CHECKPOINT: Final = PREEMPTION.rule(
-    "preemption/spot-checkpoint",
-    title="A job on spot nodes has a volume that outlives its pods.",
-    why=(
-        "The cloud takes a spot node back at any time, with everything that was written on it, and the job begins anew."
-    ),
-    source="https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms",
-)
 RESTART: Final = PREEMPTION.rule(
     "preemption/restart",
     title="A job on spot nodes goes on after a preemption.",
@@ -46,10 +37,6 @@ GRACE_PERIOD: Final = PREEMPTION.rule(
     source="https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination",
 )
 
-_ON_THE_NODE: Final = frozenset(
-    ("emptyDir", "hostPath", "ephemeral", "configMap", "secret", "downwardAPI", "projected", "image")
-)
-_BUCKET: Final = re.compile(r"\b(?:s3a?|gs|gcs|abfss?|az|wasbs?|hdfs|hf|oss|obs|cos|swift|minio|dbfs|mlflow)://")
 _DEFAULT_GRACE_S: Final = 30
 _SLEEP: Final = re.compile(r"\bsleep\s+([0-9]{1,6})([smh]?)(?![\w.])")
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -61,32 +48,10 @@ def advise_progress(subject: Subject) -> Iterator[Problem]:
         return
     on_spot = [pods for pods in subject.once(workload).device_pods if selected(pods)]
     for pods in on_spot:
-        yield from _spot_checkpoint(pods, subject)
+        yield from validate_checkpoint(pods, subject)
     if on_spot:
         yield from _restart(subject)
         yield from _elastic_limits(subject.typed(TrainingJob).spec.elastic_policy)
-
-
-def _spot_checkpoint(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    if not _keeps_files(pods, subject):
-        message = "runs on spot nodes, but no volume outlives the pods, so a preemption loses the progress of the job"
-        fix = "mount a PersistentVolumeClaim for checkpoints"
-        yield SPOT_CHECKPOINT.problem(pods.podset.path, message, fix)
-
-
-def _keeps_files(pods: DevicePods, subject: Subject) -> bool:
-    """Whether some volume is elsewhere, or some word says so: a bucket, or settings that nobody sees here."""
-    sources = {field for volume in pods.spec.volumes for field in volume.json if field != "name"}
-    if sources - _ON_THE_NODE or subject.typed(Job).spec.volumes:
-        return True
-    return any(map(_names_bucket, pods.containers))
-
-
-def _names_bucket(container: Container) -> bool:
-    if container.env_from or any(variable.value_from.json for variable in container.env):
-        return True
-    texts = (*container.words, *(variable.value for variable in container.env))
-    return any(_BUCKET.search(text) for text in texts)
 
 
 def _restart(subject: Subject) -> Iterator[Problem]:

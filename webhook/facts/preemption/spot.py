@@ -1,7 +1,11 @@
-"""Spot nodes: which pods run on them, and whether they tolerate their taints. Their names are data, spot.yaml."""
+"""Spot nodes: which pods run on them, whether they tolerate their taints, and what they lose.
+
+The names of the taints and labels are data, spot.yaml.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -13,10 +17,11 @@ from webhook.facts.gpu.device_pods import DevicePods, workload
 from webhook.facts.pods.node_selection import KEEPS_OUT, is_tolerated
 from webhook.facts.preemption.groups import PREEMPTION
 from webhook.facts.subject import Subject
+from webhook.facts.volcano_objects.types import Job
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.typed.nodes import Node
-from webhook.typed.pods import NodeSelectorTerm, PodSpec, Taint
+from webhook.typed.pods import Container, NodeSelectorTerm, PodSpec, Taint
 
 SPOT_TOLERATION: Final = PREEMPTION.rule(
     "preemption/spot-toleration",
@@ -38,6 +43,19 @@ SPOT_SELECTOR: Final = PREEMPTION.rule(
 )
 
 FILE: Final = Path(__file__).with_name("spot.yaml")
+
+SPOT_CHECKPOINT: Final = PREEMPTION.rule(
+    "preemption/spot-checkpoint",
+    title="A job on spot nodes has a volume that outlives its pods.",
+    why=(
+        "The cloud takes a spot node back at any time, with everything that was written on it, and the job begins anew."
+    ),
+    source="https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms",
+)
+_ON_THE_NODE: Final = frozenset(
+    ("emptyDir", "hostPath", "ephemeral", "configMap", "secret", "downwardAPI", "projected", "image")
+)
+_BUCKET: Final = re.compile(r"\b(?:s3a?|gs|gcs|abfss?|az|wasbs?|hdfs|hf|oss|obs|cos|swift|minio|dbfs|mlflow)://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +162,26 @@ def _spot_selector(pods: DevicePods) -> Iterator[Problem]:
             )
             fix = f"select `{nodes.key}={nodes.value}` if the pods should run only on spot nodes"
             yield SPOT_SELECTOR.problem(pods.locate(toleration.at), message, fix)
+
+
+def validate_checkpoint(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+    """A job on spot nodes whose files all go with the node."""
+    if not _keeps_files(pods, subject):
+        message = "runs on spot nodes, but no volume outlives the pods, so a preemption loses the progress of the job"
+        fix = "mount a PersistentVolumeClaim for checkpoints"
+        yield SPOT_CHECKPOINT.problem(pods.podset.path, message, fix)
+
+
+def _keeps_files(pods: DevicePods, subject: Subject) -> bool:
+    """Whether some volume is elsewhere, or some word says so: a bucket, or settings that nobody sees here."""
+    sources = {field for volume in pods.spec.volumes for field in volume.json if field != "name"}
+    if sources - _ON_THE_NODE or subject.typed(Job).spec.volumes:
+        return True
+    return any(map(_names_bucket, pods.containers))
+
+
+def _names_bucket(container: Container) -> bool:
+    if container.env_from or any(variable.value_from.json for variable in container.env):
+        return True
+    texts = (*container.words, *(variable.value for variable in container.env))
+    return any(_BUCKET.search(text) for text in texts)

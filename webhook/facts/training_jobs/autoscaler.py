@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.cluster.interest import reading
 from webhook.facts.subject import Subject
-from webhook.facts.training_jobs.groups import TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.typed_job import Job
 from webhook.facts.training_jobs.types import Metric, PyTorchJob
 from webhook.problem import Problem
@@ -33,7 +33,18 @@ AUTOSCALER_REQUESTS: Final = TRAINING_JOB_ADVICE.rule(
 )
 
 LOOKUPS: Final = (reading(LimitRange.gvk, "spec.limits"),)
-_AT: Final = ("spec", "elasticPolicy", "metrics")
+_POLICY: Final = ("spec", "elasticPolicy")
+_AT: Final = (*_POLICY, "metrics")
+
+AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
+    "training-job/autoscaler-limits",
+    title="The limits of an elastic job with metrics are those of an autoscaler.",
+    why="The operator makes a HorizontalPodAutoscaler, which the API server refuses.",
+    refused_by="the API server",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/hpa.go",
+    function="ReconcileHPA",
+    fails="controller",
+)
 
 
 def pods_at_most(job: Job) -> int | None:
@@ -58,6 +69,23 @@ def _metrics(job: Job) -> Items[Metric]:
     listed = job.given("elasticPolicy", "metrics") or []
     reading_of = Reading(job.deadline)
     return Items([Metric.of(each, (*_AT, index), reading_of) for index, each in enumerate(listed)], job.deadline)
+
+
+def validate_autoscaler_limits(job: Job, least: int | None, most: int | None) -> Iterator[Problem]:
+    """Limits of elasticPolicy that a HorizontalPodAutoscaler refuses, where metrics make the operator create one."""
+    if job.given("elasticPolicy", "metrics") is not None:  # hpa.go; autoscaling/v2 wants at least 1 and not less than 0
+        if most is not None and most < 1:
+            message = (
+                "must be at least 1 because elasticPolicy.metrics is set and the HorizontalPodAutoscaler needs 1 or "
+                "more"
+            )
+            yield AUTOSCALER_LIMITS.problem((*_POLICY, "maxReplicas"), message, "set 1 or more", most)
+        elif least is not None and least < 0:
+            message = (
+                "must not be negative because elasticPolicy.metrics is set and the HorizontalPodAutoscaler refuses "
+                "less than 0"
+            )
+            yield AUTOSCALER_LIMITS.problem((*_POLICY, "minReplicas"), message, "set 1 or more", least)
 
 
 def validate_autoscaler_requests(job: Job, subject: Subject) -> Iterator[Problem]:

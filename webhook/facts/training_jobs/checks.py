@@ -7,7 +7,13 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.subject import Subject
-from webhook.facts.training_jobs import autoscaler, elastic, mpi_launcher_and_slots, roles_and_replicas, training_job
+from webhook.facts.training_jobs import (
+    autoscaler,
+    elastic,
+    mpi_launcher_and_slots,
+    roles_master_chief_and_replicas,
+    training_job,
+)
 from webhook.facts.training_jobs.operator_variables import validate_overwritten
 from webhook.facts.training_jobs.processes_world_size_and_gpus import validate_processes
 from webhook.facts.training_jobs.typed_job import KINDS, read_job
@@ -15,16 +21,16 @@ from webhook.facts.training_jobs.types import GROUP
 from webhook.problem import Problem
 
 _VALIDATIONS: Final = (
-    roles_and_replicas.validate_replica_specs,
+    roles_master_chief_and_replicas.validate_replica_specs,
     training_job.validate_name,
     training_job.validate_managed_by,
     training_job.validate_queue,
     training_job.validate_run_policy,
     training_job.validate_clean_pod_policy,
     training_job.validate_min_available,
-    roles_and_replicas.validate_replicas,
-    roles_and_replicas.validate_tensorflow_roles,
-    roles_and_replicas.validate_ignored_roles,
+    roles_master_chief_and_replicas.validate_replicas,
+    roles_master_chief_and_replicas.validate_tensorflow_roles,
+    roles_master_chief_and_replicas.validate_ignored_roles,
     elastic.validate_elastic_policy,
     mpi_launcher_and_slots.validate_mpi_replicas,
     mpi_launcher_and_slots.validate_mpi_settings,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.facts.training_jobs.autoscaler import validate_autoscaler_limits
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.typed_job import Job
 from webhook.problem import Problem
@@ -38,15 +39,6 @@ ELASTIC_LIMITS: Final = TRAINING_JOB.rule(
         "https://github.com/kubeflow/trainer/issues/1509",
         "https://github.com/kubeflow/trainer/issues/2041",
     ),
-)
-AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
-    "training-job/autoscaler-limits",
-    title="The limits of an elastic job with metrics are those of an autoscaler.",
-    why="The operator makes a HorizontalPodAutoscaler, which the API server refuses.",
-    refused_by="the API server",
-    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/hpa.go",
-    function="ReconcileHPA",
-    fails="controller",
 )
 RENDEZVOUS_SETTINGS: Final = TRAINING_JOB.rule(
     "training-job/rendezvous-settings",
@@ -134,19 +126,7 @@ def _validate_limits(job: Job) -> Iterator[Problem]:
         yield ELASTIC_LIMITS.problem(
             (*_POLICY, "minReplicas"), message, "lower minReplicas, or raise maxReplicas", least
         )
-    if job.given("elasticPolicy", "metrics") is not None:  # hpa.go; autoscaling/v2 wants at least 1 and not less than 0
-        if most is not None and most < 1:
-            message = (
-                "must be at least 1 because elasticPolicy.metrics is set and the HorizontalPodAutoscaler needs 1 or "
-                "more"
-            )
-            yield AUTOSCALER_LIMITS.problem((*_POLICY, "maxReplicas"), message, "set 1 or more", most)
-        elif least is not None and least < 0:
-            message = (
-                "must not be negative because elasticPolicy.metrics is set and the HorizontalPodAutoscaler refuses "
-                "less than 0"
-            )
-            yield AUTOSCALER_LIMITS.problem((*_POLICY, "minReplicas"), message, "set 1 or more", least)
+    yield from validate_autoscaler_limits(job, least, most)
 
 
 def _validate_workers(job: Job) -> Iterator[Problem]:

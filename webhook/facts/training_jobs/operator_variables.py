@@ -1,4 +1,4 @@
-"""What a role says and its operator overwrites, and amounts of GPUs that are dropped.
+"""Variables of a role that its operator overwrites.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/common/pod.go createNewPod, and
 pkg/controller.v1/{pytorch/envvar.go,pytorch/master.go,xgboost/xgboost.go,tensorflow/tfjob_controller.go,
@@ -12,26 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.facts.training_jobs.groups import TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.typed_job import Job, Role
-from webhook.paths import render
+from webhook.facts.training_jobs.training_job import validate_amounts, validate_pod_restart_policy
+from webhook.facts.training_jobs.typed_job import Job
 from webhook.problem import Problem
 
-NULL_AMOUNT: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/null-amount",
-    title="A GPU is requested with a number.",
-    why="An amount that is null is dropped, so the pod starts without a GPU.",
-    source=(
-        "https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting-and-nullable"
-    ),
-)
-POD_RESTART_POLICY: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/pod-restart-policy",
-    title="The restart policy stands in the role.",
-    why="The operator overwrites that of the pod template.",
-    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/pod.go",
-    function="createNewPod",
-    severity="low",
-)
 OPERATOR_VARIABLE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/operator-variable",
     title="A container does not set the variables of the operator.",
@@ -55,19 +39,12 @@ def validate_overwritten(job: Job) -> Iterator[Problem]:
     """Restart policies and variables that the operator writes itself, and amounts that say nothing."""
     owned = _owned(job)
     for role in job.roles.values():
-        written = _written_policy(role, job)
-        if role.pod_restart_policy not in ("", written):
-            path = (*role.template, "spec", "restartPolicy")
-            fix = f"set {render((*role.path, 'restartPolicy'))} instead"
-            message = f"is ignored because the operator writes `{written}`"
-            yield POD_RESTART_POLICY.problem(path, message, fix, role.pod_restart_policy)
+        yield from validate_pod_restart_policy(role, job)
         for name, fix in owned.items():
             if name in role.env:
                 message = f"sets variable {name}, but this value is ignored because the operator sets the variable too"
                 yield OPERATOR_VARIABLE.problem(role.template, message, fix)
-        if role.null_gpus and role.gpus == 0:
-            message = f"requests no GPU because `{role.null_gpus[0]}` has no amount and so is ignored"
-            yield NULL_AMOUNT.problem(role.template, message, "set a number of GPUs")
+        yield from validate_amounts(role)
 
 
 def _owned(job: Job) -> Mapping[str, str]:
@@ -91,11 +68,3 @@ def _appended(job: Job) -> Sequence[str]:
         case "JAXJob":
             return _OF_JAX
     return ()
-
-
-def _written_policy(role: Role, job: Job) -> str:
-    """What the operator puts in the pod: ExitCode becomes Never, nothing becomes the default of the kind."""
-    if role.restart_policy:
-        return "Never" if role.restart_policy == "ExitCode" else role.restart_policy
-    is_retried = job.kind in ("PyTorchJob", "PaddleJob") or (job.is_beta and role.name == "Launcher")
-    return "OnFailure" if is_retried else "Never"

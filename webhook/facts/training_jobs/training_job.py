@@ -1,4 +1,4 @@
-"""What the operators refuse or overlook of a job outside its roles: its name, and the policies of its run.
+"""What the operators refuse or overlook of a job as a whole: its name, its policies, and amounts that are dropped.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go, pkg/common/util/webhooks.go,
 pkg/controller.v1/common/job.go, pkg/core/job.go; kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation.
@@ -13,7 +13,7 @@ from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.typed_job import Job, Role
 from webhook.name_faults import label_fault
 from webhook.names import DNS_1035_LABEL
-from webhook.paths import FieldPath, get
+from webhook.paths import FieldPath, get, render
 from webhook.problem import Problem
 from webhook.wording import change, counted, either
 
@@ -153,6 +153,23 @@ RESTART_POLICY: Final = TRAINING_JOB.rule(
 _RESTARTS: Final = ("Always", "OnFailure", "Never", "ExitCode")
 _RESTARTS_BETA: Final = ("Never", "OnFailure")
 
+NULL_AMOUNT: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/null-amount",
+    title="A GPU is requested with a number.",
+    why="An amount that is null is dropped, so the pod starts without a GPU.",
+    source=(
+        "https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting-and-nullable"
+    ),
+)
+POD_RESTART_POLICY: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/pod-restart-policy",
+    title="The restart policy stands in the role.",
+    why="The operator overwrites that of the pod template.",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/pod.go",
+    function="createNewPod",
+    severity="low",
+)
+
 
 def validate_name(job: Job) -> Iterator[Problem]:
     """A service per pod is named after a job; a host of the MPI Operator; a label of an MPIJob v1."""
@@ -281,3 +298,28 @@ def validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
         who = "the MPI Operator refuses others" if job.is_beta else "Kubernetes refuses pods with another"
         message = f"must be {either(choices)} because {who}"
         yield RESTART_POLICY.problem((*role.path, "restartPolicy"), message, "set one of them", role.restart_policy)
+
+
+def validate_pod_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
+    """A restart policy in the pod template, which the operator overwrites with that of the role."""
+    written = _written_policy(role, job)
+    if role.pod_restart_policy not in ("", written):
+        path = (*role.template, "spec", "restartPolicy")
+        fix = f"set {render((*role.path, 'restartPolicy'))} instead"
+        message = f"is ignored because the operator writes `{written}`"
+        yield POD_RESTART_POLICY.problem(path, message, fix, role.pod_restart_policy)
+
+
+def _written_policy(role: Role, job: Job) -> str:
+    """What the operator puts in the pod: ExitCode becomes Never, nothing becomes the default of the kind."""
+    if role.restart_policy:
+        return "Never" if role.restart_policy == "ExitCode" else role.restart_policy
+    is_retried = job.kind in ("PyTorchJob", "PaddleJob") or (job.is_beta and role.name == "Launcher")
+    return "OnFailure" if is_retried else "Never"
+
+
+def validate_amounts(role: Role) -> Iterator[Problem]:
+    """GPUs of a role whose amount is null, which the API server drops."""
+    if role.null_gpus and role.gpus == 0:
+        message = f"requests no GPU because `{role.null_gpus[0]}` has no amount and so is ignored"
+        yield NULL_AMOUNT.problem(role.template, message, "set a number of GPUs")
