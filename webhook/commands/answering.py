@@ -85,8 +85,8 @@ def _is_about_pods(webhook: Webhook) -> bool:
 def _asked(webhooks: Sequence[Webhook], namespaces: Namespaces) -> str:
     """A namespace that all are asked about, `default` if it is one; "" where there is none."""
     chosen = [selector(one.namespace_selector) for one in webhooks]
-    found = [name for name, labels in namespaces.items() if all(one.matches(labels) for one in chosen)]
-    return min(found, key=lambda name: (name != "default", name), default="")
+    asked = [name for name, labels in namespaces.items() if all(one.matches(labels) for one in chosen)]
+    return min(asked, key=lambda name: (name != "default", name), default="")
 
 
 def _refused(refused: ServerRefused, webhooks: Sequence[Webhook]) -> Iterator[str]:
