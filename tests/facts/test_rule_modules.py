@@ -19,7 +19,7 @@ FACTS = ROOT / "webhook" / "facts"
 OF_ALL_RULES = {"__init__", "checks", "fact", "fact_values", "groups", "types"}
 """Modules that every package may have. None of them finds what breaks a rule."""
 SMALL_WORDS = {"and", "of", "the", "for"}
-MOST_EXCEPTIONS: Final = 100
+MOST_EXCEPTIONS: Final = 85
 """Of about 640 rules: the home of five in six follows from the id by words alone."""
 EXCEPTIONS: Final[dict[str, tuple[str, ...]]] = {
     "pods/pod_resources.py": (
