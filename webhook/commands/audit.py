@@ -31,7 +31,10 @@ _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "valida
 """What is created passes mutation first; what is stored did so when it was written, or never."""
 
 
-@options.takes(Settings, "policies", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version")
+@options.takes(
+    Settings,
+    *("config", "policies", "only", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version"),
+)
 def command(
     path: Annotated[
         list[str], typer.Argument(metavar="PATH", help="Folders, files or - for stdin: YAML, JSON or NDJSON.")

@@ -16,7 +16,8 @@ from webhook import terminal
 from webhook.policy import unbound
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
-from webhook.settings.setting import REQUIRED, Setting, declared, read
+from webhook.settings.configured import read_settings
+from webhook.settings.setting import REQUIRED, Setting, declared
 from webhook.settings.shared import Settings
 
 ReportOutputs: TypeAlias = Annotated[
@@ -58,7 +59,7 @@ def takes(kind: type[Settings], *names: str) -> Callable[[Callable[..., int]], C
         @wraps(command)
         def run(*arguments: Any, **flags: Any) -> int:
             chosen = {each.name: flags.pop(each.name, None) for each in wanted}
-            return command(*arguments, **flags, settings=read(kind, chosen, os.environ))
+            return command(*arguments, **flags, settings=read_settings(kind, chosen, os.environ))
 
         kept = [each for each in own.parameters.values() if each.name != "settings"]
         flags = [_parameter(each) for each in wanted]

@@ -56,7 +56,7 @@ class Registration:
     excluded_namespaces: tuple[str, ...] = ()
 
 
-@options.takes(Settings, "policies", "workloads", "cel_engine", "kubernetes_version")
+@options.takes(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
 def command(
     path: Annotated[
         list[str] | None,

@@ -108,7 +108,7 @@ def request_context(
         objects=RequestObjects(attributes, policies.table, view),
         namespace=RequestNamespace(attributes, lookups),
         variables=RequestVariables(attributes, authorizer),
-        params=RequestParams(attributes, lookups, policies.static_params.found_in(lookups)),
+        params=RequestParams(attributes, lookups, policies.static_params.found_in(lookups), policies.configuration),
         undecoded=UndecodedTargets(),
         faults=faults or FaultLog(),
         options=options,

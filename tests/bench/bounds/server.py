@@ -54,7 +54,7 @@ class Server:
         issue(Folder(folder), ["localhost", "127.0.0.1"], now=datetime.now(UTC), days=Days())
         self._command = [*_program(tree), "serve", "--host", "127.0.0.1", "--port", "0"]
         self._command += ["--tls-cert", str(folder / SERVING), "--tls-key", str(folder / SERVING_KEY), *flags]
-        self._command += [word for path in policies for word in ("--policies", str(path))]
+        self._command += [word for path in policies for word in ("--only", str(path))]
         self._command += [word for path in context for word in ("--context", str(path))]
         if found := _PROBE_PORT.search(_help(tree)):
             self._command += [found.group(), "0"]
