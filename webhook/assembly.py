@@ -103,17 +103,53 @@ def assemble(
         PolicyError: every problem of the policies.
         InputError: every problem of the workload tables or the context.
     """
+    how, loaded = load_policies(chosen, unbound=unbound)
+    return with_files(chosen, how, loaded, objects=objects, is_complete=is_complete)
+
+
+def load_policies(chosen: Settings, *, unbound: bool = False) -> tuple[Options, PolicySet]:
+    """The policies, and how they were compiled.
+
+    Raises:
+        PolicyError: every problem of the policies.
+        InputError: every problem of the workload tables.
+    """
     how = options(chosen)
     # the shipped policies are known to compile: of 30 of them, one review asks a few
     loaded = policies(chosen, replace(how, lazy=not (chosen.policies or chosen.only)))
-    loaded = bound(loaded) if unbound else loaded
+    return how, bound(loaded) if unbound else loaded
+
+
+def with_files(
+    chosen: Settings,
+    how: Options,
+    loaded: PolicySet,
+    *,
+    objects: Iterable[tuple[str, JSON]] = (),
+    files: Iterable[str] = (),
+    is_complete: bool = True,
+) -> Assembly:
+    """Loaded policies with the context of the settings.
+
+    Args:
+        chosen: the settings of the command.
+        how: how the policies were compiled, as `load_policies` gives it.
+        loaded: the policies.
+        objects: the objects that the command is about, or those that policies look up, each with its file.
+        files: all files that have objects, where not all objects are given.
+        is_complete: whether all files could be read.
+
+    Raises:
+        InputError: every problem of the context.
+    """
     context = context_inputs(chosen.context, loaded)
-    files = FileTree(
+    tree = FileTree(
         objects,
+        files=files,
         context=((each.source, each.value) for each in context.documents),
         is_whole=chosen.context_is_whole and is_complete and not context.templates,
     )
-    return Assembly(policies=loaded, table=how.table, files=files)
+    return Assembly(policies=loaded, table=how.table, files=tree)
 
 
 def objects(named: Sequence[Path]) -> tuple[JSON, ...]:

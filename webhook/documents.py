@@ -66,6 +66,15 @@ class Inputs:
     repeated: tuple[Problem, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """The files of what was named, each once, what of it does not exist, and how many files were left out."""
+
+    sources: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    excluded: int
+
+
 def read(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
     """Read files, folders and stdin (`-`); a folder gives its YAML and JSON files in order.
 
@@ -73,34 +82,42 @@ def read(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
         named: what to read.
         exclude: patterns of names, or of paths below what is named, with `*` for any characters.
     """
-    inputs: list[Input] = []
-    problems: list[Problem] = []
-    repeated: list[Problem] = []
-    templates: list[charts.Template] = []
-    others: list[Problem] = []
+    listed = list_sources(named, exclude)
     itself = {str(Path(name)) for name in named}
-    every = list(_sources(named, problems))
-    sources = [source for source in every if not _is_excluded(source, exclude)]
-    for source in sources:
-        chart = charts.chart_of(Path(source))
-        is_rendered = not chart or not charts.has_actions(Path(source))
-        read = yamlfile.read_parts(source) if is_rendered else yamlfile.Parts()
-        inputs.extend(_split(source, read.documents))
-        repeated.extend(read.repeated)
-        if not is_rendered or (read.problems and charts.has_actions(Path(source))):
-            templates.append(charts.Template(source, chart))
-        elif read.problems and source not in itself and not _could_be_manifest(source):
-            others.extend(read.problems)
-        else:
-            problems.extend(read.problems)
+    read = [of_file(source, yamlfile.read_parts(source), is_named=source in itself) for source in listed.sources]
     return Inputs(
-        documents=tuple(inputs),
-        files=len(sources),
-        problems=tuple(problems),
-        templates=tuple(templates),
-        others=tuple(others),
-        excluded=len(every) - len(sources),
-        repeated=tuple(repeated),
+        documents=tuple(document for each in read for document in each.documents),
+        files=len(listed.sources),
+        problems=(*listed.problems, *(problem for each in read for problem in each.problems)),
+        templates=tuple(template for each in read for template in each.templates),
+        others=tuple(other for each in read for other in each.others),
+        excluded=listed.excluded,
+        repeated=tuple(key for each in read for key in each.repeated),
+    )
+
+
+def list_sources(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Sources:
+    """The files of what is named, with the same arguments as `read`."""
+    problems: list[Problem] = []
+    every = list(_sources(named, problems))
+    sources = tuple(source for source in every if not _is_excluded(source, exclude))
+    return Sources(sources=sources, problems=tuple(problems), excluded=len(every) - len(sources))
+
+
+def of_file(source: str, read: yamlfile.Parts, *, is_named: bool, is_first: bool = True) -> Inputs:
+    """What was read of a file or of a part of it; `is_named`: somebody named it itself, and no folder above it."""
+    chart = charts.chart_of(Path(source))
+    is_template = (bool(chart) or bool(read.problems)) and charts.has_actions(Path(source))
+    if is_template and chart:
+        read = yamlfile.Parts()
+    is_other = bool(read.problems) and not is_template and not is_named and not _could_be_manifest(source)
+    return Inputs(
+        documents=tuple(_split(source, read.documents)),
+        files=int(is_first),
+        problems=() if is_template or is_other else read.problems,
+        templates=(charts.Template(source, chart),) if is_template else (),
+        others=read.problems if is_other else (),
+        repeated=read.repeated,
     )
 
 

@@ -91,8 +91,18 @@ def load(text: str, file: str = "") -> tuple[Document, ...]:
     return _all(parts(text, file))
 
 
-def parts(text: str, file: str = "") -> Parts:
-    """The objects of a text, and where one piece of it cannot be read, those of the others."""
+def parts(text: str, file: str = "", above: int = 0) -> Parts:
+    """The objects of a text, and where one piece of it cannot be read, those of the others.
+
+    Args:
+        text: YAML, JSON, or JSON values in a row.
+        file: where it comes from.
+        above: how many lines of the file stand above it.
+    """
+    return _moved(_parts(text, file), above) if above else _parts(text, file)
+
+
+def _parts(text: str, file: str) -> Parts:
     text = text.removeprefix("\ufeff")
     try:
         return _whole(text, file)
@@ -361,6 +371,15 @@ def _mended(pieces: Sequence[_Piece], file: str) -> Parts:
             documents.append(replace(each, index=len(documents), _source=source))
         repeated += _below(read.repeated if read else (), piece.above)
     return Parts(tuple(documents), tuple(problems), tuple(repeated))
+
+
+def _moved(read: Parts, above: int) -> Parts:
+    """The same in a file that has so many lines above."""
+    documents = tuple(
+        replace(each, _source=_Shifted(each._source, above)) if each._source else each  # noqa: SLF001 - of this module
+        for each in read.documents
+    )
+    return Parts(documents, tuple(_below(read.problems, above)), tuple(_below(read.repeated, above)))
 
 
 def _below(problems: Iterable[Problem], above: int) -> Iterator[Problem]:

@@ -18,7 +18,7 @@ from webhook.paths import get as at
 from webhook.placeholders import is_placeholder
 
 Kind: TypeAlias = tuple[str, str]
-_NAMELESS: Final = frozenset((("config.kueue.x-k8s.io", "Configuration"),))
+NAMELESS: Final = frozenset((("config.kueue.x-k8s.io", "Configuration"),))
 """Kinds that no API server has, whose objects need no name."""
 UNSAID: Final = None
 """The namespace of an object that nobody knows."""
@@ -72,8 +72,8 @@ def candidates(file: str, values: Iterable[JSON], naming: Naming = AS_WRITTEN) -
 
 def _candidate(file: str, obj: JSON, naming: Naming) -> Iterator[Candidate]:
     kind, namespace = group_kind(obj), at(obj, ("metadata", "namespace"))
-    name = "" if kind in _NAMELESS else at(obj, ("metadata", "name"))
-    is_scoped = kind in CLUSTER_SCOPED or kind in _NAMELESS
+    name = "" if kind in NAMELESS else at(obj, ("metadata", "name"))
+    is_scoped = kind in CLUSTER_SCOPED or kind in NAMELESS
     if isinstance(name, str) and not is_placeholder(name):
         says = isinstance(namespace, str) and namespace and naming.is_known
         where = "" if is_scoped else namespace if says else UNSAID

@@ -19,22 +19,24 @@ class FileTree:
         objects: each object, or kustomization, with its file.
         context: objects that every cluster of these files has, with their files.
         is_whole: whether there is nothing else.
+        files: all files that have objects, where only those objects are given that somebody looks up.
     """
 
     def __init__(
         self,
         objects: Iterable[tuple[str, JSON]] = (),
         *,
+        files: Iterable[str] = (),
         context: Iterable[tuple[str, JSON]] = (),
         is_whole: bool = False,
     ) -> None:
-        self._documents: Final = _by_file(objects)
+        self._documents: Final = _by_file(objects, files)
         self._units: Final = Units(self._documents)
         self._context: Final = Candidates(
             each for file, values in _by_file(context).items() for each in candidates(file, values)
         )
-        self._differing: Final[dict[str, Sequence[str]]] = {}
-        self._recorded: Final[set[str]] = set()
+        self._differing: Final = dict[str, Sequence[str]]()
+        self._recorded: Final = set[str]()
         self._of_units: Final[dict[Unit, Candidates]] = {}
         self._of_all: Candidates | None = None
         # an object with another name may be the one that seems to be absent
@@ -84,6 +86,19 @@ class FileTree:
             told = f"{what} is defined differently in {' and '.join(files)}, so rules that need it are not evaluated"
             yield f"{told}: name the file that counts with --context"
 
+    def take_told(self) -> tuple[Mapping[str, Sequence[str]], frozenset[str]]:
+        """What was found out since it was last taken, to be put together elsewhere: see `tell`."""
+        told = dict(self._differing), frozenset(self._recorded)
+        self._differing.clear()
+        self._recorded.clear()
+        return told
+
+    def tell(self, differing: Mapping[str, Sequence[str]], recorded: Iterable[str]) -> None:
+        """What was found out of these files elsewhere: which objects differ, and of which there are reviews."""
+        for what, files in differing.items():
+            self._differing.setdefault(what, files)
+        self._recorded.update(recorded)
+
     def _differs(self, what: str, files: Sequence[str]) -> None:
         if len(files) > 1:  # of two in one file none can be named
             self._differing.setdefault(what, files)
@@ -104,8 +119,8 @@ class FileTree:
         return self._of_all
 
 
-def _by_file(objects: Iterable[tuple[str, JSON]]) -> Mapping[str, list[JSON]]:
-    documents: dict[str, list[JSON]] = {}
+def _by_file(objects: Iterable[tuple[str, JSON]], files: Iterable[str] = ()) -> Mapping[str, list[JSON]]:
+    documents: dict[str, list[JSON]] = {normal(file): [] for file in files}
     for file, obj in objects:
         documents.setdefault(normal(file), []).append(obj)
     return documents

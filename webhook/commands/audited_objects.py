@@ -1,18 +1,10 @@
-"""What an audit makes of the files that it reads: the objects of a cluster, and each object as a user submits it."""
+"""What an audit makes of the objects that it reads: each as a user submits it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from webhook import documents
-from webhook.admission import fixtures
-from webhook.attributes import JSON, POD, Attributes
-
-
-def objects(inputs: documents.Inputs) -> Iterator[tuple[str, JSON]]:
-    """The audited objects that a cluster could hold, and kustomizations, with their files."""
-    return ((each.source, each.value) for each in inputs.documents if not fixtures.is_call(each.value))
+from webhook.attributes import POD, Attributes
 
 
 def as_submitted(attributes: Attributes) -> Attributes:

@@ -47,7 +47,9 @@ def check(
     settings = read_settings(Settings, {"config": file}, os.environ)
     code = _mistakes(settings)
     where = settings.configuration.path or "no configuration file"
-    sys.stdout.write(terminal.lines([f"{where}: no mistake found" if settings.configuration.path else f"{where} holds"]))
+    sys.stdout.write(
+        terminal.lines([f"{where}: no mistake found" if settings.configuration.path else f"{where} holds"])
+    )
     return code
 
 

@@ -1,0 +1,149 @@
+"""An audit of many objects: in order, in parts, in several processes, until Ctrl-C, and whatever is among the files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from webhook import file_parts
+from webhook.cli import run
+
+HERE = Path(__file__).parents[1] / "data" / "commands"
+POLICIES = ["--policies", str(HERE / "policies")]
+POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p{0}\n  labels:\n    {1}: x\nspec:\n  containers: []\n"
+
+
+def audit(*arguments):
+    return run(["audit", *POLICIES, *map(str, arguments)])
+
+
+def many(folder, files, each):
+    for number in range(files):
+        texts = [POD.format(number * each + at, "deny" if at % 3 == 0 else "ok") for at in range(each)]
+        (folder / f"f{number:03}.yaml").write_text("---\n".join(texts))
+    return folder
+
+
+def findings(file):
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("format_", ["ndjson", "text", "sarif"])
+def test_several_processes_write_what_one_writes(tmp_path, monkeypatch, capsys, format_):
+    monkeypatch.setattr(file_parts, "_BLOCK", 700)
+    folder = many(tmp_path, 6, 8)
+    written = []
+    for jobs in (1, 3):
+        out = tmp_path / f"{jobs}.out"
+        assert audit(folder, "--jobs", jobs, "-o", f"{format_}={out}", "--exclude", "*.out") == 1
+        written.append((out.read_text(), capsys.readouterr()))
+    assert written[0] == written[1]
+    assert written[0][0].count("p46") or format_ == "sarif"
+
+
+def test_findings_come_in_the_order_of_the_input_with_their_lines(tmp_path, monkeypatch):
+    folder = many(tmp_path, 3, 9)
+    audit(folder, "-o", f"ndjson={tmp_path / 'whole'}")
+    monkeypatch.setattr(file_parts, "_BLOCK", 300)
+    audit(folder, "--jobs", 2, "-o", f"ndjson={tmp_path / 'parts'}")
+    whole = findings(tmp_path / "whole")
+    assert findings(tmp_path / "parts") == whole
+    names = [each["object"]["name"] for each in whole]
+    assert sorted(names, key=lambda name: int(name[1:])) == names
+    assert len({(each["file"], each["line"]) for each in whole if each["result"] == "fail"}) == 9
+
+
+def test_objects_that_policies_look_up_are_found_in_whatever_part_they_are(tmp_path, monkeypatch, capsys):
+    """The namespace, and the claim that a Pod names, come after the Pods, in parts of their own."""
+    monkeypatch.setattr(file_parts, "_BLOCK", 400)
+    claims = "resourceClaims: [{name: g, resourceClaimName: c}]\n  containers: [{name: a, image: x, resources: {claims: [{name: h}]}}]"
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: team}\nspec:\n  " + claims + "\n"
+    claim = (
+        "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c, namespace: team}\n"
+        "spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}}\n"
+    )
+    file = tmp_path / "a.yaml"
+    file.write_text("---\n".join([pod, *(POD.format(n, "a") for n in range(9)), claim]))
+    run(["audit", str(file), "-o", "ndjson"])
+    in_parts = capsys.readouterr().out
+    monkeypatch.undo()
+    run(["audit", str(file), "-o", "ndjson"])
+    assert capsys.readouterr().out == in_parts
+
+
+HOSTILE = {
+    "broken.yaml": "apiVersion: v1\nkind: Pod\nmetadata:\n  name: before\n---\nkind: [\n---\n"
+    + POD.format("after", "deny"),
+    "aliases.yaml": "kind: Pod\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
+    "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n",
+    "deep.yaml": "kind: " + "[" * 5000,
+    "cut.yaml.gz": "\x1f",
+    "last.yaml": POD.format("last", "deny"),
+}
+TOLD = {
+    "broken.yaml": "broken.yaml:7:1: not YAML: did not find expected node content",
+    "aliases.yaml": "aliases.yaml:7:5: f[0]: aliases add more than 100000 values",
+    "deep.yaml": "deep.yaml:1:206: nested more than 200 levels deep",
+    "loop.yaml": "loop.yaml: cannot be read: too many levels of symbolic links",
+    "binary.yaml": "binary.yaml:1: is not UTF-8 text; expected YAML or JSON",
+}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_hostile_files_are_a_line_each_and_all_else_is_audited(tmp_path, capsys, jobs):
+    for name, text in HOSTILE.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00kind:\x00")
+    (tmp_path / "loop.yaml").symlink_to(tmp_path / "loop.yaml")
+    (tmp_path / "folder").symlink_to(tmp_path)
+    assert audit(tmp_path, "--jobs", jobs, "-o", f"ndjson={tmp_path / 'out'}") == 2
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert sorted(told) == sorted(f"error: {tmp_path / text}" for text in TOLD.values())
+    found = findings(tmp_path / "out")
+    assert [each["object"]["name"] for each in found if each["result"] == "fail"] == ["pafter", "plast"]
+
+
+INTERRUPTED = """
+import os, signal, sys
+from webhook.commands import audit_part
+from webhook.cli import run
+count = 0
+before = audit_part.PartAudit._of_document
+def interrupting(self, *arguments):
+    global count
+    count += 1
+    if count == 5 and sys.argv[1] == "1":
+        os.kill(os.getpid(), signal.SIGINT)
+    yield from before(self, *arguments)
+audit_part.PartAudit._of_document = interrupting
+if sys.argv[1] != "1":
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+sys.exit(run(["audit", *sys.argv[2:], "--jobs", sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupted_audit_leaves_a_valid_report(tmp_path, jobs):
+    folder = many(tmp_path, 4, 8 if jobs == "1" else 4000)
+    out = tmp_path / "out.sarif"
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, jobs, *POLICIES, str(folder), "-o", f"sarif={out}"],
+        capture_output=True, text=True, timeout=120, cwd=HERE.parents[2], check=False,
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "error: interrupted after " in done.stderr
+    assert json.loads(out.read_text())["runs"]
+
+
+def test_a_killed_worker_is_told(tmp_path, monkeypatch, capsys):
+    from webhook.commands import audit_part
+
+    monkeypatch.setattr(audit_part.PartAudit, "audited", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    assert audit(many(tmp_path, 2, 2), "--jobs", 2) == 2
+    assert "error: --jobs: a worker process was killed, perhaps because memory was used up" in capsys.readouterr().err

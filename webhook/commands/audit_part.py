@@ -1,0 +1,164 @@
+"""The audit of one part of the input: its findings, and everything else that is said of it.
+
+The parts of a run are audited one after the other, in this process or in others, and what they give is put together in
+the order of the input. Nothing of one part is needed for the next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol, TypeAlias
+
+from webhook import assembly, charts, document_stream, documents
+from webhook.admission import fixtures
+from webhook.admission.kind_names import kind_mistake
+from webhook.admission.phases import Local, PhaseName, run
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.commands import audited_objects, submitted
+from webhook.commands.repeated_keys import RULE, RepeatedKeys
+from webhook.document_stream import SourcePart
+from webhook.errors import CallError, Problem
+from webhook.evaluation.review_options import ReviewOptions
+from webhook.report.finding import Finding, Place, Result, findings, subject
+from webhook.report.rule import Rules, rules
+from webhook.report.writer import SkippedDocument
+
+_PATCH: Final = "a patch of a kustomization, which is only a part of an object"
+Reviewed: TypeAlias = Literal["create", "stored"]
+_PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
+"""What is created passes mutation first; what is stored did so when it was written, or never."""
+
+
+@dataclass(slots=True)
+class PartResult:
+    """What is said of a part, besides its findings; complete once they were all asked for.
+
+    size_bytes: how large it is. entries: the objects that were audited.
+    warnings: lines for a person, of mistakes that are no findings. notes: lines of which the first of a run is enough.
+    differing: objects that files define differently, with the files. recorded: objects of recorded reviews.
+    """
+
+    findings: Sequence[Finding] = ()
+    results: Counter[Result] = field(default_factory=Counter)
+    is_undecided: bool = False
+    entries: int = 0
+    files: int = 0
+    size_bytes: int = 0
+    skipped: list[SkippedDocument] = field(default_factory=list)
+    unasked: Counter[str] = field(default_factory=Counter)
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    templates: Sequence[charts.Template] = ()
+    differing: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    recorded: frozenset[str] = frozenset()
+
+
+class Stop(Protocol):
+    """Whether somebody wants no more."""
+
+    @property
+    def is_set(self) -> bool:
+        """Whether to stop after the object at work."""
+        ...
+
+
+class PartAudit:
+    """Audits parts with the same policies and the same view of the cluster."""
+
+    def __init__(self, assembled: assembly.Assembly, *, reviewed: Reviewed, details: ReviewOptions) -> None:
+        self.rules: Rules = {**rules(assembled.policies), RULE.id: RULE}
+        self._table = assembled.table
+        self._row = assembled.table.row
+        self._policies = assembled.policies
+        self._files = assembled.files
+        self._submissions = submitted.Submissions(assembled.files, assembled.table.row)
+        self._reviewed: Reviewed = reviewed
+        self._details = details
+
+    def audited(self, part: SourcePart) -> PartResult:
+        """A part with all of its findings."""
+        result = PartResult()
+        result.findings = tuple(self.findings(part, result))
+        return result
+
+    def findings(self, part: SourcePart, result: PartResult, stop: Stop | None = None) -> Iterator[Finding]:
+        """The findings of a part, one after the other, and in the result everything else; until somebody says stop."""
+        inputs = document_stream.read(part)
+        result.size_bytes = part.part.size_bytes
+        keys = RepeatedKeys(inputs, self._is_object)
+        self._tell(inputs, keys, result)
+        for each in inputs.documents:
+            if stop is not None and stop.is_set:
+                break
+            yield from self._of_document(each, keys, result)
+        result.skipped[:0] = map(_not_a_manifest, inputs.others)
+        result.differing, result.recorded = self._files.take_told()
+
+    def _tell(self, inputs: documents.Inputs, keys: RepeatedKeys, result: PartResult) -> None:
+        """What is said of a part before its objects are audited."""
+        result.files = inputs.files
+        result.templates = inputs.templates
+        result.problems += (*inputs.problems, *assembly.param_problems(self._policies, inputs))
+        result.warnings += map(str, keys.elsewhere)
+        for each in inputs.documents:
+            if mistake := kind_mistake(each.value, self._table):
+                result.warnings.append(f"{each.place(('kind',))}: kind: {mistake}")
+        noted = {note: str(each.place()) for each in reversed(inputs.documents) if (note := fixtures.note(each.value))}
+        result.notes = noted
+
+    def _of_document(self, each: documents.Input, keys: RepeatedKeys, result: PartResult) -> Iterator[Finding]:
+        """The findings of an object, once."""
+        if self._files.is_patch(each.source):
+            result.skipped.append(SkippedDocument(place=each.place(), why=_PATCH, is_half=False))
+            return
+        try:
+            sent = self._submissions.of(each)
+        except CallError as error:
+            # what follows the semicolon tells a webhook's owner what to send, which nobody audits for
+            why, is_half = error.message.partition(";")[0], _is_half(each.value)
+            result.skipped.append(SkippedDocument(place=each.place(), why=why, is_half=is_half))
+            return
+        result.entries += 1
+        attributes = sent.attributes
+        if self._reviewed == "stored":
+            attributes = audited_objects.as_submitted(attributes)
+        door = Local(policies=self._policies, cluster=sent.cluster, options=self._details)
+        outcome = run(attributes, _PHASES[self._reviewed], door)
+        decisions = (*outcome.decisions, *outcome.further)
+        if not decisions:
+            result.unasked[_qualified(attributes.kind)] += 1
+        locate = each.locator(fixtures.object_path(each.value))
+        made = (
+            *keys.findings(each, attributes),
+            *findings(decisions, subject(attributes), locate, self.rules),
+        )
+        result.results.update(finding.result for finding in made if not finding.is_advice)
+        result.is_undecided |= any(finding.is_undecided for finding in made)
+        yield from made
+
+    def _is_object(self, value: JSON) -> bool:
+        """Whether a document is one that is audited."""
+        try:
+            fixtures.attributes(value, self._row)
+        except CallError:
+            return False
+        return True
+
+
+def _not_a_manifest(problem: Problem) -> SkippedDocument:
+    """A file of a folder that cannot be read and does not look like a manifest."""
+    place = Place(file=problem.file, line=problem.line, column=problem.column)
+    return SkippedDocument(place=place, why=f"not a Kubernetes manifest: {problem.message}", is_half=False)
+
+
+def _is_half(value: JSON) -> bool:
+    """Whether a document that is no object has a part of one: values of a chart and kustomizations have none."""
+    return isinstance(value, dict) and ("kind" in value or ("apiVersion" in value and "metadata" in value))
+
+
+def _qualified(kind: GroupVersionKind) -> str:
+    """`Pod`, `Workflow.argoproj.io`."""
+    return f"{kind.kind}.{kind.group}" if kind.group else kind.kind

@@ -1,0 +1,34 @@
+"""Ctrl-C in a command that writes a report: what is at work is finished, and the report ends as it should."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any, Final, Self
+
+EXIT_CODE: Final = 130
+"""128 and the number of SIGINT, as shells have it."""
+
+
+class Interrupts:
+    """Notes the first SIGINT while it is open; the second one ends the command at once, as anywhere else."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self.is_set = True
+        signal.signal(signal.SIGINT, self._before)

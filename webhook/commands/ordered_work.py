@@ -1,0 +1,64 @@
+"""Work on many pieces in several processes, with the results in the order of the pieces.
+
+Workers are forked when the work begins, so that they share what was loaded before; a piece and its result are sent to
+and fro. At most a few pieces for each worker are on their way, so that memory does not grow with their number.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, Final, TypeVar
+
+from webhook.errors import ConfigurationError
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+_AHEAD: Final = 3
+"""Pieces on their way for each worker: one at work, one waiting, one done."""
+_work: Callable[[Any], Any] | None = None
+"""What a worker does; it is inherited by fork and never sent."""
+
+
+def results(work: Callable[[Piece], Result], pieces: Iterable[Piece], jobs: int) -> Iterator[Result]:
+    """What the work makes of each piece, in order.
+
+    Args:
+        work: is called in the workers; what it changes there is lost.
+        pieces: are asked for in this process, when a worker will soon need one.
+        jobs: how many workers there are, at least 1.
+
+    Raises:
+        ConfigurationError: a worker was killed, mostly because memory was used up.
+    """
+    global _work  # noqa: PLW0603 - fork is how the workers get it
+    _work = work
+    context = multiprocessing.get_context("fork")
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_ignore_interrupts)
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for piece in pieces:
+            waiting.append(pool.submit(_worked, piece))
+            if len(waiting) >= jobs * _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        told = "a worker process was killed, perhaps because memory was used up; use fewer --jobs"
+        raise ConfigurationError(f"--jobs: {told}") from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _worked(piece: Any) -> Any:
+    assert _work is not None
+    return _work(piece)
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C goes to the whole group of processes: the first one ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

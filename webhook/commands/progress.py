@@ -1,0 +1,53 @@
+"""How far a long command is: a bar with rate and time left, on a terminal alone."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+
+class Progress:
+    """A bar on stderr; nothing where stderr is no terminal. A context manager that takes the bar away.
+
+    Args:
+        total_bytes: how much there is to read; 0 where nobody knows.
+        what: what is counted, in the plural.
+        is_shown: whether a bar may be shown, as where stdout does not write to the same terminal meanwhile.
+    """
+
+    def __init__(self, total_bytes: int, what: str, *, is_shown: bool = True) -> None:
+        self._bar: Any = None
+        self._what = what
+        self._count = 0
+        if is_shown and sys.stderr.isatty():
+            self._bar = _bar()
+            self._task = self._bar.add_task(what, total=total_bytes or None, counted="")
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self, size_bytes: int, count: int) -> None:
+        """So many more bytes were read, with so many things in them."""
+        self._count += count
+        if self._bar is not None:
+            elapsed = self._bar.tasks[0].elapsed or 0
+            rate = f", {self._count / elapsed:,.0f}/s" if elapsed > 0 else ""
+            self._bar.update(self._task, advance=size_bytes, counted=f"{self._count:,} {self._what}{rate}")
+
+
+def _bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[counted]}"), TimeRemainingColumn())
+    return Bar(*columns, console=Console(stderr=True), transient=True)

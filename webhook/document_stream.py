@@ -1,0 +1,83 @@
+"""What a person names on the command line, a part of a file at a time, so that memory does not grow with the input.
+
+`documents.read` holds everything; this module gives the same documents, problems and templates of each part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from webhook import documents, yamlfile
+from webhook.errors import InputError, Problem
+from webhook.file_parts import Files, Part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePart:
+    """A part of a file; `problem` in its place where the rest of the file cannot be read.
+
+    is_named: whether somebody named the file itself and no folder above it. is_first: whether it is the first of it.
+    """
+
+    source: str
+    part: Part
+    is_named: bool
+    is_first: bool
+    problem: Problem | None = None
+
+
+class DocumentStream:
+    """Files, folders and standard input, read as often as somebody asks.
+
+    Args:
+        named: what to read.
+        exclude: patterns of names, or of paths below what is named, of what is left out.
+
+    Attributes:
+        problems: what does not exist or cannot be listed.
+        sources: the files in order, each once.
+        excluded: how many files are left out.
+    """
+
+    def __init__(self, named: Sequence[str | Path], exclude: Sequence[str] = ()) -> None:
+        listed = documents.list_sources(named, exclude)
+        self.problems, self.sources, self.excluded = listed.problems, listed.sources, listed.excluded
+        self._itself = {str(Path(name)) for name in named}
+        self._files = Files()
+
+    def close(self) -> None:
+        """Forget what was kept of standard input and pipes."""
+        self._files.close()
+
+    def size_bytes(self) -> int:
+        """How large all files are; standard input and pipes have no size."""
+        return sum(map(self._files.size_bytes, self.sources))
+
+    def parts(self) -> Iterator[SourcePart]:
+        """The parts of all files in order."""
+        for source in self.sources:
+            yield from self.parts_of(source)
+
+    def parts_of(self, source: str) -> Iterator[SourcePart]:
+        """The parts of one file."""
+        is_first, is_named = True, source in self._itself
+        try:
+            for part in self._files.parts(source):
+                yield SourcePart(source=source, part=part, is_named=is_named, is_first=is_first)
+                is_first = False
+        except InputError as error:
+            empty = Part("", 0, 0)
+            [problem] = error.problems
+            yield SourcePart(source=source, part=empty, is_named=is_named, is_first=is_first, problem=problem)
+
+
+def read(part: SourcePart) -> documents.Inputs:
+    """The documents of a part, and what of it cannot be read, as `documents.read` has them of whole files."""
+    shown = yamlfile.shown(part.source)
+    if part.problem is not None:
+        read = yamlfile.Parts(problems=(part.problem,))
+    else:
+        read = yamlfile.parts(part.part.text, shown, part.part.above)
+    return documents.of_file(part.source, read, is_named=part.is_named, is_first=part.is_first)

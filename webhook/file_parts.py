@@ -1,0 +1,131 @@
+"""Large files, a part at a time: whole documents of a YAML stream, or lines of JSON lines, of about a megabyte.
+
+A JSON document, and a YAML stream whose documents can be told apart by a parser alone (directives, `...`), is one part.
+Knows where documents end and nothing of what is in them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import IO, Final
+
+from webhook.errors import InputError, Problem
+from webhook.yamlfile import MAX_BYTES, shown
+
+_BLOCK: Final = 1 << 20
+"""Bytes that are read at a time, and about the size of a part."""
+_IN_MEMORY: Final = 8 << 20
+"""Bytes of standard input that are kept in memory; more goes to a temporary file."""
+_LINES: Final = (".ndjson", ".jsonl")
+_WHOLE: Final = re.compile(rb"^(?:%|\.\.\.)|\r(?!\n)", re.MULTILINE)
+"""In a text that has this, only a parser knows where a document ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a file, and how many lines stand above it."""
+
+    text: str
+    above: int
+    size_bytes: int
+
+
+class Files:
+    """Files, pipes, and standard input as `-`, each of which can be read several times."""
+
+    def __init__(self) -> None:
+        self._spooled: dict[str, IO[bytes]] = {}
+
+    def parts(self, path: str) -> Iterator[Part]:
+        """The parts of a file in order.
+
+        Raises:
+            InputError: it cannot be read, has a document that is too large, or is not UTF-8.
+        """
+        above = 0
+        try:
+            with self._opened(path) as stream:
+                for data in _split(stream, path):
+                    yield Part(_decoded(data, path, above), above, len(data))
+                    above += data.count(b"\n")
+        except OSError as error:
+            reason = (error.strerror or "unknown cause").lower()
+            raise InputError(Problem(message=f"cannot be read: {reason}", file=shown(path))) from None
+
+    def size_bytes(self, path: str) -> int:
+        """How large a file is; 0 where nobody knows."""
+        try:
+            return 0 if path == "-" else Path(path).stat().st_size
+        except OSError:
+            return 0
+
+    def close(self) -> None:
+        """Forget what was kept of standard input and pipes."""
+        for kept in self._spooled.values():
+            kept.close()
+        self._spooled.clear()
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[IO[bytes]]:
+        if path != "-" and (Path(path).is_file() or path not in self._spooled):
+            with Path(path).open("rb") as stream:
+                if stream.seekable():
+                    yield stream
+                    return
+                self._spooled.setdefault(path, _spooled(stream))
+        elif path not in self._spooled:
+            self._spooled[path] = _spooled(sys.stdin.buffer)
+        self._spooled[path].seek(0)
+        yield self._spooled[path]
+
+
+def _spooled(stream: IO[bytes]) -> IO[bytes]:
+    """What a stream has that can be read once."""
+    kept = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - it is read again until the process ends
+    while block := stream.read(_BLOCK):
+        kept.write(block)
+    return kept
+
+
+def _split(stream: IO[bytes], path: str) -> Iterator[bytes]:
+    """The bytes of each part."""
+    held, is_first = bytearray(stream.read(_BLOCK)), True
+    is_lines = path.endswith(_LINES)
+    is_whole = not is_lines and (path.endswith(".json") or held.lstrip().startswith((b"{", b"[")))
+    while block := stream.read(_BLOCK):
+        held += block
+        if not is_whole and (cut := held.rfind(b"\n") + 1 if is_lines else _last_document(held)):
+            is_whole = not is_lines and _WHOLE.search(held) is not None
+            if not is_whole:
+                yield bytes(held[:cut])
+                del held[:cut]
+                is_first = False
+        if len(held) > MAX_BYTES:
+            what = "the file is" if is_whole else "a document is"
+            message = f"{what} larger than {MAX_BYTES >> 20} MiB; split it"
+            raise InputError(Problem(message=message, file=shown(path)))
+    if held or is_first:
+        yield bytes(held)
+
+
+def _last_document(held: bytearray) -> int:
+    """Where the last document begins, of which nobody knows yet where it ends; 0 where that is the first one."""
+    at = held.rfind(b"\n---")
+    while at > 0 and not held[at + 4 : at + 5].isspace():
+        at = held.rfind(b"\n---", 0, at)
+    return max(at + 1, 0)
+
+
+def _decoded(data: bytes, path: str, above: int) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = above + data.count(b"\n", 0, error.start) + 1
+        problem = Problem(message="is not UTF-8 text; expected YAML or JSON", file=shown(path), line=line)
+        raise InputError(problem) from None
