@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from webhook import assembly
-from webhook.commands import options, output, submitted
+from webhook.commands import options, output, report_options, submitted
 from webhook.commands.audit_index import index
 from webhook.commands.audit_part import PartAudit, PartResult, Reviewed
 from webhook.commands.audit_totals import AuditTotals
@@ -19,6 +19,7 @@ from webhook.commands.ordered_work import results
 from webhook.commands.progress import Progress
 from webhook.document_stream import DocumentStream
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.report import baseline as baselines
 from webhook.report import formats
 from webhook.report.finding import Finding
 from webhook.settings.shared import Settings
@@ -53,6 +54,13 @@ def command(
             "a cluster, so that what was never translated is found.",
         ),
     ] = "create",
+    rule: report_options.Rules = None,
+    skip: report_options.Skip = None,
+    min_severity: report_options.MinSeverity = None,
+    fail_on: report_options.Fails = None,
+    baseline: report_options.Baseline = None,
+    write_baseline: report_options.WriteBaseline = None,
+    require_input: report_options.RequireInput = False,
     jobs: Annotated[
         int,
         typer.Option("--jobs", "-j", metavar="N", min=1, help="Audit in so many processes; the output is the same."),
@@ -66,14 +74,21 @@ def command(
     it; names and namespaces are as kustomizations set them. What several of these files define differently is unknown.
     That an object does not exist is said only with --context-is-whole. Exits with 0 when nothing was found, 1 when
     something was, 2 when an input or a policy cannot be read, and 3 when nothing was found but a policy that may deny
-    could not decide. After Ctrl-C the report has what was audited by then, and the exit code is 130.
+    could not decide; --fail-on changes what ends with 1. After Ctrl-C the report has what was audited by then, and the
+    exit code is 130.
     """
     writers = formats.of_findings()
     outputs = output.parse(chosen, writers)
+    given = report_options.Given(rules=rule, skip=skip, min_severity=min_severity, baseline=baseline)
+    if write_baseline is not None:
+        writers = {**writers, "baseline": baselines.Findings}
+        outputs = (*outputs, output.Output("baseline", str(write_baseline)))
     with closing(DocumentStream(path, exclude or ())) as stream:
         assembled = _assembled(settings, stream, unbound=unbound)
-        audit = PartAudit(assembled, reviewed=as_, details=ReviewOptions(advice=advice, is_stored=as_ == "stored"))
-        totals = AuditTotals()
+        filters = report_options.filters(given, settings, assembled.policies)
+        details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
+        audit = PartAudit(assembled, reviewed=as_, details=details, filters=filters)
+        totals = AuditTotals(filters, settings.configuration, fail_on=fail_on, requires_input=require_input)
         totals.add_problems(stream.problems)
         bar = Progress(stream.size_bytes(), "objects", is_shown=_leaves_the_terminal_free(outputs))
         with bar, Interrupts() as interrupts, output.Report(outputs, writers, audit.rules) as report:
@@ -89,7 +104,10 @@ def command(
             if interrupts.is_set:
                 sys.stderr.write(f"error: interrupted after {totals.entries} objects; the report has these alone\n")
             report.end(totals.totals(is_verbose=verbose))
-        return EXIT_CODE if interrupts.is_set else totals.exit_code()
+        code = totals.exit_code()
+        if interrupts.is_set:
+            return EXIT_CODE
+        return 0 if write_baseline is not None and code in (1, 3) else code
 
 
 def _assembled(settings: Settings, stream: DocumentStream, *, unbound: bool) -> assembly.Assembly:
@@ -99,7 +117,7 @@ def _assembled(settings: Settings, stream: DocumentStream, *, unbound: bool) -> 
     assembled = assembly.with_files(
         settings, how, loaded, objects=looked_up.objects, files=looked_up.files, is_complete=looked_up.is_complete
     )
-    options.warn_of_unbound(assembled.policies)
+    options.tell_policies(settings, assembled.policies)
     return assembled
 
 

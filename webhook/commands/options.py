@@ -12,7 +12,8 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from webhook import terminal
+from webhook import assembly, terminal
+from webhook.configuration.leave_alone import today
 from webhook.policy import unbound
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
@@ -33,6 +34,14 @@ Unbound: TypeAlias = Annotated[
 Advice: TypeAlias = Annotated[
     bool, typer.Option("--advice", help="Tell also what rules of level advice say, which admission never does.")
 ]
+
+
+def tell_policies(settings: Settings, policies: PolicySet) -> None:
+    """Say on stderr which sets of policies hold, what has expired, and which policies are not evaluated."""
+    notes = [f"note: {sets}"] if (sets := assembly.sets(settings)) else []
+    warnings = (f"warning: {each}" for each in assembly.expired(settings, today()))
+    sys.stderr.write(terminal.lines((*notes, *warnings)))
+    warn_of_unbound(policies)
 
 
 def warn_of_unbound(policies: PolicySet) -> None:

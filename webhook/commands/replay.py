@@ -117,7 +117,7 @@ def _local(
     assembled = assembly.assemble(
         settings, objects=objects(inputs), is_complete=submitted.is_complete(inputs), unbound=unbound
     )
-    options.warn_of_unbound(assembled.policies)
+    options.tell_policies(settings, assembled.policies)
     if explains:
         assembled.policies.prepare()  # so that no policy is said to take the time that it is compiled in
     submissions = submitted.Submissions(assembled.files, assembled.table.row)
