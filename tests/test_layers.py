@@ -52,8 +52,8 @@ FACTS = (
     {"command_lines", "scheduling"},
     {"gpu"},
     {"dra"},
-    {"failures", "jobset", "launch", "storage"},
-    {"mesh", "opensandbox", "ray", "trainer", "training_jobs"},
+    {"device_failures", "jobset", "launch", "storage"},
+    {"mesh", "sandbox", "ray", "trainer", "training_jobs"},
     {"kueue", "volcano"},
     {"preemption"},
 )
@@ -327,7 +327,7 @@ def test_modules_and_functions_stay_short():
     for path in [*PACKAGE.rglob("*.py"), *(ROOT / "certs").rglob("*.py")]:
         module = parsed(path)
         assert module.lines <= 400, path
-        assert module.lines >= 15 or path.name in ("__init__.py", "groups.py"), path
+        assert module.lines >= 15 or path.name in ("__init__.py", "groups.py", "checks.py"), path
         # flags of a verb do not count
         assert [name for name, lines in module.functions if lines >= 80] == [], path
 

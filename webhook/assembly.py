@@ -71,8 +71,9 @@ def policies(chosen: Settings, how: Options) -> PolicySet:
 
 
 def sets(chosen: Settings) -> str:
-    """Which sets of policies hold, in one line; "" where they are the shipped ones alone, under no configuration."""
-    if not (chosen.policies or chosen.only or chosen.configuration.document):
+    """Which sets of policies hold, in one line; "" where nothing is added to what the shipped ones or --only say."""
+    is_only = bool(chosen.only) and not chosen.configuration.document
+    if is_only or not (chosen.policies or chosen.configuration.document):
         return ""
     named = ["the shipped ones" if each == shipped.policies() else str(each) for each in places(chosen)]
     under = f", under {chosen.configuration.path}" if chosen.configuration.document else ""

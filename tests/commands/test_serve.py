@@ -197,7 +197,7 @@ def test_a_stderr_that_nobody_reads_stops_neither_reviews_nor_reloads(tmp_path: 
 
 def test_the_environment_says_what_flags_do_not(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(policy("pods"))
-    settings = {"CLAIMGATE_POLICIES": str(tmp_path / "one.yaml"), "CLAIMGATE_MAX_BODY_BYTES": "100"}
+    settings = {"CLAIMGATE_ONLY": str(tmp_path / "one.yaml"), "CLAIMGATE_MAX_BODY_BYTES": "100"}
     with served(tmp_path, **settings) as server, server.client() as client:
         assert server.wait("ready")["policies"] == ["no-pods"]
         assert client.post("/validate", json=review_of()).status_code == 413

@@ -16,6 +16,7 @@ from webhook.workloads import table
 from webhook.yamlfile import dump
 
 Capture = pytest.CaptureFixture[str]
+OPTED_OUT = {"key": "claimgate.dev/admission", "operator": "NotIn", "values": ["disabled"]}
 PEM = "-----BEGIN CERTIFICATE-----\n"
 ONE = """\
 apiVersion: admissionregistration.k8s.io/v1
@@ -42,12 +43,12 @@ def validating(annotations: str = "{}", operation: str = "CREATE") -> str:
 
 
 def printed(capsys: Capture, *flags: str) -> dict[str, dict[str, Any]]:
-    """The one webhook of each configuration by the configuration's kind."""
+    """The webhook of each configuration that has no conditions, or is the only one, by the configuration's kind."""
     assert run(["webhook-config", *flags]) == 0
     found = {}
     for manifest in documents(capsys.readouterr().out):
         assert manifest["apiVersion"] == "admissionregistration.k8s.io/v1"
-        (found[manifest["kind"]],) = manifest["webhooks"]
+        found[manifest["kind"]] = manifest["webhooks"][0]
     return found
 
 
@@ -59,7 +60,8 @@ def test_what_both_have_in_common(capsys: Capture) -> None:
         assert (webhook["matchPolicy"], webhook["sideEffects"]) == ("Equivalent", "None")
         assert (webhook["failurePolicy"], webhook["timeoutSeconds"]) == ("Ignore", 5)
         assert webhook["namespaceSelector"]["matchExpressions"] == [
-            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "claimgate-system"]}
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "claimgate-system"]},
+            OPTED_OUT,
         ]
         assert len(webhook["name"].split(".")) >= 3
     validating, mutating = found.values()
@@ -80,7 +82,9 @@ def _covered(rules: list[dict[str, Any]], group: str, version: str, resource: st
 
 
 def test_every_kind_with_pod_templates_is_covered_in_both_phases(capsys: Capture) -> None:
-    for webhook in printed(capsys).values():
+    assert run(["webhook-config"]) == 0
+    for manifest in documents(capsys.readouterr().out):
+        webhook = {"rules": [rule for each in manifest["webhooks"] for rule in each["rules"]]}
         assert _covered(webhook["rules"], "", "v1", "pods", "CREATE")
         for row in table.load().rows:
             for version in row.versions:
@@ -133,7 +137,8 @@ FLAGS: dict[str, tuple[list[str], dict[str, Any]]] = {
                         "key": "kubernetes.io/metadata.name",
                         "operator": "NotIn",
                         "values": ["kube-system", "gate", "infra"],
-                    }
+                    },
+                    OPTED_OUT,
                 ]
             }
         },
@@ -143,6 +148,7 @@ FLAGS: dict[str, tuple[list[str], dict[str, Any]]] = {
         {"clientConfig": {"url": "https://gate.example:1/x/validate"}},
     ),
     "ignore": (["--failure-policy", "Ignore"], {"failurePolicy": "Ignore"}),
+    "objects may opt out": (["--object-opt-out"], {"objectSelector": {"matchExpressions": [OPTED_OUT]}}),
     "timeout": (["--timeout", "3"], {"timeoutSeconds": 3}),
 }
 
@@ -253,3 +259,13 @@ def test_the_role_has_what_policies_look_up_under_its_own_name(
             "verbs": verbs,
         },
     ]
+
+
+def test_what_is_left_out_is_said_by_name(capsys: Capture) -> None:
+    assert run(["webhook-config"]) == 0
+    assert (
+        "not asked about Pods and workloads without a device, a claim or a queue: kueue-not-now/"
+        in capsys.readouterr().err
+    )
+    assert run(["webhook-config", "--any-pod"]) == 0
+    assert capsys.readouterr().err == ""

@@ -99,7 +99,7 @@ def _register(cluster: Cluster) -> None:
     service = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": cluster.port}]}
     metadata = {"name": "claimgate", "namespace": NAMESPACE}
     cluster.server.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": service})
-    enforced = ["--failure-policy", "Fail", "--timeout", "10"]
+    enforced = ["--failure-policy", "Fail", "--timeout", "10", "--any-pod"]
     printed = claimgate("webhook-config", "--service", f"{NAMESPACE}/claimgate:{cluster.port}", *enforced)
     cluster.server.kubectl("create", "-f", "-", given=printed)
     place = ["--dir", str(cluster.certificates), "--kubeconfig", str(cluster.server.kubeconfig)]

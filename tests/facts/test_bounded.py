@@ -13,8 +13,8 @@ from webhook.facts.command_lines import shell
 from webhook.facts.command_lines.command import launch
 from webhook.facts.command_lines.shell import Variables, commands
 from webhook.facts.dra.inventory import inventory
-from webhook.facts.gpu.requested_devices import device_container
-from webhook.facts.opensandbox import shards
+from webhook.facts.gpu.extended_resources import device_container
+from webhook.facts.sandbox import shards
 from webhook.facts.view import _MOST_COMPARED, View
 from webhook.similar_names import nearest
 from webhook.typed.pods import Container

@@ -17,7 +17,7 @@ from webhook.evaluation.fact_values import fact
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.target import Target
 from webhook.facts.dra.pod_claims import pod_claims
-from webhook.facts.train_job_pods.train_job import train_job as merged
+from webhook.facts.train_job_pods.merged_train_job import merge_train_job as merged
 from webhook.policy.static_params import Param, param_of
 
 NAMES = ("gpu", "dra", "priorities", "podSets", "trainer")

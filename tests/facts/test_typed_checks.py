@@ -7,8 +7,8 @@ import pytest
 
 FACTS = Path(__file__).parents[2] / "webhook" / "facts"
 READS_JSON = {
-    "opensandbox/shards.py": "merges patches of shards as Go does, null and wrong types included",
-    "train_job_pods/fields.py": "leaves out of a TrainJob what a release of Trainer has not",
+    "sandbox/shards.py": "merges patches of shards as Go does, null and wrong types included",
+    "train_job_pods/train_job_and_runtime_fields.py": "leaves out of a TrainJob what a release of Trainer has not",
     "train_job_pods/job_set_builder.py": "builds the JobSet that Trainer would",
     "train_job_pods/overlays.py": "lays patches over the runtime",
     "train_job_pods/plugins.py": "builds the JobSet that Trainer would",
@@ -24,9 +24,9 @@ CHARGES_BY_HAND = {
     "check.py": "charges each group of checks, however little it walks",
     "gpu/node_devices.py": "asks a table of nodes that outlives the request",
     "kueue/pod_group.py": "asks a table of pods that outlives the request",
-    "kueue/workload_validation.py": "compares whole objects",
+    "kueue/queue_workloads.py": "compares whole objects",
     "launch/mpi_slots.py": "parses the hosts of a command",
-    "volcano/scheduler_conf.py": "parses YAML, which nothing interrupts",
+    "volcano/scheduler.py": "parses YAML, which nothing interrupts",
 }
 GUARDS = {"items", "text", "mapping", "whole", "names", "get"}
 SHAPES = {"dict", "list"}

@@ -10,7 +10,7 @@ import pytest
 from tests.rows import all_rows
 from webhook.deadline import Deadline
 from webhook.facts.dra import claim_values, nvidia_device_config
-from webhook.facts.shapes import value_checks
+from webhook.facts.shapes import object_shape
 from webhook.paths import render
 from webhook.schema import forms
 from webhook.schema.kinds import declarations
@@ -112,7 +112,7 @@ def test_what_is_no_object_has_no_fields() -> None:
 
 @pytest.mark.parametrize(("file", "group"), [("values.yaml", "trainer.kubeflow.org"), ("volcano.yaml", "volcano.sh")])
 def test_values_of_decoded_objects_are_of_the_types_of_their_kinds(file: str, group: str) -> None:
-    objects = declared(Path(value_checks.__file__).with_name(file))["objects"]
+    objects = declared(Path(object_shape.__file__).with_name(file))["objects"]
     kinds = {kind.kind: of for kind, of in declarations().kinds.items() if kind.group.endswith(group)}
     judged = kinds.keys() & objects.keys()
     assert len(judged) >= 3

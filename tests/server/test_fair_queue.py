@@ -23,7 +23,7 @@ class Waiting:
     def __init__(self) -> None:
         self.usage = Usage()
         self.lost: list[Tenant] = []
-        self.queue = FairQueue(self.usage, self.lost.append)
+        self.queue = FairQueue(self.usage, self.lost.append, 0.001)
         self.order: list[Tenant] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.usage.add(HEAVY, 4.0, time.monotonic())
@@ -40,7 +40,7 @@ class Waiting:
     async def serve(self, may: Callable[[Tenant], bool] = lambda _: True) -> list[Tenant]:
         """Give turns while there are any."""
         while following := self.queue.pop(may):
-            following[1].set_result(None)
+            following[1].set_result(True)
             await asyncio.sleep(0)
         await asyncio.sleep(0)
         return self.order
@@ -122,7 +122,7 @@ def test_a_turn_that_was_given_and_lost_is_told():
         await waiting.enter(LIGHT)
         following = waiting.queue.pop()
         assert following is not None
-        following[1].set_result(None)
+        following[1].set_result(True)
         waiting.tasks[0].cancel()
         await asyncio.wait(waiting.tasks)
         assert (waiting.order, waiting.lost) == ([], [LIGHT])
@@ -145,7 +145,71 @@ def test_a_thousand_tenants_that_wait_are_not_walked_over_for_each_turn():
         waiting.queue._usage = Counting()
         while following := waiting.queue.pop():
             waiting.usage.add(following[0], 0.01, time.monotonic())
-            following[1].set_result(None)
+            following[1].set_result(True)
         assert compared < 20_000
+
+    run(scenario)
+
+
+def test_long_work_of_one_namespace_waits_for_as_much_of_others():
+    async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(*[LIGHT] * 3, *[OTHER] * 40)
+        for _ in range(20):
+            following = waiting.queue.pop()
+            assert following is not None
+            following[1].set_result(True)
+            waiting.queue.charge(following[0].namespace, 0.015 if following[0] == LIGHT else 0.001)
+            await asyncio.sleep(0)
+        assert [at for at, tenant in enumerate(waiting.order) if tenant == LIGHT] == [0, 9, 18]
+
+    run(scenario)
+
+
+def test_whoever_used_much_while_nobody_waited_owes_nothing():
+    async def scenario(waiting: Waiting) -> None:
+        waiting.queue.charge(LIGHT.namespace, 0.5)
+        await waiting.enter(LIGHT, OTHER)
+        assert await waiting.serve() == [LIGHT, OTHER]
+
+    run(scenario)
+
+
+def test_a_namespace_that_comes_anew_each_time_does_not_go_before_others_for_ever():
+    async def scenario(waiting: Waiting) -> None:
+        waiting.queue.charge(OTHER.namespace, 0.0)
+        await waiting.enter(OTHER, OTHER)
+        for number in range(20):
+            await waiting.enter(Tenant(f"new-{number}", "nora"))
+            following = waiting.queue.pop()
+            assert following is not None
+            following[1].set_result(True)
+            waiting.queue.charge(following[0].namespace, 0.01)
+            await asyncio.sleep(0)
+        assert waiting.order.count(OTHER) == 2
+        assert waiting.order.index(OTHER) < 2
+
+    run(scenario)
+
+
+def test_a_light_user_goes_first_in_a_namespace_in_which_others_wait():
+    async def scenario(waiting: Waiting) -> None:
+        neighbour = Tenant(LIGHT.namespace, "hal")
+        await waiting.enter(neighbour, OTHER)
+        await waiting.enter(LIGHT)
+        assert await waiting.serve() == [OTHER, LIGHT, neighbour]
+
+    run(scenario)
+
+
+def test_places_that_changed_do_not_pile_up():
+    async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(Tenant(LIGHT.namespace, "hal"), HEAVY)
+        for _ in range(1000):
+            await waiting.enter(LIGHT)
+            following = waiting.queue.pop()
+            assert following is not None
+            assert following[0] == LIGHT
+            following[1].set_result(True)
+        assert len(waiting.queue._heap) < 200
 
     run(scenario)

@@ -130,3 +130,37 @@ def test_light_tenants_have_a_longer_slice_and_all_have_while_policies_are_compi
     assert (scheduler.slice_s(VICTIM), scheduler.slice_s(CROWD)) == (LIGHT_S, HEAVY_S)
     scheduler.is_warm.clear()
     assert scheduler.slice_s(CROWD) == WARMING_S
+
+
+def test_a_long_turn_ends_a_round_of_several_light_tenants():
+    async def scenario() -> list[list[Tenant]]:
+        """Each look at the sockets, and who was worked on since the one before."""
+        scheduler, done = Scheduler(), []
+        tenants = [Tenant(name, f"user-{name}") for name in "abcdef"]
+        tasks = [asyncio.create_task(review(scheduler, tenant, LIGHT_S, done)) for tenant in tenants]
+        scheduler.worked(CROWD, 2 * ROUND_S)
+        looks: list[list[Tenant]] = []
+        while not all(task.done() for task in tasks):
+            before = len(done)
+            await asyncio.sleep(0)
+            looks.append(done[before:])
+        return looks
+
+    looks = run(scenario())
+    assert [len(worked) for worked in looks if worked] == [1] * 6
+
+
+def test_quick_turns_of_light_tenants_share_a_round():
+    async def scenario() -> list[int]:
+        scheduler, done = Scheduler(), []
+        tenants = [Tenant(name, f"user-{name}") for name in "abcdefgh"]
+        tasks = [asyncio.create_task(review(scheduler, tenant, 0.0001, done)) for tenant in tenants]
+        scheduler.worked(CROWD, 2 * ROUND_S)
+        counts = []
+        while not all(task.done() for task in tasks):
+            before = len(done)
+            await asyncio.sleep(0)
+            counts.append(len(done) - before)
+        return [count for count in counts if count]
+
+    assert run(scenario())[0] == 4

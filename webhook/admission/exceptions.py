@@ -34,10 +34,10 @@ def is_left_alone(attributes: Attributes, configuration: Configuration, cluster:
 
 def _labels(namespace: str, cluster: Cluster) -> Labels:
     try:
-        found = cluster.get(NAMESPACE, "", namespace)
+        obj = cluster.get(NAMESPACE, "", namespace)
     except LookupFailed:
         return {}
-    return labels_of(found) if found else {}
+    return labels_of(obj) if obj else {}
 
 
 def excepted(
@@ -59,14 +59,14 @@ def _excepted(decision: Decision, exceptions: ObjectExceptions) -> Iterator[Deci
         yield decision
         return
     if not decision.problems:
-        found = exceptions.of(decision.rule or decision.policy)
-        yield decision if found is None else _let_pass(decision, found.described)
+        exception = exceptions.of(decision.rule or decision.policy)
+        yield decision if exception is None else _let_pass(decision, exception.described)
         return
     kept: list[Problem] = []
     passed: dict[str, list[Problem]] = {}
     for problem in decision.problems:
-        found = exceptions.of(problem.code)
-        (kept if found is None else passed.setdefault(found.described, [])).append(problem)
+        exception = exceptions.of(problem.code)
+        (kept if exception is None else passed.setdefault(exception.described, [])).append(problem)
     if kept:
         yield decision if not passed else _about(decision, kept)
     yield from (_let_pass(_about(decision, problems), why) for why, problems in passed.items())

@@ -91,8 +91,8 @@ class AuditTotals:
         """Something could not be read, something was found, could not be decided, or nothing of these."""
         failing = {"deny": (Result.FAIL,), "warn": (Result.FAIL, Result.WARN), "never": ()}[self._fail_on]
         if self._problems:
-            count = self._results[Result.FAIL] + self._results[Result.WARN]
-            self._say([f"error: not everything could be read; {counted(count, 'finding')} in what could"])
+            if count := self._results[Result.FAIL] + self._results[Result.WARN]:
+                self._say([f"note: {counted(count, 'finding')} in what could be read"])
             return _UNREADABLE
         if any(self._results[each] for each in failing):
             return 1

@@ -87,7 +87,7 @@ def filters(given: Given, settings: Settings, policies: PolicySet) -> Filters:
     named = known.union(rule.partition("/")[0] for rule in known)
     _check("--rule", given.rules or (), named)
     _check("--skip", given.skip or (), named)
-    known_findings = given.baseline or (file.beside(report.baseline) if report.baseline else None)
+    known_findings = given.baseline or (file.relative(report.baseline) if report.baseline else None)
     return Filters(
         rules=frozenset(given.rules or ()),
         skip=frozenset((*(given.skip or ()), *report.skip)),

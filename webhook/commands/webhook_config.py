@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -17,19 +17,22 @@ from urllib.parse import urlsplit
 
 import typer
 
-from webhook import assembly
+from webhook import assembly, terminal
 from webhook.attributes import NAME_LABEL, Phase
 from webhook.commands import options
 from webhook.commands.webhook_check import check_files, check_live
 from webhook.errors import ConfigurationError
 from webhook.export.cluster_role import cluster_role
-from webhook.export.webhook_rules import WebhookRule, rules
+from webhook.export.registrations import Registered, Webhook, registered
+from webhook.export.webhook_rules import WebhookRule
 from webhook.names import dns1123_subdomain
 from webhook.settings.shared import Settings
 from webhook.yamlfile import dump
 
 DOMAIN: Final = "claimgate.dev"
 LABELS: Final = {"app.kubernetes.io/name": "claimgate", "app.kubernetes.io/part-of": "claimgate"}
+OPT_OUT: Final = (f"{DOMAIN}/admission", "disabled")
+"""The label of a namespace that claimgate is not asked about; on objects it counts with --object-opt-out alone."""
 _PATHS: Final = {Phase.VALIDATE: "/validate", Phase.MUTATE: "/mutate"}
 _PORTS: Final = 443
 _VALID_PORTS: Final = range(1, 1 << 16)
@@ -54,6 +57,7 @@ class Registration:
     failure_policy: FailurePolicy = FailurePolicy.IGNORE
     timeout_s: int = 5
     excluded_namespaces: tuple[str, ...] = ()
+    object_opt_out: bool = False
 
 
 @options.takes(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
@@ -86,6 +90,16 @@ def command(
             metavar="NAME", help="Namespace to exclude, besides kube-system and the webhook's own; repeatable."
         ),
     ] = None,
+    any_pod: Annotated[
+        bool,
+        typer.Option("--any-pod", help="Ask also about Pods and workloads without a device, a claim or a queue."),
+    ] = False,
+    object_opt_out: Annotated[
+        bool,
+        typer.Option(
+            "--object-opt-out", help=f"Do not ask about objects with the label {OPT_OUT[0]}={OPT_OUT[1]} either."
+        ),
+    ] = False,
     rbac: Annotated[
         bool, typer.Option("--rbac", help="Print the ClusterRole for what the policies look up, named --name, instead.")
     ] = False,
@@ -120,27 +134,42 @@ def command(
         client["caBundle"] = base64.b64encode(_bundle(ca_bundle)).decode()
     excluded = dict.fromkeys(["kube-system", *own, *(exclude_namespace or ())])
     registration = Registration(
-        name=name, client=client, failure_policy=failure_policy, timeout_s=timeout, excluded_namespaces=tuple(excluded)
+        name=name,
+        client=client,
+        failure_policy=failure_policy,
+        timeout_s=timeout,
+        excluded_namespaces=tuple(excluded),
+        object_opt_out=object_opt_out,
     )
     loaded = assembly.assemble(settings).policies
     role = cluster_role(name, loaded.interests(), loaded.table, may_ask=authorizer)
     if rbac:
         sys.stdout.write(dump(role))
         return 0
-    manifests = configurations({phase: rules(loaded, phase) for phase in Phase}, registration)
+    wanted = {phase: registered(loaded, phase, any_pod=any_pod) for phase in Phase}
+    manifests = configurations(wanted, registration)
     if check:
         return check_live(kubeconfig, name, role, len(manifests))
     if not manifests:
         raise ConfigurationError(_NEVER)
+    sys.stderr.write(terminal.lines(_left_out(wanted)))
     sys.stdout.write("---\n".join(dump(manifest) for manifest in manifests))
     return 0
 
 
-def configurations(wanted: Mapping[Phase, Sequence[WebhookRule]], registration: Registration) -> list[Manifest]:
+def _left_out(wanted: Mapping[Phase, Registered]) -> Iterator[str]:
+    """Which rules are not asked about every Pod, and how to have them asked."""
+    names = sorted({rule for each in wanted.values() for rules in each.left_out.values() for rule in rules})
+    if names:
+        told = f"note: not asked about Pods and workloads without a device, a claim or a queue: {', '.join(names)}"
+        yield f"{told}; add --any-pod to have them asked about all"
+
+
+def configurations(wanted: Mapping[Phase, Registered], registration: Registration) -> list[Manifest]:
     """The configurations, the validating one first; a phase without rules has none.
 
     Args:
-        wanted: the rules of each phase.
+        wanted: the webhooks of each phase.
         registration: what both have in common.
     """
     kinds = {Phase.VALIDATE: "ValidatingWebhookConfiguration", Phase.MUTATE: "MutatingWebhookConfiguration"}
@@ -149,28 +178,32 @@ def configurations(wanted: Mapping[Phase, Sequence[WebhookRule]], registration: 
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": kind,
             "metadata": {"name": registration.name, "labels": dict(LABELS)},
-            "webhooks": [_webhook(phase, wanted[phase], registration)],
+            "webhooks": [_webhook(phase, webhook, registration) for webhook in wanted[phase].webhooks],
         }
         for phase, kind in kinds.items()
-        if wanted.get(phase)
+        if phase in wanted and wanted[phase].webhooks
     ]
 
 
-def _webhook(phase: Phase, wanted: Sequence[WebhookRule], registration: Registration) -> Manifest:
+def _webhook(phase: Phase, wanted: Webhook, registration: Registration) -> Manifest:
     webhook: Manifest = {
-        "name": f"{phase.value}.{DOMAIN}",
+        "name": ".".join(filter(None, (wanted.name, phase.value, DOMAIN))),
         "admissionReviewVersions": ["v1"],
         "clientConfig": _at(registration.client, _PATHS[phase]),
-        "rules": [_rule(rule) for rule in wanted],
+        "rules": [_rule(rule) for rule in wanted.rules],
         "matchPolicy": "Equivalent",
         "sideEffects": "None",
         "failurePolicy": registration.failure_policy.value,
         "timeoutSeconds": registration.timeout_s,
     }
-    if registration.excluded_namespaces:
-        names = list(registration.excluded_namespaces)
-        excluded = {"key": NAME_LABEL, "operator": "NotIn", "values": names}
-        webhook["namespaceSelector"] = {"matchExpressions": [excluded]}
+    opted_out = {"key": OPT_OUT[0], "operator": "NotIn", "values": [OPT_OUT[1]]}
+    names = list(registration.excluded_namespaces)
+    by_name = [{"key": NAME_LABEL, "operator": "NotIn", "values": names}] if names else []
+    webhook["namespaceSelector"] = {"matchExpressions": [*by_name, opted_out]}
+    if registration.object_opt_out:
+        webhook["objectSelector"] = {"matchExpressions": [opted_out]}
+    if wanted.conditions:
+        webhook["matchConditions"] = [{"name": name, "expression": text} for name, text in wanted.conditions]
     if phase is Phase.MUTATE:
         webhook["reinvocationPolicy"] = "IfNeeded"
     return webhook

@@ -32,8 +32,8 @@ class ConfigurationFile:
         """The file."""
         return Path(self.document.file) if self.document else None
 
-    def beside(self, name: str) -> Path:
-        """A file or folder that the configuration names, relative to it."""
+    def relative(self, name: str) -> Path:
+        """A file or folder that the configuration names, from where the file is."""
         return (self.path.parent if self.path else Path()) / name
 
     def problem(self, path: FieldPath, message: str) -> Problem:
@@ -52,8 +52,8 @@ def read(file: Path) -> ConfigurationFile:
     """
     documents = yamlfile.read(file)
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        found = f"{len(documents)} documents" if len(documents) != 1 else "something else"
-        raise InputError(Problem(message=f"expected one document with a map of fields, found {found}", file=str(file)))
+        held = f"{len(documents)} documents" if len(documents) != 1 else "something else"
+        raise InputError(Problem(message=f"expected one document with a map of fields, found {held}", file=str(file)))
     (document,) = documents
     try:
         value = Configuration.model_validate_json(json.dumps(document.value))

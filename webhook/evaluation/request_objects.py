@@ -15,8 +15,8 @@ from webhook.evaluation.target import Target
 from webhook.evaluation.typed_input import TypedInput, needs_decoding, typed_input
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.pods import pod_sets
-from webhook.facts.train_job_pods.fields import pruned_once, pruned_part
 from webhook.facts.train_job_pods.installation import known_to
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import pruned_once, pruned_part
 from webhook.facts.view import View
 from webhook.paths import render
 from webhook.policy.candidates import as_pod

@@ -6,7 +6,7 @@ themselves: a rule of a webhook cannot say them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from webhook.attributes import Operation, Phase
@@ -30,7 +30,9 @@ class WebhookRule:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class Wish:
+    """One resource, with one version and operation, that a policy matches."""
+
     group: str
     version: str
     resource: str
@@ -40,26 +42,27 @@ class _Wish:
 
 def rules(policies: PolicySet, phase: Phase) -> tuple[WebhookRule, ...]:
     """The rules of one phase, sorted; resources that share group, versions, operations and scope share a rule."""
+    return merge({wish for _, wish in wishes(policies, phase)})
+
+
+def wishes(policies: PolicySet, phase: Phase) -> tuple[tuple[Policy, Wish], ...]:
+    """What the policies that webhook configurations name match in a phase."""
     asked = [policy for policy in policies.validating if policy.phase in (phase.value, "both")]
     called = [policy for policy in asked if policy.bindings and policy.is_registered]
-    wishes = {wish for policy in called for wish in _wishes(policy, policies.table)}
+    pairs = [(policy, wish) for policy in called for wish in _wishes(policy, policies.table)]
     if phase is Phase.MUTATE:
-        wishes |= {
-            wish
-            for policy in policies.mutating
-            if policy.bindings
-            for wish in _wishes(policy, policies.table)
-            if wish.operation in _MUTABLE
-        }
-    return _merge(wishes)
+        changing = (policy for policy in policies.mutating if policy.bindings)
+        every = ((policy, wish) for policy in changing for wish in _wishes(policy, policies.table))
+        pairs += ((policy, wish) for policy, wish in every if wish.operation in _MUTABLE)
+    return tuple(pairs)
 
 
-def _wishes(policy: Policy, table: Table) -> Iterator[_Wish]:
+def _wishes(policy: Policy, table: Table) -> Iterator[Wish]:
     for rule in policy.criteria.rules:
         operations = tuple(Operation) if rule.operations is None else tuple(rule.operations)
         for group, version, resource, scope in _named(rule, policy, table):
             for operation in operations:
-                yield _Wish(group, version, resource, str(operation), scope)
+                yield Wish(group, version, resource, str(operation), scope)
 
 
 def _named(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str, str, str]]:
@@ -76,7 +79,8 @@ def _named(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[s
             yield from ((row.group, version, row.resource, "*") for version in row.versions)
 
 
-def _merge(wishes: set[_Wish]) -> tuple[WebhookRule, ...]:
+def merge(wishes: Iterable[Wish]) -> tuple[WebhookRule, ...]:
+    """Rules for some resources."""
     operations: dict[tuple[str, str, str, str], set[str]] = {}
     for wish in wishes:
         operations.setdefault((wish.group, wish.version, wish.resource, wish.scope), set()).add(wish.operation)

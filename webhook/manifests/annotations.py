@@ -18,7 +18,22 @@ from webhook.paths import FieldPath
 PREFIX = "claimgate.dev/"
 PHASES = ("validate", "mutate", "both")
 MISSING = ("admit", "deny", "warn")
-_NAMES = ("expand", "facts", "checks", "missing", "phase", "registered", "updates", "severity", "category", "docs")
+CONCERNS = ("devices", "claims", "queues", "launchers", "gpu-images", "amounts", "pod-level", "custom-kinds")
+"""What export/concerns.py has expressions for."""
+_NAMES = (
+    "expand",
+    "facts",
+    "checks",
+    "missing",
+    "phase",
+    "registered",
+    "updates",
+    "concerns",
+    "any-pod",
+    "severity",
+    "category",
+    "docs",
+)
 
 SPEC_CHANGES = {
     "name": f"{PREFIX}updates",
@@ -34,7 +49,8 @@ class Settings:
 
     `missing` is what becomes of a rule that cannot be evaluated because an object that it needs is not there.
     A policy that is not registered is asked by audit, replay and test, and webhook configurations leave it out: for
-    kinds whose every write would otherwise wait for the webhook.
+    kinds whose every write would otherwise wait for the webhook. `concerns` is what a Pod, or what makes one, must have
+    for the policy to speak of it, any of several; `any_pod` are the rules that speak of others, too.
     """
 
     expands: bool = False
@@ -46,6 +62,8 @@ class Settings:
     missing: Literal["admit", "deny", "warn"] = "admit"
     phase: Literal["validate", "mutate", "both"] = "validate"
     is_registered: bool = True
+    concerns: tuple[str, ...] = ()
+    any_pod: tuple[str, ...] = ()
     is_about_specs: bool = False
     severity: str = ""
     category: str = ""
@@ -58,6 +76,7 @@ def settings(
     """Read the annotations of this project; others are left alone."""
     own = {key.removeprefix(PREFIX): text.strip() for key, text in annotations.items() if key.startswith(PREFIX)}
     facts, checks, words = (_listed(own.get(name, "")) for name in ("facts", "checks", "expand"))
+    concerns = _listed(own.get("concerns", ""))
     errors = [_unknown(name) for name in own if name not in _NAMES]
     errors += [
         error
@@ -68,6 +87,7 @@ def settings(
             _one_of("updates", own, ("spec",)),
             _one_of("severity", own, SEVERITIES),
             _one_of("missing", own, MISSING),
+            *(_one_of("concerns", {"concerns": word}, CONCERNS) for word in concerns),
             *(_one_of("facts", {"facts": fact}, known_facts) for fact in facts),
             *(_one_of("checks", {"checks": group}, known_checks) for group in checks),
         )
@@ -85,6 +105,8 @@ def settings(
             missing="deny" if missing == "deny" else "warn" if missing == "warn" else "admit",
             phase="mutate" if phase == "mutate" else "both" if phase == "both" else "validate",
             is_registered=own.get("registered") != "false",
+            concerns=tuple(word for word in concerns if word in CONCERNS),
+            any_pod=_listed(own.get("any-pod", "")),
             is_about_specs=own.get("updates") == "spec",
             severity=own.get("severity", ""),
             category=own.get("category", ""),

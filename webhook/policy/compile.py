@@ -86,6 +86,8 @@ def compile_policy(
         judges_types=registry.judges_types(settings.checks),
         phase="mutate" if is_mutating else settings.phase,
         is_registered=settings.is_registered,
+        concerns=settings.concerns,
+        any_pod=settings.any_pod,
         severity=settings.severity,
         category=settings.category,
         docs=settings.docs,

@@ -157,7 +157,8 @@ class Policy:
     requests never reach. `reports_problems`: its one validation is `problems.size() == 0` with the messageExpression
     `problems`, so that its decisions follow from what its checks find, without CEL. `expands` is `pods` in the
     annotation `expand`, `enters` is `objects`, `reads_patches` is `patches`, `reads_resources` is `resources`, `phase`
-    where a validating policy speaks, `is_registered` whether webhook configurations name its kinds, `judges_types`
+    where a validating policy speaks, `is_registered` whether webhook configurations name its kinds,
+    `concerns` what a Pod must have for it to speak, `any_pod` its rules that speak of others, `judges_types`
     whether it is about what is not of its type. `checks` are the groups whose problems it reads, `catalogue` their
     rules, `named` what rules.yaml says of its validations, `missing` what becomes of a rule without an object that it
     needs, `computed` the names whose values are computed when an expression reads them. `obstacles` say why the policy
@@ -189,6 +190,8 @@ class Policy:
     judges_types: bool = False
     phase: Literal["validate", "mutate", "both"] = "validate"
     is_registered: bool = True
+    concerns: tuple[str, ...] = ()
+    any_pod: tuple[str, ...] = ()
     severity: str = ""
     category: str = ""
     docs: str = ""

@@ -64,5 +64,5 @@ def read(file: Path) -> Mapping[str, str]:
     except OSError as error:
         raise InputError(Problem(message=(error.strerror or str(error)).lower(), file=str(file))) from None
     except (ValueError, KeyError, TypeError):
-        told = "is no baseline: write one with `claimgate audit … --write-baseline FILE`"
+        told = "this file is not a baseline: write one with `claimgate audit … --write-baseline FILE`"
         raise InputError(Problem(message=told, file=str(file))) from None

@@ -26,6 +26,8 @@ MOST_QUESTIONS: Final = 8
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _AT_A_TIME: Final = 8
 """Calls to the API server; further ones wait, and the tenant whose calls took least of late is next."""
+_TURN_S: Final = 0.001
+"""What a call costs before anybody knows how long it takes."""
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _LATE: Final = "the API server did not answer in time"
 _FORBIDDEN: Final = 403
@@ -40,7 +42,7 @@ class AccessReviews:
         self._threads = ThreadPoolExecutor(_AT_A_TIME, "access-review")
         self._free = _AT_A_TIME
         self._usage = Usage()
-        self._queue = FairQueue(self._usage, lambda _tenant: self._release())
+        self._queue = FairQueue(self._usage, lambda _tenant: self._release(), _TURN_S)
 
     async def ask(self, question: Question, user: UserInfo, tenant: Tenant, until: float) -> Decision | str:
         """The decision, or why there is none.
@@ -78,7 +80,7 @@ class AccessReviews:
         if following is None:
             self._free += 1
         else:
-            following[1].set_result(None)
+            following[1].set_result(True)
 
     def _call(self, asked: JSON, tenant: Tenant, until: float) -> asyncio.Future[JSON]:
         """One call in a thread; its end gives the place to the next, whether or not somebody still waits for it."""
@@ -91,6 +93,7 @@ class AccessReviews:
                 call.exception()  # else the loop would log one that comes too late
             now = monotonic()
             self._usage.add(tenant, now - begun, now)
+            self._queue.charge(tenant.namespace, now - begun)
             self._release()
 
         call.add_done_callback(ended)

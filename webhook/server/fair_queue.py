@@ -1,29 +1,39 @@
 """Who waits, and who is next: the tenant that used least of late, and within a tenant whoever came first.
 
-Of tenants that used equally little, as all light ones did, namespaces take turns: however many users send for objects
-of one namespace, those of another wait for one of them at a time. Each entry of a namespace belongs to a round after
-that of its last one, and the lowest round is next.
+Of namespaces whose tenants used equally little, as all light ones did, the one is next that was given least time while
+others waited (Goyal, Vin, Cheng, Start-time Fair Queueing, 1996). A namespace is charged what its work took, on a clock
+of the queue that shows where whoever had the last turn began. So one of which each piece of work is long waits for as
+much of the others, one that comes anew begins where the clock stands, and debts are only made while somebody waits.
+Users of a namespace take turns.
 
-A binary heap over tenants. A tenant whose rank rose while it waited is put back when it comes to the top, so that
-nobody walks over all that wait. Knows tenants and futures, nothing of what they wait for.
+Two levels of binary heaps: of namespaces, and of the tenants of each. What changed while it waited is put back when it
+comes to the top, so that nobody walks over all that wait. Knows tenants and futures, nothing of what they wait for.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable
-from heapq import heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from math import inf
 from time import monotonic
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from webhook.server.bounded_map import BoundedMap
 from webhook.server.tenants import Tenant
 from webhook.server.usage import Usage
 
-Turn: TypeAlias = "asyncio.Future[None]"
-_Entry: TypeAlias = tuple[tuple[float, float], int, int, Tenant]
+Turn: TypeAlias = "asyncio.Future[bool]"
+_Waiting: TypeAlias = tuple[float, int, Tenant]
+"""A tenant in its namespace: the rank of its user, and a number that rises with each turn."""
+_Place: TypeAlias = tuple[tuple[float, float], float, int, str]
+"""A namespace: the rank of its first tenant, when its last work ends on the clock of the queue, a number, its name."""
+_SPARE_PLACES: Final = 64
+_LAG: Final = 4
+"""The clock goes on at least at this part of the speed at which each that waits is served. Otherwise it would stand for
+as long as ever new namespaces come, and they would go before all others."""
 
 
 def _anybody(_tenant: Tenant) -> bool:
@@ -33,23 +43,29 @@ def _anybody(_tenant: Tenant) -> bool:
 class FairQueue:
     """Turns that were not given yet; for one event loop."""
 
-    __slots__ = ("_heap", "_last_rounds", "_length", "_lost", "_numbers", "_round", "_tenants", "_turns", "_usage")
+    __slots__ = (
+        *("_clock_s", "_ends_s", "_heap", "_length", "_lost", "_namespaces", "_numbers", "_places", "_turn_s"),
+        *("_turns", "_usage"),
+    )
 
-    def __init__(self, usage: Usage, lost: Callable[[Tenant], None]) -> None:
+    def __init__(self, usage: Usage, lost: Callable[[Tenant], None], turn_s: float) -> None:
         """Begin empty.
 
         Args:
             usage: who used how much.
             lost: called with the tenant of a turn that was given to somebody who had just gone away.
+            turn_s: seconds that each turn costs beyond what is charged for it.
         """
         self._usage = usage
         self._lost = lost
+        self._turn_s = turn_s
         self._turns: dict[Tenant, OrderedDict[Turn, None]] = {}
-        self._heap: list[_Entry] = []
+        self._namespaces: dict[str, list[_Waiting]] = {}
+        self._heap: list[_Place] = []
+        self._places: dict[str, _Place] = {}
         self._numbers = count()
-        self._round = 0
-        self._last_rounds: dict[str, int] = {}
-        self._tenants: Counter[str] = Counter()
+        self._clock_s = 0.0
+        self._ends_s: BoundedMap[str, float] = BoundedMap()
         self._length = 0
 
     def __len__(self) -> int:
@@ -58,17 +74,30 @@ class FairQueue:
     def __contains__(self, tenant: Tenant) -> bool:
         return bool(self._turns.get(tenant))
 
-    async def wait(self, tenant: Tenant, until: float) -> None:
-        """Wait for a turn.
+    def charge(self, namespace: str, seconds: float) -> None:
+        """Note what the work of a namespace took, whether or not it waited for it."""
+        if not self._namespaces:
+            self._clock_s += seconds
+            return
+        self._ends_s.set(namespace, self._starts_s(namespace) + seconds)
+        self._clock_s += seconds / (_LAG * len(self._namespaces))
+
+    async def wait(self, tenant: Tenant, until: float, *, again: bool = False) -> bool:
+        """Wait for a turn; what `pop`'s caller gave as its result.
+
+        Args:
+            tenant: whose turn it will be.
+            until: a moment of the monotonic clock.
+            again: whether a turn was given that could not be used: go before others of the tenant.
 
         Raises:
-            TimeoutError: a moment of the monotonic clock came first.
+            TimeoutError: the moment came first.
         """
         turn: Turn = asyncio.get_running_loop().create_future()
-        self._push(tenant, turn)
+        self._push(tenant, turn, is_first=again)
         try:
             async with asyncio.timeout(None if until == inf else until - monotonic()):
-                await turn
+                return await turn
         except BaseException:
             if turn.done() and not turn.cancelled():
                 self._lost(tenant)
@@ -82,49 +111,95 @@ class FairQueue:
             may: says of a tenant whether it may be next. Light ones that may not are passed over; a heavy one ends the
                 search, since those behind it used as much.
         """
-        passed_over: list[_Entry] = []
+        passed_over: list[_Waiting] = []
         following = None
         while following is None and (tenant := self._first()) is not None:
             if may(tenant):
                 following = tenant, self._take(tenant)
             elif self._usage.is_light(tenant, monotonic()):
-                passed_over.append(heappop(self._heap))
+                passed_over.append(heappop(self._namespaces[tenant.namespace]))
             else:
                 break
-        for entry in passed_over:
-            heappush(self._heap, entry)
+        for waiting in passed_over:
+            self._add(waiting)
         return following
 
-    def _push(self, tenant: Tenant, turn: Turn) -> None:
+    # ---- entering
+
+    def _push(self, tenant: Tenant, turn: Turn, *, is_first: bool) -> None:
         turns = self._turns.get(tenant)
         if turns is None:
             turns = self._turns[tenant] = OrderedDict()
-            self._tenants[tenant.namespace] += 1
-            heappush(self._heap, self._entry(tenant))
+            self._add(self._waiting(tenant))
         turns[turn] = None
+        if is_first:
+            turns.move_to_end(turn, last=False)
         self._length += 1
 
-    def _entry(self, tenant: Tenant) -> _Entry:
-        following = max(self._round, self._last_rounds.get(tenant.namespace, -1) + 1)
-        self._last_rounds[tenant.namespace] = following
-        return self._usage.rank(tenant, monotonic()), following, next(self._numbers), tenant
+    def _waiting(self, tenant: Tenant) -> _Waiting:
+        return self._usage.user_rank(tenant, monotonic()), next(self._numbers), tenant
 
-    def _forget(self, tenant: Tenant) -> None:
-        """Nobody waits for a tenant any more, nor for a namespace of which it was the last."""
-        del self._turns[tenant]
-        self._tenants[tenant.namespace] -= 1
-        if not self._tenants[tenant.namespace]:
-            del self._tenants[tenant.namespace], self._last_rounds[tenant.namespace]
+    def _add(self, waiting: _Waiting) -> None:
+        """Let a tenant wait in its namespace, which goes up where this one used less than the others there."""
+        tenant = waiting[-1]
+        if tenant.namespace not in self._namespaces:
+            self._ends_s.set(tenant.namespace, self._starts_s(tenant.namespace))
+            self._namespaces[tenant.namespace] = []
+        heappush(self._namespaces[tenant.namespace], waiting)
+        place = self._places.get(tenant.namespace)
+        if place is None or self._usage.rank(tenant, monotonic()) < place[0]:
+            self._put(tenant)
+
+    def _put(self, tenant: Tenant) -> None:
+        """Give a namespace its place by its first tenant; a place that it had is dropped when it comes to the top."""
+        namespace, rank = tenant.namespace, self._usage.rank(tenant, monotonic())
+        place = rank, self._starts_s(namespace), next(self._numbers), namespace
+        self._places[namespace] = place
+        if len(self._heap) > 2 * len(self._places) + _SPARE_PLACES:
+            self._heap = list(self._places.values())
+            heapify(self._heap)
+        else:
+            heappush(self._heap, place)
+
+    def _starts_s(self, namespace: str) -> float:
+        """When the next work of a namespace begins on the clock of the queue; of one that waits, after its last."""
+        ends_s = self._ends_s.get(namespace) or 0.0
+        return ends_s if namespace in self._namespaces else max(self._clock_s, ends_s)
+
+    # ---- leaving
 
     def _first(self) -> Tenant | None:
-        """The tenant at the top, once that is one with turns and in its place."""
+        """The tenant that is next, once its namespace is one with turns and in its place."""
         while self._heap:
-            rank, _, _, tenant = self._heap[0]
-            if not self._drop_cancelled(self._turns[tenant]):
+            place = self._heap[0]
+            namespace = place[-1]
+            if self._places.get(namespace) is not place:
                 heappop(self._heap)
-                self._forget(tenant)
-            elif self._usage.rank(tenant, monotonic()) > rank:
-                heapreplace(self._heap, self._entry(tenant))
+            elif (tenant := self._first_of(namespace)) is None:
+                heappop(self._heap)
+                del self._places[namespace], self._namespaces[namespace]
+            elif self._is_behind(tenant, place):
+                heappop(self._heap)
+                self._put(tenant)
+            else:
+                return tenant
+        return None
+
+    def _is_behind(self, tenant: Tenant, place: _Place) -> bool:
+        """Whether a namespace used more since it was given its place."""
+        ends_s = self._ends_s.get(tenant.namespace) or 0.0
+        return ends_s > place[1] or self._usage.rank(tenant, monotonic()) > place[0]
+
+    def _first_of(self, namespace: str) -> Tenant | None:
+        """The tenant of a namespace that is next, once that is one with turns and in its place."""
+        heap = self._namespaces[namespace]
+        while heap:
+            rank, number, tenant = heap[0]
+            if not self._drop_cancelled(self._turns[tenant]):
+                heappop(heap)
+                del self._turns[tenant]
+            elif (ranked := self._usage.user_rank(tenant, monotonic())) > rank:
+                heapreplace(heap, (ranked, number, tenant))
             else:
                 return tenant
         return None
@@ -137,11 +212,14 @@ class FairQueue:
         return bool(turns)
 
     def _take(self, tenant: Tenant) -> Turn:
-        """The first turn of the tenant at the top, which goes behind its equals."""
+        """The first turn of the tenant at the top, which goes behind its equals, as its namespace does."""
         turn, _ = self._turns[tenant].popitem(last=False)
         self._length -= 1
-        self._round = max(self._round, self._heap[0][1])
-        heapreplace(self._heap, self._entry(tenant))
+        self._clock_s = max(self._clock_s, self._heap[0][1])
+        self.charge(tenant.namespace, self._turn_s)
+        heapreplace(self._namespaces[tenant.namespace], self._waiting(tenant))
+        heappop(self._heap)
+        self._put(tenant)
         return turn
 
     def _remove(self, tenant: Tenant, turn: Turn) -> None:

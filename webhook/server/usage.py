@@ -54,6 +54,11 @@ class Usage:
         most = max(namespace, user)
         return (-inf, -inf) if most < _light(now) else (_step(most), _step(user))
 
+    def user_rank(self, tenant: Tenant, now: float) -> float:
+        """The rank of a user among those of the same namespace; all light ones have the same."""
+        level = self._users.get(tenant.user)
+        return -inf if level is None or level < _light(now) else _step(level)
+
     def _levels(self, tenant: Tenant) -> tuple[float, float]:
         namespace, user = self._namespaces.get(tenant.namespace), self._users.get(tenant.user)
         return -inf if namespace is None else namespace, -inf if user is None else user

@@ -54,7 +54,7 @@ class WorkerLane:
         self._scheduler = scheduler
         self._counters = counters
         self._usage = Usage()
-        self._queue = FairQueue(self._usage, self._free)
+        self._queue = FairQueue(self._usage, self._free, START_S)
         self._running: list[Tenant] = []
 
     @property
@@ -111,7 +111,7 @@ class WorkerLane:
         while self.busy < self._limits.workers and (following := self._queue.pop(self._may_start)):
             tenant, turn = following
             self._running.append(tenant)
-            turn.set_result(None)
+            turn.set_result(True)
 
     def _may_start(self, tenant: Tenant) -> bool:
         """Whether there is a worker for a tenant; the last one is for light tenants, and for each only once."""
@@ -140,7 +140,9 @@ class WorkerLane:
             raise OutOfTime from None
         finally:
             now = monotonic()
-            self._usage.add(tenant, now - begun if seconds is None else seconds, now)
+            used = now - begun if seconds is None else seconds
+            self._usage.add(tenant, used, now)
+            self._queue.charge(tenant.namespace, used)
             child.channel.close()
             child.kill()
             _reap(child, _REAP_TRIES)

@@ -39,12 +39,12 @@ def reread(chosen: S) -> S:
 def configured(chosen: S, file: ConfigurationFile) -> S:
     """The settings under a configuration."""
     value, origin = file.value, str(file.path)
-    beside: dict[str, tuple[Path, ...]] = {
-        name: tuple(map(file.beside, getattr(value, name))) for name in ("policies", "context", "workloads")
+    folders: dict[str, tuple[Path, ...]] = {
+        name: tuple(map(file.relative, getattr(value, name))) for name in ("policies", "context", "workloads")
     }
-    changes: dict[str, Any] = {name: (*paths, *getattr(chosen, name)) for name, paths in beside.items() if paths}
+    changes: dict[str, Any] = {name: (*paths, *getattr(chosen, name)) for name, paths in folders.items() if paths}
     if not value.shipped and not chosen.only:
-        changes["only"] = (*beside["policies"], *chosen.policies)
+        changes["only"] = (*folders["policies"], *chosen.policies)
     if value.kubernetes_version and "kubernetes_version" not in chosen.origins:
         changes["kubernetes_version"] = releases.read(value.kubernetes_version)
     if value.context_is_whole and "context_is_whole" not in chosen.origins:

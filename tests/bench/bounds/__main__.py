@@ -34,6 +34,9 @@ def flags() -> argparse.Namespace:
     )
     parser.add_argument("--each", action="store_true", help="a row for each attack instead of several in one")
     parser.add_argument("--row-seconds", type=float, default=1.5, metavar="S", help="how long attackers of a row send")
+    parser.add_argument(
+        "--stalls", type=Path, metavar="FILE", help="write there what held the event loop for 10 ms and more, by row"
+    )
     return parser.parse_args()
 
 
@@ -86,7 +89,7 @@ def attacked(folder: Path, sections: set[str], chosen: argparse.Namespace, repor
     """The sections that share a server; the most memory that it took."""
     places = own_policies.write(folder / "policies"), context.write(folder / "context")
     with (
-        serving(folder / "server", [ROOT / "policies", places[0]], places[1]) as server,
+        serving(folder / "server", [ROOT / "policies", places[0]], places[1], stalls=chosen.stalls) as server,
         Sampler(server.pid) as sampler,
     ):
         if "victims" in sections:

@@ -30,11 +30,12 @@ _PROBE_PORT = re.compile(r"--(?:probe|probes|health|metrics|management)[a-z-]*po
 
 @dataclass(frozen=True)
 class Address:
-    """Where reviews and probes are answered, and whom to trust there; small, so that processes can share it."""
+    """Where reviews and probes are answered, by which process, and whom to trust there; small, to be shared."""
 
     port: int
     health_port: int
     ca: str
+    pid: int = 0
 
     def trust(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self.ca)
@@ -48,11 +49,24 @@ class Server:
     """One `claimgate serve`, which can be started anew when an attack leaves it stuck."""
 
     def __init__(
-        self, folder: Path, policies: Sequence[Path], context: Sequence[Path], *flags: str, tree: Path = ROOT
+        self,
+        folder: Path,
+        policies: Sequence[Path],
+        context: Sequence[Path],
+        *flags: str,
+        tree: Path = ROOT,
+        stalls: Path | None = None,
     ) -> None:
-        self._folder, self._tree = folder, tree
+        self._folder, self._tree, self._stalls = folder, tree, stalls
         issue(Folder(folder), ["localhost", "127.0.0.1"], now=datetime.now(UTC), days=Days())
-        self._command = [*_program(tree), "serve", "--host", "127.0.0.1", "--port", "0"]
+        self._command = [
+            *(_recorded(stalls) if stalls else _program(tree)),
+            "serve",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+        ]
         self._command += ["--tls-cert", str(folder / SERVING), "--tls-key", str(folder / SERVING_KEY), *flags]
         self._command += [word for path in policies for word in ("--only", str(path))]
         self._command += [word for path in context for word in ("--context", str(path))]
@@ -77,10 +91,17 @@ class Server:
                 fields = json.loads(line) if line.endswith(b"}\n") else {}
                 if fields.get("message", fields.get("msg")) == "ready":
                     ports = [value for name, value in fields.items() if name != "port" and name.endswith("port")]
-                    return Address(fields["port"], ports[0] if ports else fields["port"], str(self._folder / CA))
+                    port, ca = fields["port"], str(self._folder / CA)
+                    return Address(port, ports[0] if ports else port, ca, self._process.pid)
             time.sleep(0.05)
         self.stop()
         raise RuntimeError(f"the server did not start:\n{log.read_text()[-4000:]}")
+
+    def mark(self, row: str) -> None:
+        """Say in the file of long callbacks which row begins."""
+        if self._stalls:
+            with self._stalls.open("a") as lines:
+                lines.write(f"== {row}\n")
 
     @property
     def pid(self) -> int:
@@ -110,11 +131,16 @@ class Server:
 
 @contextmanager
 def serving(
-    folder: Path, policies: Sequence[Path], context: Sequence[Path], *flags: str, tree: Path = ROOT
+    folder: Path,
+    policies: Sequence[Path],
+    context: Sequence[Path],
+    *flags: str,
+    tree: Path = ROOT,
+    stalls: Path | None = None,
 ) -> Iterator[Server]:
     """A server of a checkout for as long as a section needs it."""
     folder.mkdir(parents=True, exist_ok=True)
-    server = Server(folder, policies, context, *flags, tree=tree)
+    server = Server(folder, policies, context, *flags, tree=tree, stalls=stalls)
     try:
         yield server
     finally:
@@ -126,6 +152,10 @@ def _program(tree: Path) -> list[str]:
     """How a checkout is run: by its own environment, or by the one that this runs in."""
     installed = tree / ".venv" / "bin" / "claimgate"
     return [str(installed)] if installed.exists() else [sys.executable, "-m", "webhook"]
+
+
+def _recorded(stalls: Path) -> list[str]:
+    return [sys.executable, "-m", "tests.bench.bounds.loop_recorder", str(stalls.resolve())]
 
 
 def _help(tree: Path) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections import Counter
 
 import pytest
@@ -13,10 +15,11 @@ from tests.bench.bounds.attackers import judge
 from tests.bench.bounds.attacks import GROUPS, Attack
 from tests.bench.bounds.calls import UID, Answer, Prepared, uid
 from tests.bench.bounds.pods import DEVICE_LISTS, POD_LISTS
-from tests.bench.bounds.report import percentile
+from tests.bench.bounds.report import Report, percentile
 from tests.bench.bounds.reviews import count_for, review
 from tests.bench.bounds.rows import victims_missed
 from tests.bench.bounds.victims import Seen, mixed_generations, questions
+from tests.bench.bounds.waiting import Stopwatch, Took
 from tests.bench.bounds.workloads import WORKLOAD_LISTS
 from webhook.admission import review as core
 from webhook.admission.decode import decode
@@ -131,7 +134,33 @@ def test_generations_load_and_must_agree(tmp_path):
 
 
 def test_missed_targets_are_named():
-    slow = Seen(times_s=[0.06] * 100, delays_s=[0.001], health_s=[0.3], fresh_s=[0.1], lost=Counter(late=1))
-    assert victims_missed(slow) == ["victims' p99 less delay 59 ms", "lost 1 late", "/healthz 300 ms"]
-    assert victims_missed(Seen(times_s=[0.01] * 100, delays_s=[0.001], health_s=[0.1])) == []
+    slow = Seen(times=[Took(0.06, client_s=0.001)] * 100, health=[Took(0.3)], fresh=[Took(0.1)], lost=Counter(late=1))
+    assert victims_missed(slow) == [
+        "victims' p99 59 ms, 59 ms without waiting for a processor",
+        "/healthz 300 ms, 300 ms without waiting for a processor",
+        "lost 1 late",
+    ]
+    assert victims_missed(Seen(times=[Took(0.06, client_s=0.02)] * 100, health=[Took(0.1)])) == []
     assert percentile([3, 1, 2], 0.5) == 2
+
+
+def test_waiting_for_a_processor_is_told_from_a_fault(capsys):
+    report = Report()
+    report.section("victims")
+    report.row("busy", "", victims_missed(Seen(times=[Took(0.08, server_s=0.05)])))
+    report.row("slow", "", victims_missed(Seen(times=[Took(0.08, server_s=0.01)])))
+    assert report.summary() == 1
+    told = capsys.readouterr().out.partition("== summary\n")[2].splitlines()
+    assert told[0] == "2 rows, 2 targets missed, 1 of them by waiting for a processor"
+    assert [line.split()[:3] for line in told[1:3]] == [["FAIL", "victims", "slow"], ["BUSY", "victims", "busy"]]
+
+
+def test_who_would_have_come_later_waited_less():
+    assert Took(0.4, client_s=0.1, server_s=0.2).less(0.2) == Took(0.2, client_s=0.05, server_s=0.1)
+
+
+def test_a_stopwatch_counts_the_wait_of_its_own_thread():
+    with Stopwatch(os.getpid()).timing() as took:
+        time.sleep(0.01)
+    assert took.seconds >= 0.01
+    assert 0 <= took.client_s <= took.seconds

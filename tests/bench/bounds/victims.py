@@ -1,8 +1,8 @@
 """Victims: small reviews of other users, at a bounded rate over four connections, and the probes of a kubelet.
 
-They run in a process of their own, which also measures how late it is woken itself: what the machine adds to every
-figure. A victim that waits long sends less; the reviews that it would have sent meanwhile count with what was left to
-wait, or a stall of seconds would be one sample among thousands.
+They run in a process of their own. With each answer it is noted how long client and server waited for a processor
+meanwhile: what the machine adds to every figure. A victim that waits long sends less; the reviews that it would have
+sent meanwhile count with what was left to wait, or a stall of seconds would be one sample among thousands.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from math import ceil
 from multiprocessing.connection import Connection as Pipe
 
 from tests.bench import traffic
 from tests.bench.bounds.calls import GET_HEALTH, UID, Connection, Prepared, uid
 from tests.bench.bounds.server import Address
+from tests.bench.bounds.waiting import Stopwatch, Took
 
 CONNECTIONS, PER_SECOND = 4, 200
 TIMEOUT_S = 5.0
-HEALTH_EVERY_S, FRESH_EVERY_S, DELAY_EVERY_S = 0.1, 1.0, 0.005
+HEALTH_EVERY_S, FRESH_EVERY_S = 0.1, 1.0
 GENERATION = re.compile(r"([a-z]+)-generation (\d+)")
 FORK = multiprocessing.get_context("fork")
 
@@ -34,12 +37,11 @@ FORK = multiprocessing.get_context("fork")
 class Seen:
     """What victims saw while one row was sent."""
 
-    times_s: list[float] = field(default_factory=list)
+    times: list[Took] = field(default_factory=list)
     answered: int = 0
     lost: Counter[str] = field(default_factory=Counter)
-    health_s: list[float] = field(default_factory=list)
-    fresh_s: list[float] = field(default_factory=list)
-    delays_s: list[float] = field(default_factory=list)
+    health: list[Took] = field(default_factory=list)
+    fresh: list[Took] = field(default_factory=list)
     generations: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
 
 
@@ -102,12 +104,10 @@ def _run(address: Address, asked: list[Question], per_second: int, pipe: Pipe) -
     seen, stop, trust = Seen(), threading.Event(), address.trust()
     period_s = CONNECTIONS / per_second
     targets = [
-        lambda i=i: _ask(Connection(address.port, trust, TIMEOUT_S), asked, i, period_s, seen, stop)
+        lambda i=i: _ask(Connection(address.port, trust, TIMEOUT_S), address.pid, asked, i, period_s, seen, stop)
         for i in range(CONNECTIONS)
     ]
-    health = Connection(address.health_port, address.health_trust(), TIMEOUT_S)
-    targets += [lambda: _probe(health, seen, stop), lambda: _probe_anew(address, seen, stop)]
-    targets += [lambda: _delay(seen, stop)]
+    targets += [lambda: _probe(address, seen, stop), lambda: _probe_anew(address, seen, stop)]
     threads = [threading.Thread(target=target) for target in targets]
     for thread in threads:
         thread.start()
@@ -120,29 +120,39 @@ def _run(address: Address, asked: list[Question], per_second: int, pipe: Pipe) -
     pipe.send(seen)
 
 
-def _ask(to: Connection, asked: list[Question], first: int, period_s: float, seen: Seen, stop: threading.Event) -> None:
+def _ask(
+    to: Connection,
+    pid: int,
+    asked: list[Question],
+    first: int,
+    period_s: float,
+    seen: Seen,
+    stop: threading.Event,
+) -> None:
     prepared, number, due = [one.prepared() for one in asked], first, time.perf_counter() + first * period_s / 4
+    watch = Stopwatch(pid)
     while not stop.wait(max(0.0, due - time.perf_counter())):
-        one, sent = asked[number % len(asked)], uid(number)
-        started = time.perf_counter()
-        try:
-            answer = to.ask(prepared[number % len(asked)].with_uid(sent))
-        except OSError as error:
-            seen.lost[f"{one.name}: no answer ({type(error).__name__})"] += 1
-        else:
-            response = answer.review(sent)
-            fault = f"HTTP {answer.code} or no review" if response is None else one.fault(response)
-            if fault:
-                seen.lost[f"{one.name}: {fault}"] += 1
-            else:
-                seen.answered += 1
-                _generations(seen, answer.body)
-        elapsed = time.perf_counter() - started
-        while elapsed > 0:
-            seen.times_s.append(elapsed)
-            elapsed -= period_s
+        with watch.timing() as took:
+            _ask_one(to, asked[number % len(asked)], prepared[number % len(asked)], uid(number), seen)
+        seen.times.append(took)
+        seen.times += [took.less(passed * period_s) for passed in range(1, ceil(took.seconds / period_s))]
         number += CONNECTIONS
         due = max(due + period_s, time.perf_counter())
+
+
+def _ask_one(to: Connection, one: Question, prepared: Prepared, sent: bytes, seen: Seen) -> None:
+    try:
+        answer = to.ask(prepared.with_uid(sent))
+    except OSError as error:
+        seen.lost[f"{one.name}: no answer ({type(error).__name__})"] += 1
+        return
+    response = answer.review(sent)
+    fault = f"HTTP {answer.code} or no review" if response is None else one.fault(response)
+    if fault:
+        seen.lost[f"{one.name}: {fault}"] += 1
+    else:
+        seen.answered += 1
+        _generations(seen, answer.body)
 
 
 def _generations(seen: Seen, body: bytes) -> None:
@@ -153,30 +163,24 @@ def _generations(seen: Seen, body: bytes) -> None:
                 steps.append((time.monotonic(), int(number)))
 
 
-def _probe(to: Connection, seen: Seen, stop: threading.Event) -> None:
+def _probe(address: Address, seen: Seen, stop: threading.Event) -> None:
+    to, watch = Connection(address.health_port, address.health_trust(), TIMEOUT_S), Stopwatch(address.pid)
     while not stop.wait(HEALTH_EVERY_S):
-        seen.health_s.append(_health(to))
+        seen.health.append(_health(to, watch))
 
 
 def _probe_anew(address: Address, seen: Seen, stop: threading.Event) -> None:
     """As a kubelet does it: a new connection each time."""
+    watch = Stopwatch(address.pid)
     while not stop.wait(FRESH_EVERY_S):
         to = Connection(address.health_port, address.health_trust(), TIMEOUT_S)
-        seen.fresh_s.append(_health(to))
+        seen.fresh.append(_health(to, watch))
         to.close()
 
 
-def _health(to: Connection) -> float:
-    started = time.perf_counter()
-    try:
-        return TIMEOUT_S if to.ask(GET_HEALTH).code != 200 else time.perf_counter() - started
-    except OSError:
-        return TIMEOUT_S
-
-
-def _delay(seen: Seen, stop: threading.Event) -> None:
-    while True:
-        before = time.perf_counter()
-        if stop.wait(DELAY_EVERY_S):
-            return
-        seen.delays_s.append(time.perf_counter() - before - DELAY_EVERY_S)
+def _health(to: Connection, watch: Stopwatch) -> Took:
+    """How long the answer took; TIMEOUT_S where there was none."""
+    answer = None
+    with watch.timing() as took, suppress(OSError):
+        answer = to.ask(GET_HEALTH)
+    return took if answer is not None and answer.code == 200 else Took(TIMEOUT_S)

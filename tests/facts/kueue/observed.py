@@ -16,7 +16,7 @@ from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.facts.kueue.assignment import Wanted
-from webhook.facts.kueue.never_admitted import Fitting
+from webhook.facts.kueue.never import Fitting
 from webhook.facts.kueue.preflight import preflight
 from webhook.facts.kueue.workload import workload
 from webhook.facts.subject import Subject

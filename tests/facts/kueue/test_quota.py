@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.facts.kueue.trees import PAIR, Member, built, members, most
 from webhook.deadline import Deadline
 from webhook.facts.kueue.assignment import Wanted, together
-from webhook.facts.kueue.cluster_queues import QuotaGroup
-from webhook.facts.kueue.device_claims import Devices
+from webhook.facts.kueue.never_claims import Devices
 from webhook.facts.kueue.pod_templates import typed_template
 from webhook.facts.kueue.quota import Node, Quota, Tree, adopt
+from webhook.facts.kueue.quota_types import QuotaGroup
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.workloads.podsets import PodSet
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.facts.subjects import subject
-from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.trainer.node_claims import NodeClaim, node_claims
 from webhook.problem import Problem
 
@@ -66,7 +66,7 @@ def of(obj: dict, *context: dict, version: tuple[int, int] = (2, 3), is_whole: b
     asked = subject(obj, *context, trainer=version, is_whole=is_whole)
     groups = ("train-job", "job-set", "training-runtime") if obj and obj["kind"] == "TrainJob" else ()
     found = [problem for group in groups for problem in asked.checked(group).problems]
-    return Made(asked.once(train_job), asked.once(node_claims), found)
+    return Made(asked.once(merge_train_job), asked.once(node_claims), found)
 
 
 def patch(*jobs: dict) -> dict:

@@ -18,7 +18,7 @@ from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.view import View
 from webhook.policy.policy_set import PolicySet
 from webhook.schema import decode_object
@@ -62,7 +62,7 @@ def predicted(trainjob: dict[str, Any]) -> MergedTrainJob:
     attributes = attributes_of_object(deepcopy(trainjob), TABLE.row)
     obj = decode_object(attributes.object, attributes.kind).value
     view = View(cluster(), attributes.namespace)
-    return train_job(Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=TABLE))
+    return merge_train_job(Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=TABLE))
 
 
 def normal(job_set: dict[str, Any], *, suspend: bool = False) -> Any:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.trainer.made import job, node, of, patch, pod_of, pod_patch, replicated, runtime
 from webhook.facts.train_job_pods.types import RuntimeSpec
-from webhook.facts.trainer.runtime_plugins import validate_plugins
+from webhook.facts.trainer.training_runtime import validate_plugins
 from webhook.typed.view import Reading
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.facts.trainer.made import job, node, of, patch, pod_of, pod_patch, replicated, runtime
 from tests.yamldata import documents
 from webhook.facts.jobset.name_length import length, limit
-from webhook.facts.train_job_pods.train_job import runtime_podsets
+from webhook.facts.train_job_pods.merged_train_job import runtime_podsets
 
 MANIFESTS = Path(__file__).parents[2] / "data" / "manifests" / "kubeflow"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.failures.gang_restarts import advise_gang_restarts
+from webhook.facts.device_failures.gangs_and_retries import advise_gang_restarts
 
 TORCH = ["torchrun", "--nnodes=2", "--master_addr=a", "t.py"]
 EVICTED = {"event": "PodEvicted", "action": "RestartJob"}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.volcano.job import read_job
 from webhook.facts.volcano.job_dependencies import advise_start
+from webhook.facts.volcano.sent_job import read_job
 
 EXAMPLES = 10_000 if settings().max_examples > 1_000 else 300
 """A few hundred in the normal run, 10,000 under the profile `fuzz`."""

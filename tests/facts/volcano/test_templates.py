@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.facts.subjects import subject
-from webhook.facts.volcano.job import read_job
-from webhook.facts.volcano.task_templates import validate_task_templates
+from webhook.facts.volcano.job_template import validate_task_templates
+from webhook.facts.volcano.sent_job import read_job
 
 
 def told(pod: dict[str, Any], **task: Any) -> list[str]:

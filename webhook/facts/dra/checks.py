@@ -6,18 +6,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check, kinds_of
-from webhook.facts.dra.claim_references import validate_claims, validate_requests
-from webhook.facts.dra.claim_use import validate_node_name, validate_use
-from webhook.facts.dra.class_references import is_class_name, validate_class_resources
+from webhook.facts.dra.device_claims import validate_claim_names, validate_node_name, validate_pod_claims, validate_use
+from webhook.facts.dra.device_claims_classes import is_class_name, validate_class_resources
+from webhook.facts.dra.device_claims_existence import validate_claims, validate_requests
+from webhook.facts.dra.device_claims_gpus import gpu_asked_twice
+from webhook.facts.dra.device_claims_group import LOOKUP, validate_pod_group_claims
 from webhook.facts.dra.device_classes import validate_device_class, validate_device_taint_rule
-from webhook.facts.dra.double_requests import gpu_asked_twice
 from webhook.facts.dra.inventory import LOOKUPS as INVENTORY
 from webhook.facts.dra.nvidia_device_config import validate_device_configs
-from webhook.facts.dra.pod_claim_validation import validate_claim_names, validate_pod_claims
 from webhook.facts.dra.pod_claims import LOOKUPS
-from webhook.facts.dra.pod_group_claims import LOOKUP, validate_pod_group_claims
-from webhook.facts.dra.pod_groups import validate_pod_group, validate_workload
 from webhook.facts.dra.resource_claims import validate_resource_claim
+from webhook.facts.dra.resource_claims_groups import validate_pod_group, validate_workload
 from webhook.facts.dra.resource_slices import validate_selected_devices
 from webhook.facts.dra.slice_types import DeviceTaintRule
 from webhook.facts.dra.types import DeviceClass, PodGroup, ResourceClaim, ResourceClaimTemplate, Workload

@@ -7,8 +7,8 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.gpu import gpu_quota, namespace_quota, node_devices
 from webhook.facts.gpu.device_pods import WORKLOADS
+from webhook.facts.gpu.extended_resources import requests_devices
 from webhook.facts.gpu.gpu_requests import gpu_requests, may_use_gpus, validate_vendors, validate_windows
-from webhook.facts.gpu.requested_devices import requests_devices
 from webhook.facts.gpu.windows import LOOKUPS as WINDOWS_LOOKUPS
 from webhook.facts.view import NAMESPACES
 

@@ -13,14 +13,14 @@ from typing import Final
 from webhook.facts.command_lines.command import MPI, PYTHON, launched_by
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.devices import COUNTED
-from webhook.facts.gpu.groups import GPU_REQUESTS
-from webhook.facts.gpu.requested_devices import (
+from webhook.facts.gpu.extended_resources import (
     DeviceContainer,
     RequestedDevice,
     device_containers,
     names_devices,
     requests_devices,
 )
+from webhook.facts.gpu.groups import GPU_REQUESTS
 from webhook.facts.gpu.windows import is_anywhere, windows
 from webhook.facts.pods.amounts import name_of
 from webhook.facts.subject import Subject

@@ -13,7 +13,7 @@ from webhook import paths, quantity
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu import devices
-from webhook.facts.gpu.requested_devices import RequestedDevice, device_container
+from webhook.facts.gpu.extended_resources import RequestedDevice, device_container
 from webhook.short_texts import kept_for_short_texts
 from webhook.typed.pods import Container, PodTemplate, Resources
 from webhook.typed.view import Reading

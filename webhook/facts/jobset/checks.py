@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check, kinds_of
-from webhook.facts.jobset.annotations import advise_keys
 from webhook.facts.jobset.generated_job_set import validate_generated_job_set
 from webhook.facts.jobset.name_length import limit, validate_name
+from webhook.facts.jobset.unknown_keys import advise_keys
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.subject import Subject

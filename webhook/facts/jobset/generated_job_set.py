@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from webhook.facts.jobset.failures import ALPHA_FEATURE
+from webhook.facts.jobset.job_set import invalid_label, is_invalid_label
 from webhook.facts.jobset.name_length import MOST, Limit, limit, validate_name
-from webhook.facts.jobset.policies import ALPHA_FEATURE
-from webhook.facts.jobset.replicated_jobs import invalid_label, is_invalid_label
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.flux_pods import entrypoint
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
-from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.problem import Problem
 from webhook.typed.collections import Entries, Items
 from webhook.typed.job_sets import JobSetSpec
@@ -28,7 +28,7 @@ from webhook.typed.job_sets import JobSetSpec
 
 def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
     """Everything that JobSet refuses of a TrainJob on its runtime."""
-    job = subject.once(train_job)
+    job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
     yield from validate_name(job.object.metadata, (limit(job.job_set), *_volumes(job)))

@@ -1,25 +1,223 @@
-"""The replicated jobs of a JobSet by their names, and what is said of a name that none of them has."""
+"""What JobSet's webhook refuses of a JobSet: its network, replicated jobs, success and startup policies.
+
+Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate, and config/components/crd. Long
+names are name_length.py's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
-from webhook.wording import either
+from webhook.facts.jobset.groups import JOB_SET
+from webhook.facts.jobset.jobs_by_name import choose_another, jobs_by_name
+from webhook.name_faults import key_fault, label_fault, value_fault
+from webhook.names import dns1035_label, dns1123_label, label_value, qualified_name
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.typed.collections import Entries, Items
+from webhook.typed.job_sets import Dependency, JobSetSpec, ReplicatedJob
 
-_MOST_NAMED: Final = 3
+DNS_LABEL: Final = JOB_SET.rule(
+    "job-set/dns-label",
+    title="Names of replicated jobs, groups and the subdomain are DNS labels.",
+    why="Jobs, pods and a Service are named after them, and Kubernetes takes no other names.",
+    function="ValidateCreate",
+)
+MOST_PODS: Final = JOB_SET.rule(
+    "job-set/most-pods",
+    title="A replicated job makes at most 2147483647 pods.",
+    why="The product of replicas and parallelism is kept in 32 bits.",
+    function="ValidateCreate",
+)
+DEPENDENCY_ORDER: Final = JOB_SET.rule(
+    "job-set/dependency-order",
+    title="A replicated job depends only on those that stand before it.",
+    why="Jobs are created in their order, so a job that waits for a later one never starts.",
+    function="ValidateCreate",
+)
+SELF_DEPENDENCY: Final = JOB_SET.rule(
+    "job-set/self-dependency",
+    title="A replicated job does not depend on itself.",
+    why="JobSet takes it, and the job waits for itself and never starts.",
+    refused_by="nobody; the job never starts",
+    function="ValidateCreate",
+    level="warn",
+    fails="pending",
+)
+DEPENDENCY_EXISTS: Final = JOB_SET.rule(
+    "job-set/dependency-exists",
+    title="A replicated job depends on jobs that exist.",
+    why="A misspelt dependency is never fulfilled.",
+    function="ValidateCreate",
+)
+RESTART_POLICY: Final = JOB_SET.rule(
+    "job-set/restart-policy",
+    title="Pods of a replicated job are restarted on failure or never.",
+    why="A Job ends when its pods do, so the API server takes no pods that always restart.",
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
+    function="validateJobTemplateSpec",
+)
+INDEXED_PODS: Final = JOB_SET.rule(
+    "job-set/indexed-pods",
+    title="A replicated job with numbered pods has at most 100000 of them.",
+    why="The status of an indexed Job lists the numbers of the pods that are done.",
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
+    function="validateJobSpec",
+)
+JOB_SET_LABEL: Final = JOB_SET.rule(
+    "job-set/label",
+    title="Labels of a replicated job and of the JobSet have keys and values of the form of labels.",
+    why="The API server refuses others.",
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go",
+    function="ValidateLabels",
+)
+
+_LETTERS: Final = "use at most 63 lower-case letters, digits and dashes"
+LABEL: Final = "use at most 63 letters, digits, dashes, dots and underscores"
+_MOST_PODS: Final = 2**31 - 1
+_MOST_INDEXED: Final = 100_000
+STARTUP_ORDER: Final = JOB_SET.rule(
+    "job-set/startup-order",
+    title="startupPolicy InOrder and dependsOn exclude each other.",
+    why="Both say in which order jobs start.",
+    function="ValidateCreate",
+)
+TARGET_EXISTS: Final = JOB_SET.rule(
+    "job-set/target-exists",
+    title="Success and failure policies name replicated jobs that exist.",
+    why="A policy about a job that does not exist never applies.",
+    function="ValidateCreate",
+)
 
 
-def jobs_by_name(job_set: JobSetSpec) -> Mapping[str, ReplicatedJob]:
-    """The first replicated job of every name."""
-    jobs: dict[str, ReplicatedJob] = {}
-    for job in job_set.replicated_jobs:
-        jobs.setdefault(job.name, job)
-    return jobs
+def validate_network(job_set: JobSetSpec) -> Iterator[Problem]:
+    """The subdomain is the name of a Service."""
+    network = job_set.network
+    yield from _dns_label(network.subdomain, "the name of a Service", network.path("subdomain"))
 
 
-def choose_another(job_set: JobSetSpec) -> str:
-    """What to do about a name that no replicated job has."""
-    names = [f"`{job.name}`" for job in job_set.replicated_jobs[:_MOST_NAMED] if job.name]
-    return f"name a replicated job, such as {either(names)}" if names else "add a replicated job of this name"
+def validate_replicated_jobs(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[Problem]:
+    """Names, groups, numbers of pods and dependencies of the replicated jobs."""
+    jobs = jobs_by_name(job_set)
+    for index, job in enumerate(job_set.replicated_jobs):
+        yield from _dns_label(job.name, "a part of the names of pods", job.path("name"), may_begin_with_digit=True)
+        yield from _dns_label(job.group_name, "the name of a group", job.path("groupName"))
+        yield from _most_pods(job)
+        yield from _restart_policy(job)
+        yield from _indexed_pods(job, is_counted=is_counted)
+        yield from _labels(job.template.metadata.labels, job.template.metadata.path("labels"))
+        for dependency in job.depends_on:
+            yield from _validate_dependency(dependency, index, jobs)
+
+
+def _dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_digit: bool = False) -> Iterator[Problem]:
+    """A part of `<name>-<job>-0` may begin with a digit, the names of Services and groups may not."""
+    is_wrong = dns1123_label(name) if may_begin_with_digit else dns1035_label(name)
+    if name and is_wrong and not is_placeholder(name):
+        message = f"cannot be {what} because {label_fault(name, begins_with_letter=not may_begin_with_digit)}"
+        fix = _LETTERS if may_begin_with_digit else f"{_LETTERS}, and begin with a letter"
+        yield DNS_LABEL.problem(path, message, fix, name)
+
+
+def _most_pods(job: ReplicatedJob) -> Iterator[Problem]:
+    is_too_many = job.replicas * job.parallelism > _MOST_PODS
+    if is_too_many and job.has("replicas") and job.template.spec.has("parallelism"):
+        message = f"makes more than {_MOST_PODS} pods together with the parallelism of {job.parallelism}"
+        yield MOST_PODS.problem(job.path("replicas"), message, "lower replicas or parallelism", job.replicas)
+
+
+def _restart_policy(job: ReplicatedJob) -> Iterator[Problem]:
+    """k8s.io/kubernetes v1.36 pkg/apis/batch/validation."""
+    if job.pod.restart_policy == "Always":
+        message = "must be OnFailure or Never because the pods of a Job must end"
+        yield RESTART_POLICY.problem(job.pod.path("restartPolicy"), message, "set OnFailure", "Always")
+
+
+def _indexed_pods(job: ReplicatedJob, *, is_counted: bool) -> Iterator[Problem]:
+    """The same."""
+    spec = job.template.spec
+    if is_counted and spec.is_indexed and spec.parallelism > _MOST_INDEXED:
+        message = f"must not be more than {_MOST_INDEXED} because an Indexed Job cannot have more pods"
+        fix = f"set at most {_MOST_INDEXED}"
+        yield INDEXED_PODS.problem(spec.path("parallelism"), message, fix, spec.parallelism)
+
+
+def _labels(labels: Entries[str], at: FieldPath) -> Iterator[Problem]:
+    for key, value in labels.items():
+        if is_invalid_label(key, value):
+            yield invalid_label(key, value, (*at, key))
+
+
+def invalid_label(key: str, value: str, path: FieldPath | str, *, is_of_patch: bool = False) -> Problem:
+    """A label that Kubernetes refuses (ValidateLabels): of a Job, or one that a patch gives the JobSet."""
+    part, message = label_part(key, value)
+    if is_of_patch:
+        message = f"set label `{key}: {value}` of the JobSet, but `{part}` {message}"
+        return JOB_SET_LABEL.problem(path, message, f"in the patch, {LABEL}")
+    return JOB_SET_LABEL.problem(path, message, LABEL, part)
+
+
+def is_invalid_label(key: str, value: str) -> bool:
+    """Whether Kubernetes refuses a label."""
+    return bool(label_value(value) or qualified_name(key)) and not is_placeholder(key + value)
+
+
+def label_part(key: str, value: str) -> tuple[str, str]:
+    """The part of a label that Kubernetes refuses, its key or its value, and what is said of it."""
+    if label_value(value):
+        return value, f"cannot be the value of a label because {value_fault(value)}"
+    return key, f"cannot be the key of a label because {key_fault(key)}"
+
+
+def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, ReplicatedJob]) -> Iterator[Problem]:
+    """Only earlier jobs may be waited for; upstream lets a job wait for itself, which it then does."""
+    name, path = dependency.name, dependency.path("name")
+    place = jobs[name].at[-1] if name in jobs else None
+    if is_placeholder(name) or (isinstance(place, int) and place < index):
+        return
+    if index == 0:
+        message = "must not be set because the first replicated job cannot depend on another"
+        fix = f"remove the entry, or move this replicated job behind `{name}`"
+        yield _dependency_order(path, message, fix, name)
+    elif place == index:
+        message = "is the replicated job itself, which waits for itself and never starts"
+        yield SELF_DEPENDENCY.problem(path, message, "remove the entry", name)
+    elif place is not None:
+        message = "must stand in replicatedJobs before the replicated job that depends on it"
+        yield _dependency_order(path, message, f"move `{name}` up in replicatedJobs", name)
+    else:
+        message = "is not the name of a replicated job of this JobSet"
+        fix = "write the name of a replicated job before this one"
+        yield DEPENDENCY_EXISTS.problem(path, message, fix, name)
+
+
+def _dependency_order(path: FieldPath, message: str, fix: str, name: str) -> Problem:
+    return DEPENDENCY_ORDER.problem(path, message, fix, name)
+
+
+def validate_startup_policy(job_set: JobSetSpec) -> Iterator[Problem]:
+    """An order of starting excludes dependencies."""
+    policy = job_set.startup_policy
+    if policy.startup_policy_order == "InOrder" and any(job.depends_on for job in job_set.replicated_jobs):
+        message = "must not be InOrder because a replicated job has dependsOn, and JobSet refuses both together"
+        yield STARTUP_ORDER.problem(policy.at, message, "remove startupPolicy, or every dependsOn")
+
+
+def validate_success_policy(job_set: JobSetSpec) -> Iterator[Problem]:
+    """Its targets are replicated jobs."""
+    policy = job_set.success_policy
+    yield from validate_targets(policy.target_replicated_jobs, job_set, policy.path("targetReplicatedJobs"))
+
+
+def validate_targets(targets: Items[str], job_set: JobSetSpec, at: FieldPath) -> Iterator[Problem]:
+    """Each target of a policy is the name of a replicated job. `at` is the path of the list."""
+    names: Collection[str] = jobs_by_name(job_set) if targets else ()
+    for index, target in enumerate(targets):
+        if target not in names and not is_placeholder(target):
+            message = "is not the name of a replicated job of this JobSet"
+            yield TARGET_EXISTS.problem((*at, index), message, choose_another(job_set), target)

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.facts.jobset import policies, replicated_jobs, volume_claims
+from webhook.facts.jobset import coordinator, failures, volume_claims
+from webhook.facts.jobset.job_set import (
+    validate_network,
+    validate_replicated_jobs,
+    validate_startup_policy,
+    validate_success_policy,
+)
 from webhook.problem import Problem
 from webhook.typed.job_sets import JobSetSpec
 
@@ -20,10 +26,10 @@ def validate_create(job_set: JobSetSpec, *, is_counted: bool = True) -> Iterator
         job_set: the spec, wherever it stands.
         is_counted: whether the pods of the replicated jobs are final; those of a runtime are not.
     """
-    yield from replicated_jobs.validate_network(job_set)
-    yield from policies.validate_success_policy(job_set)
-    yield from policies.validate_failure_policy(job_set)
-    yield from policies.validate_startup_policy(job_set)
-    yield from policies.validate_coordinator(job_set, is_counted=is_counted)
+    yield from validate_network(job_set)
+    yield from validate_success_policy(job_set)
+    yield from failures.validate_failure_policy(job_set)
+    yield from validate_startup_policy(job_set)
+    yield from coordinator.validate_coordinator(job_set, is_counted=is_counted)
     yield from volume_claims.validate_volume_claim_policies(job_set)
-    yield from replicated_jobs.validate_replicated_jobs(job_set, is_counted=is_counted)
+    yield from validate_replicated_jobs(job_set, is_counted=is_counted)

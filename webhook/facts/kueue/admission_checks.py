@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.kueue.cluster_queues import Queue
+from webhook.facts.kueue.quota_types import Queue
 from webhook.facts.kueue.types import AdmissionCheck
 from webhook.facts.view import View
 from webhook.typed.collections import Entries

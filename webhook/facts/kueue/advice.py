@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.kueue.cluster_queues import Queue, QuotaGroup
 from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, may_be_on
 from webhook.facts.kueue.flavor_nodes import without_nodes
 from webhook.facts.kueue.flavors import Flavor, flavors, mismatch, overlooked
 from webhook.facts.kueue.groups import KUEUE_ADVICE
 from webhook.facts.kueue.managed import managed
-from webhook.facts.kueue.never_admitted import PODS
+from webhook.facts.kueue.never import PODS
 from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.preflight import preflight
+from webhook.facts.kueue.quota_types import Queue, QuotaGroup
 from webhook.facts.kueue.releases import OWN_KEYS, knows_release
 from webhook.facts.kueue.types import ClusterQueue
 from webhook.facts.kueue.workload import PodSetRequests, workload

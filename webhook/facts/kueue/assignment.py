@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from webhook.facts.kueue.cluster_queues import QuotaGroup
 from webhook.facts.kueue.quota import FlavorResource
+from webhook.facts.kueue.quota_types import QuotaGroup
 from webhook.facts.kueue.workload import PodSetRequests
 
 Capacity: TypeAlias = Callable[[FlavorResource], int]

@@ -7,22 +7,21 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.kueue import (
-    batch_job,
-    cluster_queue,
-    cluster_queue_quota,
-    cohorts,
-    concurrent_admission,
-    job_validation,
-    local_queue,
-    pod_labels,
-    ray_jobs,
-    resource_flavor,
-    resource_groups,
-    serving,
-    spark_application,
-    topology_annotations,
-    topology_levels,
-    workload_validation,
+    job,
+    job_parallelism_and_completions,
+    job_pod_labels,
+    job_ray,
+    job_scale_and_groups,
+    job_spark,
+    job_topology,
+    queue,
+    queue_cohorts,
+    queue_concurrent_admission,
+    queue_flavors_and_resources,
+    queue_node_labels_and_taints,
+    queue_quota_lending_borrowing,
+    queue_topology_levels,
+    queue_workloads,
 )
 from webhook.facts.kueue.advice import advise_flavors, advise_max_exec_time, advise_quota
 from webhook.facts.kueue.feature_gates import TOPOLOGY, is_on
@@ -38,24 +37,24 @@ from webhook.problem import Problem
 from webhook.typed.objects import Object
 
 _RULES: Final = (
-    job_validation.validate_queue_name,
-    job_validation.validate_prebuilt_workload,
-    job_validation.validate_max_exec_time,
-    job_validation.validate_elastic_job,
-    job_validation.validate_admission_gates,
-    job_validation.validate_update,
-    batch_job.validate_partial_admission,
-    pod_labels.validate_pod,
-    ray_jobs.validate_ray,
-    spark_application.validate_spark,
-    serving.validate_serving,
+    job.validate_queue_name,
+    job.validate_prebuilt_workload,
+    job.validate_max_exec_time,
+    job.validate_elastic_job,
+    job.validate_admission_gates,
+    job.validate_update,
+    job_parallelism_and_completions.validate_partial_admission,
+    job_pod_labels.validate_pod,
+    job_ray.validate_ray,
+    job_spark.validate_spark,
+    job_scale_and_groups.validate_serving,
 )
 _NO_TOPOLOGY: Final = ("deployment", "statefulset")
 _UNASKED: Final = ("owner", "kind", "framework", "namespace")
 """Why objects are not managed whose webhook is off."""
 
 
-def job(subject: Subject) -> Iterator[Problem]:
+def validate_job(subject: Subject) -> Iterator[Problem]:
     """What Kueue's webhooks refuse of a job."""
     how = subject.once(managed)
     if how.why_not in _UNASKED or not subject.once(changes_what_is_read):
@@ -63,7 +62,7 @@ def job(subject: Subject) -> Iterator[Problem]:
     for validate in _RULES:
         yield from validate(subject, how)
     if how.framework not in _NO_TOPOLOGY and is_on(TOPOLOGY, subject):
-        yield from topology_annotations.validate_topology(subject)
+        yield from job_topology.validate_topology(subject)
 
 
 def _is_queued_now(subject: Subject) -> bool:
@@ -72,7 +71,7 @@ def _is_queued_now(subject: Subject) -> bool:
     return not old or new.labels.get(QUEUE_NAME) != old.labels.get(QUEUE_NAME)
 
 
-def never(subject: Subject) -> Iterator[Problem]:
+def never_admitted(subject: Subject) -> Iterator[Problem]:
     """Why a job can never be admitted."""
     yield from _preflight(subject, "kueue-never/")
 
@@ -113,40 +112,44 @@ def _queue_check(kind: str, *rules: Callable[[Subject], Iterator[Problem]]) -> C
 
 
 CHECKS: Final = (
-    Check(group="kueue-job", run=job, lookups=LOOKUPS, when=concerns_kueue),
-    Check(group="kueue-never", run=never, lookups=LOOKUPS, when=concerns_kueue),
+    Check(group="kueue-job", run=validate_job, lookups=LOOKUPS, when=concerns_kueue),
+    Check(group="kueue-never", run=never_admitted, lookups=LOOKUPS, when=concerns_kueue),
     Check(group="kueue-not-now", run=not_now, lookups=LOOKUPS, when=concerns_kueue),
     Check(group="kueue-unmanaged", run=not_managed, lookups=LOOKUPS, when=concerns_kueue),
     Check(group="kueue-advice", run=advice, lookups=LOOKUPS, when=concerns_kueue),
     _queue_check(
         "ClusterQueue",
-        resource_groups.validate_resource_groups,
-        cluster_queue_quota.validate_quotas,
-        cluster_queue.validate_choices,
-        cluster_queue.validate_preemption,
-        cluster_queue.validate_namespace_selector,
-        cluster_queue.validate_fair_sharing,
-        cluster_queue.validate_admission_checks,
-        concurrent_admission.validate_concurrent_admission,
-        cluster_queue.advise_cluster_queue,
-        cluster_queue.advise_fair_sharing,
+        queue_flavors_and_resources.validate_resource_groups,
+        queue_quota_lending_borrowing.validate_quotas,
+        queue.validate_choices,
+        queue.validate_preemption,
+        queue.validate_namespace_selector,
+        queue.validate_fair_sharing,
+        queue.validate_admission_checks,
+        queue_concurrent_admission.validate_concurrent_admission,
+        queue.advise_cluster_queue,
+        queue.advise_fair_sharing,
     ),
     _queue_check(
         "Cohort",
-        resource_groups.validate_resource_groups,
-        cluster_queue_quota.validate_quotas,
-        cluster_queue.validate_fair_sharing,
-        cohorts.advise_cohort,
-        cluster_queue.advise_fair_sharing,
+        queue_flavors_and_resources.validate_resource_groups,
+        queue_quota_lending_borrowing.validate_quotas,
+        queue.validate_fair_sharing,
+        queue_cohorts.advise_cohort,
+        queue.advise_fair_sharing,
     ),
-    _queue_check("LocalQueue", local_queue.validate_local_queue, local_queue.advise_local_queue),
-    _queue_check("ResourceFlavor", resource_flavor.validate_resource_flavor, resource_flavor.advise_flavor),
-    _queue_check("Topology", topology_levels.validate_topology),
-    _queue_check("AdmissionCheck", resource_flavor.validate_admission_check),
+    _queue_check("LocalQueue", queue.validate_local_queue, queue.advise_local_queue),
+    _queue_check(
+        "ResourceFlavor",
+        queue_node_labels_and_taints.validate_resource_flavor,
+        queue_node_labels_and_taints.advise_flavor,
+    ),
+    _queue_check("Topology", queue_topology_levels.validate_topology),
+    _queue_check("AdmissionCheck", queue_node_labels_and_taints.validate_admission_check),
     _queue_check(
         "Workload",
-        workload_validation.validate_workload,
-        workload_validation.validate_priority_boost,
-        workload_validation.validate_workload_update,
+        queue_workloads.validate_workload,
+        queue_workloads.validate_priority_boost,
+        queue_workloads.validate_workload_update,
     ),
 )

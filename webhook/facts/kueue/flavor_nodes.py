@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Final
 
 from webhook.facts.kueue.admission_checks import is_placed_later
-from webhook.facts.kueue.cluster_queues import Queue
 from webhook.facts.kueue.flavors import Flavor
 from webhook.facts.kueue.nodes import read_nodes
+from webhook.facts.kueue.quota_types import Queue
 from webhook.facts.view import View
 from webhook.same import Same
 from webhook.typed.nodes import Node

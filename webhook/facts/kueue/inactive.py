@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.facts.kueue.admission_checks import inactive_checks, is_remote
-from webhook.facts.kueue.cluster_queues import Queue, QuotaGroup
+from webhook.facts.kueue.quota_types import Queue, QuotaGroup
 from webhook.facts.kueue.types import ResourceFlavor, Topology
 from webhook.facts.view import View
 from webhook.typed.collections import Items

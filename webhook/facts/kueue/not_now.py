@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.cluster_queues import Queue
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.inactive import causes
 from webhook.facts.kueue.managed import SERVING, Managed, is_owned, local_queues, managed, says_namespace
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.kueue.place import Place
+from webhook.facts.kueue.quota_types import Queue
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.subject import Subject
 from webhook.problem import Problem

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from webhook.facts.kueue.cluster_queues import Queue
 from webhook.facts.kueue.inactive import causes
 from webhook.facts.kueue.managed import takes_namespace
-from webhook.facts.kueue.queues import Queues, queues
 from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, parents_first
+from webhook.facts.kueue.quota_tree import Queues, queues
+from webhook.facts.kueue.quota_types import Queue
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue, ResourceFlavor
 from webhook.facts.resource_units import amount_text
 from webhook.facts.view import View

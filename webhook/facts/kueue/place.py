@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.kueue.cluster_queues import Queue
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.objects import QUEUE_NAME
-from webhook.facts.kueue.queues import Queues, queues
 from webhook.facts.kueue.quota import Node, Tree
+from webhook.facts.kueue.quota_tree import Queues, queues
+from webhook.facts.kueue.quota_types import Queue
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.subject import Subject
 from webhook.facts.view import View

@@ -11,10 +11,10 @@ from functools import partial
 
 from webhook.facts.kueue.assignment import Capacity, Wanted, together
 from webhook.facts.kueue.managed import Managed
-from webhook.facts.kueue.never_admitted import Fitting, no_matching_flavor
-from webhook.facts.kueue.node_room import unplaced, unplaced_together
+from webhook.facts.kueue.never import Fitting, no_matching_flavor
+from webhook.facts.kueue.never_topology_placement import unplaced, unplaced_together
+from webhook.facts.kueue.not_now_quota_and_order import waiting
 from webhook.facts.kueue.place import Place
-from webhook.facts.kueue.waiting import waiting
 from webhook.facts.kueue.workload import workload
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from webhook.facts.kueue import counted_claims, never_admitted, not_now, placement, pod_group, priority_class
+from webhook.facts.kueue import never, not_now, not_now_claim_templates, not_now_priority_class, placement, pod_group
 from webhook.facts.kueue.managed import Managed, managed
-from webhook.facts.kueue.never_admitted import exceeds_max_quota
+from webhook.facts.kueue.never import exceeds_max_quota
 from webhook.facts.kueue.place import Place, place_of
 from webhook.facts.kueue.reservations import is_admitted
 from webhook.facts.kueue.workload import Workload, workload
@@ -74,14 +74,14 @@ def _first(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
 
 
 _STEPS = (
-    priority_class.validate_priority_classes,
+    not_now_priority_class.validate_priority_classes,
     not_now.validate_local_queue,
     not_now.validate_cluster_queue,
     pod_group.validate_same_group,
-    counted_claims.validate_claims,
-    never_admitted.validate_pod_set_count,
-    never_admitted.validate_namespace,
-    never_admitted.validate_limit_ranges,
+    not_now_claim_templates.validate_claims,
+    never.validate_pod_set_count,
+    never.validate_namespace,
+    never.validate_limit_ranges,
     placement.validate_flavors_and_quota,
     pod_group.validate_whole_group,
 )

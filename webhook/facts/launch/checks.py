@@ -13,10 +13,10 @@ from webhook.attributes import JSON
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.launch import mpi_slots, nodes, processes, trainers, variables
+from webhook.facts.launch import mpi_slots, pods_and_nodes, processes, trainers, variables
 from webhook.facts.launch.member import Member, members, mentions_launcher
-from webhook.facts.launch.nodes import MORE_NODES_THAN_PODS, Together
 from webhook.facts.launch.owners import hosts_of, owners
+from webhook.facts.launch.pods_and_nodes import MORE_NODES_THAN_PODS, Together
 from webhook.facts.launch.train_jobs import launch_of_train_job
 from webhook.facts.launch.types import PyTorchJob, VolcanoJobSpec
 from webhook.facts.subject import Subject
@@ -66,7 +66,7 @@ def _of_group(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
         return
     plugins = _plugins(subject)
     together = _together(listed, plugins, subject)
-    yield from nodes.validate_nodes(listed, together)
+    yield from pods_and_nodes.validate_nodes(listed, together)
     yield from trainers.validate_trainers(listed, together)
     setting = owners(plugins, listed, is_worker_set=subject.group_kind == _LWS)
     for member in listed:
@@ -90,7 +90,7 @@ def _of_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Problem
     counts = [member.pods for member in listed if member.path[-1:] == (0,)]
     pods = None if None in counts else sum(count or 0 for count in counts)
     together = Together(pods=pods, is_one=True, is_alone=False, is_ranked=True, index="RANK")
-    for each in nodes.validate_nodes(listed, together):
+    for each in pods_and_nodes.validate_nodes(listed, together):
         if each.code != MORE_NODES_THAN_PODS.id:
             yield each
     yield from trainers.validate_trainers(listed, together)

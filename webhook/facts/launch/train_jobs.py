@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook.facts.command_lines.command import Launch, launch, launched
-from webhook.facts.launch import mpi_slots, nodes
+from webhook.facts.launch import mpi_slots, pods_and_nodes
 from webhook.facts.launch.member import Member
-from webhook.facts.launch.nodes import Together
+from webhook.facts.launch.pods_and_nodes import Together
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
-from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.problem import Problem
 
 
 def launch_of_train_job(subject: Subject) -> Iterator[Problem]:
     """The nodes and ranks of a TrainJob, merged with its runtime; its processes are compared with other rules."""
-    job = subject.once(train_job)
+    job = subject.once(merge_train_job)
     if not job.runtime.is_found or job.node is None or not changes_more_than_suspend(subject):
         return
     for each in _launch_of(job, command_of(subject)):
@@ -29,7 +29,7 @@ def _launch_of(job: MergedTrainJob, started: Launch) -> Iterator[Problem]:
     if job.plugin == "torch":
         member = Member(pod_set="", path=(), launch=started, pods=job.nodes)
         together = Together(pods=job.nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK")
-        yield from nodes.validate_nodes((member,), together)
+        yield from pods_and_nodes.validate_nodes((member,), together)
     elif job.plugin == "mpi" and job.processes.count:
         counts = (replicated.parallelism for replicated in job.jobs if replicated.name == "node")
         hosts = sum(counts) + job.runtime.spec.ml_policy.mpi.run_launcher_as_node
@@ -38,13 +38,13 @@ def _launch_of(job: MergedTrainJob, started: Launch) -> Iterator[Problem]:
 
 def command_of(subject: Subject) -> Launch:
     """What the command of the container that trains starts."""
-    node = subject.once(train_job).node
+    node = subject.once(merge_train_job).node
     return launched({} if node is None else node.json, subject)
 
 
 def command_path(subject: Subject) -> str:
     """Where the launcher and its options stand: in the command or the arguments, of the TrainJob or of the runtime."""
-    job = subject.once(train_job)
+    job = subject.once(merge_train_job)
     said = "command"
     if job.node is not None and job.node.args:
         by_command = launch({**job.node.json, "args": []}, subject.deadline)

@@ -15,7 +15,7 @@ from typing import Final
 from webhook.facts.command_lines.command import MPI
 from webhook.facts.launch.groups import LAUNCH
 from webhook.facts.launch.member import Member
-from webhook.facts.launch.nodes import Together
+from webhook.facts.launch.pods_and_nodes import Together
 from webhook.problem import Problem
 from webhook.wording import counted
 

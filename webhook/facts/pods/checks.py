@@ -8,13 +8,12 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods import (
-    container_validation,
-    placement_validation,
     pod_level_resources,
-    pod_validation,
-    resource_validation,
+    pod_resources,
+    pod_template,
+    pod_template_placement,
 )
-from webhook.facts.pods.template_changes import validate_template_update
+from webhook.facts.pods.workload_update import validate_template_update
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.problem import Problem
@@ -28,17 +27,17 @@ _POD: Final = frozenset((("", "Pod"),))
 _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
 
 
-def pod_resources(subject: Subject) -> Iterator[Problem]:
+def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of the resources of a pod."""
     pod = subject.typed(Pod).spec
-    places = resource_validation.places_in(pod)
+    places = pod_resources.places_in(pod)
     for place in places:
         if place.part == "ephemeralContainers":
-            yield from resource_validation.validate_ephemeral_container(place)
+            yield from pod_resources.validate_ephemeral_container(place)
             continue
-        yield from resource_validation.validate_resource_requirements(place)
-        yield from resource_validation.validate_hugepages_are_not_alone(place)
-    yield from pod_level_resources.validate_overhead(pod)
+        yield from pod_resources.validate_resource_requirements(place)
+        yield from pod_resources.validate_hugepages_are_not_alone(place)
+    yield from pod_resources.validate_overhead(pod)
     if pod.resources:
         yield from pod_level_resources.validate_windows(pod)
         yield from pod_level_resources.validate_pod_resource_consistency(places)
@@ -56,12 +55,12 @@ def outside_templates(subject: Subject) -> Iterator[Problem]:
         for field in paced(fields):
             if not field.is_device:
                 resources = Resources.of(field.resources, (*path, *field.path), subject.reading)
-                yield from resource_validation.validate_amounts(resources)
+                yield from pod_resources.validate_amounts(resources)
 
 
 def generated_pod_resources(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of the resources of the pods that Trainer makes of a TrainJob."""
-    yield from problems_of_pods(subject, pod_resources)
+    yield from problems_of_pods(subject, validate_pod_resources)
 
 
 def generated_pod_templates(subject: Subject) -> Iterator[Problem]:
@@ -69,7 +68,7 @@ def generated_pod_templates(subject: Subject) -> Iterator[Problem]:
     yield from problems_of_pods(subject, template_problems)
 
 
-def pod_template(subject: Subject) -> Iterator[Problem]:
+def validate_pod_template(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of a pod besides; it says so itself of Pods and of its own kinds."""
     if subject.template_of is not None and not is_builtin(subject.template_of):
         yield from template_problems(subject)
@@ -79,27 +78,27 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of a pod besides, whatever it is made from."""
     template = subject.typed(Pod)
     pod, metadata = template.spec, template.metadata
-    yield from pod_validation.validate_host_users(pod)
-    yield from pod_validation.validate_active_deadline(pod)
-    yield from container_validation.validate_containers(pod)
-    yield from container_validation.validate_volumes(pod)
+    yield from pod_template.validate_host_users(pod)
+    yield from pod_template.validate_active_deadline(pod)
+    yield from pod_template.validate_containers(pod)
+    yield from pod_template.validate_volumes(pod)
     if pod.has("securityContext"):
-        yield from container_validation.validate_pod_user(pod.security_context)
-    yield from container_validation.validate_service_account(pod)
+        yield from pod_template.validate_pod_user(pod.security_context)
+    yield from pod_template.validate_service_account(pod)
     if pod.has("affinity"):
-        yield from placement_validation.validate_affinity(pod.affinity)
-    yield from placement_validation.validate_tolerations(pod)
-    yield from placement_validation.validate_scheduling_gates(pod)
-    yield from placement_validation.validate_node_selector_labels(pod)
-    yield from placement_validation.validate_labels(metadata)
-    yield from placement_validation.validate_annotations(metadata)
+        yield from pod_template_placement.validate_affinity(pod.affinity)
+    yield from pod_template_placement.validate_tolerations(pod)
+    yield from pod_template_placement.validate_scheduling_gates(pod)
+    yield from pod_template_placement.validate_node_selector_labels(pod)
+    yield from pod_template_placement.validate_labels(metadata)
+    yield from pod_template_placement.validate_annotations(metadata)
 
 
 CHECKS: Final = (
-    Check(group="pod-resources", run=pod_resources, kinds=_POD),
+    Check(group="pod-resources", run=validate_pod_resources, kinds=_POD),
     Check(group="pod-resources", run=generated_pod_resources, kinds=_TRAIN_JOB),
     Check(group="pod-resources", run=outside_templates),
-    Check(group="pod-template", run=pod_template, kinds=_POD),
+    Check(group="pod-template", run=validate_pod_template, kinds=_POD),
     Check(group="pod-template", run=generated_pod_templates, kinds=_TRAIN_JOB),
     Check(group="workload-update", run=validate_template_update),
 )

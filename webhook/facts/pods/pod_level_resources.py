@@ -17,18 +17,11 @@ from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE
 from webhook.facts.pods.groups import POD_RESOURCES
-from webhook.facts.pods.resource_validation import Place
+from webhook.facts.pods.pod_resources import Place
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.pods import PodSpec
 
-OVERHEAD_WITHOUT_CLASS: Final = POD_RESOURCES.rule(
-    "pod-resources/overhead-without-class",
-    title="Overhead comes from a RuntimeClass.",
-    why="The RuntimeClass sets the overhead of its pods. A pod that brings one without such a class is refused.",
-    source="k8s.io/kubernetes v1.36 plugin/pkg/admission/runtimeclass/admission.go",
-    function="validateOverhead",
-)
 POD_LEVEL_WINDOWS: Final = POD_RESOURCES.rule(
     "pod-resources/pod-level-windows",
     title="A Windows pod has no resources as a whole.",
@@ -136,10 +129,3 @@ def validate_windows(pod: PodSpec) -> Iterator[Problem]:
     if pod.resources and pod.os.name == "windows":
         message = "must not be set because Windows pods do not support resources for the pod as a whole"
         yield POD_LEVEL_WINDOWS.problem(("spec", "resources"), message, "request the resources in the containers")
-
-
-def validate_overhead(pod: PodSpec) -> Iterator[Problem]:
-    """As validateOverhead of plugin/pkg/admission/runtimeclass/admission.go: overhead comes from a class."""
-    if pod.overhead and not pod.has("runtimeClassName"):
-        message = "must not be set without runtimeClassName because only a RuntimeClass may set it"
-        yield OVERHEAD_WITHOUT_CLASS.problem(("spec", "overhead"), message, "remove the overhead")

@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.facts.fact import Missing, Result
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.train_job import runtime_podsets, train_job
+from webhook.facts.train_job_pods.merged_train_job import merge_train_job, runtime_podsets
 from webhook.facts.view import View
 from webhook.problem import MissingObject
 from webhook.same import Same
@@ -69,7 +69,7 @@ def listed(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
 
 
 def _of_train_job(subject: Subject) -> PodSets:
-    job = subject.once(train_job)
+    job = subject.once(merge_train_job)
     return PodSets(Items(runtime_podsets(job), subject.deadline), job.missing)
 
 

@@ -9,24 +9,24 @@ from webhook.cluster.interest import reading
 from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.kinds import NODE
-from webhook.facts.preemption import priority, progress, spot
+from webhook.facts.preemption import preemption, priority, spot
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
 
 _ADVICE: Final = (
     spot.advise_spot,
-    progress.advise_progress,
-    progress.advise_grace_periods,
+    preemption.advise_progress,
+    preemption.advise_grace_periods,
     priority.validate_priority_classes,
     priority.advise_preemption_policy,
 )
 _LOOKUPS: Final = (*priority.LOOKUPS, reading(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
 
 
-def preemption(subject: Subject) -> Iterator[Problem]:
+def advise_preemption(subject: Subject) -> Iterator[Problem]:
     """What is to be said of an object, once where several of its templates share it."""
     yield from advised(_ADVICE, spot.SPOT_TOLERATION.id, subject)
 
 
-CHECKS: Final = (Check(group="preemption", run=preemption, kinds=WORKLOADS, lookups=_LOOKUPS),)
+CHECKS: Final = (Check(group="preemption", run=advise_preemption, kinds=WORKLOADS, lookups=_LOOKUPS),)

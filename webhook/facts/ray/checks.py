@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.check import Check, kinds_of
-from webhook.facts.ray import num_gpus, validation
+from webhook.facts.ray import num_gpus, ray
 from webhook.typed.ray import RayCluster, RayCronJob, RayJob, RayService
 
 _RAY: Final = kinds_of(RayCluster, RayJob, RayService, RayCronJob)
 
 CHECKS: Final = (
-    Check(group="ray", run=validation.validate_name, kinds=_RAY - kinds_of(RayCronJob)),
-    Check(group="ray", run=validation.validate_ray_job_spec, kinds=kinds_of(RayJob)),
-    Check(group="ray", run=validation.validate_groups, kinds=_RAY),
+    Check(group="ray", run=ray.validate_name, kinds=_RAY - kinds_of(RayCronJob)),
+    Check(group="ray", run=ray.validate_ray_job_spec, kinds=kinds_of(RayJob)),
+    Check(group="ray", run=ray.validate_groups, kinds=_RAY),
     Check(group="ray", run=num_gpus.validate_num_gpus, kinds=_RAY),
 )

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.ray.cluster import cluster_of
 from webhook.facts.ray.groups import RAY
+from webhook.facts.ray.ray import cluster_of
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import Problem

@@ -1,67 +1,10 @@
-"""The check of versions that are served no more. Which they are is data, removed_versions.yaml.
-
-An API server refuses such an object before it calls anybody, so that audit, replay and test alone ask: the policy is
-not registered. A cluster may still run an old release, which is why this is a warning.
-"""
+"""The check of versions that no release serves any more."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Final
 
-from webhook import yamlfile
 from webhook.facts.check import Check
-from webhook.facts.served_versions.groups import SERVED_VERSION
-from webhook.facts.subject import Subject
-from webhook.problem import Problem
-
-REMOVED: Final = SERVED_VERSION.rule(
-    "served-version/removed",
-    title="An object is written in a version of its API that is still served.",
-    why=(
-        "Releases since the one that removed the version answer `no matches for kind`, and nothing is created. Until "
-        "then nobody looks at the object either: its pods and devices are not judged."
-    ),
-)
-
-FILE: Final = Path(__file__).with_name("removed_versions.yaml")
-
-
-@dataclass(frozen=True, slots=True)
-class Removed:
-    """What is known of a version that is gone: a release without it, and what to write instead, "" for nothing."""
-
-    release: str
-    instead: str
-
-
-@cache
-def removed_versions() -> Mapping[tuple[str, str, str], Removed]:
-    """What is gone, by group, version and kind; read on first use."""
-    (document,) = yamlfile.read(FILE)
-    return {
-        (row["group"], version, kind): Removed(row["removed"], row["instead"])
-        for row in document.value["removed"]
-        for version in row["versions"]
-        for kind in row["kinds"]
-    }
-
-
-def validate_version(subject: Subject) -> Iterator[Problem]:
-    """An object of a version that is gone."""
-    kind = subject.attributes.kind
-    known = removed_versions().get((kind.group, kind.version, kind.kind))
-    if known is not None:
-        message = f"is a version of {kind.kind} that {known.release} no longer serves, so the object is not created"
-        if known.instead:
-            version, _, other = known.instead.partition(" ")
-            fix = f"write {version}" + (f" and kind {other}" if other else "") + ", and its fields"
-        else:
-            message, fix = f"{message}; nothing took the place of this kind", "write a job of another kind"
-        yield REMOVED.problem("apiVersion", message, fix, kind.api_version)
-
+from webhook.facts.served_versions.removed_versions import validate_version
 
 CHECKS: Final = (Check(group="served-version", run=validate_version),)

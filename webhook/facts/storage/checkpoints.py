@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, workload
-from webhook.facts.storage.claims import node_local, read_only
+from webhook.facts.storage.claims_and_access import node_local, read_only
 from webhook.facts.storage.groups import STORAGE
 from webhook.facts.storage.mounts import Mount, Mounts, mounts, pods_of
 from webhook.facts.subject import Subject

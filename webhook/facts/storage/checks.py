@@ -7,15 +7,15 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
-from webhook.facts.storage import checkpoints, claims, rolling_updates, shared_memory, sub_paths
+from webhook.facts.storage import checkpoints, claims_and_access, rolling_updates, shared_memory, sub_paths
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
 
 _ADVICE: Final = (
-    claims.validate_claims,
-    claims.validate_ephemeral_classes,
-    claims.validate_created_claims,
+    claims_and_access.validate_claims,
+    claims_and_access.validate_ephemeral_classes,
+    claims_and_access.validate_created_claims,
     checkpoints.advise_checkpoints,
     rolling_updates.advise_rolling_updates,
     shared_memory.advise_shared_memory,
@@ -26,7 +26,9 @@ _ADVICE: Final = (
 
 def storage(subject: Subject) -> Iterator[Problem]:
     """What is to be said of the volumes of an object, once where several of its templates share it."""
-    yield from advised(_ADVICE, claims.CLAIM_EXISTS.id, subject)
+    yield from advised(_ADVICE, claims_and_access.CLAIM_EXISTS.id, subject)
 
 
-CHECKS: Final = (Check(group="storage", run=storage, kinds=WORKLOADS, lookups=(*claims.LOOKUPS, NAMESPACES)),)
+CHECKS: Final = (
+    Check(group="storage", run=storage, kinds=WORKLOADS, lookups=(*claims_and_access.LOOKUPS, NAMESPACES)),
+)

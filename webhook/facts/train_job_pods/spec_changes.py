@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from webhook.attributes import JSON
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.fields import pruned
 from webhook.facts.train_job_pods.installation import release_of
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import pruned
 from webhook.paths import get
 from webhook.typed.view import Typed
 

@@ -14,9 +14,9 @@ from webhook.attributes import POD
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.flux_pods import entrypoint
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.nodes import is_trainer
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
-from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.paths import FieldPath, get, parse, render
 from webhook.problem import Problem
 from webhook.typed.collections import Items
@@ -65,7 +65,7 @@ class VirtualPod:
 
 def virtual_pods(subject: Subject) -> Items[VirtualPod]:
     """The pods of a TrainJob, to be asked for with `Subject.once`."""
-    job = subject.once(train_job)
+    job = subject.once(merge_train_job)
     pods = [VirtualPod(replicated_job=one, pod=_pod(one, subject), job=job) for one in job.jobs]
     return Items(pods, subject.deadline)
 
@@ -92,7 +92,7 @@ def problems_of_pods(
         refuses: whether it names what no API server takes.
 
     """
-    job = subject.once(train_job)
+    job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
     scripts = f"`{entrypoint(job.object.name)}`"
@@ -108,7 +108,7 @@ def problems_of_pods(
 
 def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
     """The replicated jobs as the runtime has them, by their names."""
-    return {replicated.name: replicated for replicated in subject.once(train_job).runtime.jobs}
+    return {replicated.name: replicated for replicated in subject.once(merge_train_job).runtime.jobs}
 
 
 def _of_trainer(problem: Problem, virtual: VirtualPod) -> Problem | None:

@@ -10,11 +10,11 @@ from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.fact import Fact, Result, structure
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
+from webhook.facts.train_job_pods.merged_train_job import merge_train_job
 from webhook.facts.train_job_pods.spec_changes import specs
-from webhook.facts.train_job_pods.train_job import train_job
-from webhook.facts.trainer.launcher import launched
 from webhook.facts.trainer.node_claims import NodeClaim, node_claims
-from webhook.facts.trainer.processes_and_gpus import devices
+from webhook.facts.trainer.train_job_launcher import launched
+from webhook.facts.trainer.train_job_processes_and_gpus import devices
 from webhook.facts.trainer.unset_processes import unset_processes
 
 RUNTIME: Final = structure(
@@ -66,7 +66,7 @@ def _training(subject: Subject) -> Result:
 
 
 def _trainer(subject: Subject) -> Result:
-    job, claims = subject.once(train_job), subject.once(node_claims)
+    job, claims = subject.once(merge_train_job), subject.once(node_claims)
     launcher = launched(subject, devices(job, claims))
     value = {
         "runtime": {"found": job.runtime.is_found, "plugin": job.plugin},

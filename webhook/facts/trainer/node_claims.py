@@ -10,8 +10,8 @@ from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
 from webhook.facts.dra.pod_claims import claims_of, pod_claims
 from webhook.facts.dra.selected_requests import selected
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.releases import KEEPS_CLAIMS
-from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.facts.train_job_pods.types import TrainJob
 from webhook.typed.pods import PodClaim
 from webhook.workloads.podsets import PodSet
@@ -43,7 +43,7 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
     those that no container refers to, and those of patches that the release drops. What the claims are missing is not
     said here: `found` and `devices` tell.
     """
-    job = subject.once(train_job)
+    job = subject.once(merge_train_job)
     if not job.object:
         return ()
     dropped = _dropped(job, subject)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from webhook.facts.gpu.resources import devices_of
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.nodes import container_of, node_job
-from webhook.facts.train_job_pods.train_job import MergedTrainJob
 from webhook.typed.pods import Container
 
 

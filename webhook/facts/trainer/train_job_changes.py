@@ -16,10 +16,10 @@ from webhook.cluster.interest import reading
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.installation import release_of
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.overlays import Overlay
 from webhook.facts.train_job_pods.releases import FIXED_GRACE, PATCHES
 from webhook.facts.train_job_pods.spec_changes import is_changed, specs
-from webhook.facts.train_job_pods.train_job import MergedTrainJob, train_job
 from webhook.facts.train_job_pods.types import TrainJob, TrainJobSpec
 from webhook.facts.trainer.groups import TRAIN_JOB_CHANGES
 from webhook.facts.view import NAMESPACES
@@ -162,8 +162,8 @@ def validate_job_set_immutable(subject: Subject) -> Iterator[Problem]:
     changed = [name for name in _MAKING if now.get(name) != before.get(name)]
     if not changed:
         return
-    old = _fixed_in_job_set(train_job(subject.about(subject.old_object)), before)
-    new = _fixed_in_job_set(subject.once(train_job), now)
+    old = _fixed_in_job_set(merge_train_job(subject.about(subject.old_object)), before)
+    new = _fixed_in_job_set(subject.once(merge_train_job), now)
     if old != new:
         fields = _differing(Items(old, subject.deadline), new) or "fields"
         message = f"changes {fields} of pods, which cannot change after the JobSet was created, so JobSet refuses the "

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from webhook.facts.train_job_pods.train_job import MergedTrainJob
-from webhook.facts.trainer.launcher import Launched
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.trainer.node_claims import NodeClaim
+from webhook.facts.trainer.train_job_launcher import Launched
 from webhook.releases import shown
 from webhook.wording import counted
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.job import Job
+from webhook.facts.training_jobs.typed_job import Job
 from webhook.problem import Problem
 
 ELASTIC_WORKERS: Final = TRAINING_JOB.rule(

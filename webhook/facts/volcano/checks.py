@@ -11,28 +11,24 @@ from webhook.facts.read_changes import changes_what_is_read
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
-from webhook.facts.volcano import pod_queue
+from webhook.facts.volcano import named_queue
 from webhook.facts.volcano.cron_job import cron_job
 from webhook.facts.volcano.gang_resources import min_resources
-from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.hyper_node import hyper_node
-from webhook.facts.volcano.job import is_created, read_job, sent_spec
-from webhook.facts.volcano.job_commands import advise_commands
+from webhook.facts.volcano.job import _template_refused, advise_minima, advise_pods, validate_update
 from webhook.facts.volcano.job_dependencies import advise_start
+from webhook.facts.volcano.job_events_and_exit_codes import advise_policies
 from webhook.facts.volcano.job_flow import job_flow
 from webhook.facts.volcano.job_names import advise_host_names
-from webhook.facts.volcano.job_policies import advise_policies
-from webhook.facts.volcano.job_queue import advise_queue
-from webhook.facts.volcano.job_scheduling import advise_priority, advise_schedulers
-from webhook.facts.volcano.job_tasks import advise_minima, advise_pods
-from webhook.facts.volcano.job_update import validate_update
-from webhook.facts.volcano.job_volumes import advise_volumes
-from webhook.facts.volcano.network_topology import advise_job_topology
-from webhook.facts.volcano.plugin_tasks import advise_tasks
-from webhook.facts.volcano.plugins import advise_plugins
+from webhook.facts.volcano.job_plugins import advise_plugins
+from webhook.facts.volcano.job_ranks_hosts_and_keys import advise_commands
+from webhook.facts.volcano.job_ray import advise_tasks
+from webhook.facts.volcano.job_restart_policy import advise_restarts
+from webhook.facts.volcano.job_scheduler_and_priority import advise_priority, advise_schedulers
+from webhook.facts.volcano.job_volume_mounts_and_claims import advise_volumes
 from webhook.facts.volcano.pod import pod
 from webhook.facts.volcano.pod_group import pod_group
-from webhook.facts.volcano.queue_amounts import (
+from webhook.facts.volcano.queue import (
     advise_unknown_resource,
     validate_deserved_capability,
     validate_guarantee_deserved,
@@ -40,26 +36,19 @@ from webhook.facts.volcano.queue_amounts import (
 )
 from webhook.facts.volcano.queue_deletion import queue_deletion
 from webhook.facts.volcano.queue_hierarchy import validate_hierarchical_attributes
-from webhook.facts.volcano.queue_of_workload import OF_JOBS, advise_capability
+from webhook.facts.volcano.queue_of_jobs_pods_and_groups import OF_JOBS, advise_capability, advise_queue
 from webhook.facts.volcano.queue_parent import validate_parent
 from webhook.facts.volcano.queue_status import advise_status
-from webhook.facts.volcano.queues import read_queues
-from webhook.facts.volcano.restart_policy import advise_restarts
-from webhook.facts.volcano.scheduler_conf import may_be_scheduler_conf, scheduler_conf
+from webhook.facts.volcano.queue_tree import read_queues
+from webhook.facts.volcano.scheduler import may_be_scheduler_conf, scheduler_conf
+from webhook.facts.volcano.sent_job import is_created, read_job, sent_spec
+from webhook.facts.volcano.tiers_of_jobs_and_pod_groups import advise_job_topology
 from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.defaults import defaulted
 from webhook.facts.volcano_objects.types import Job, Queue
 from webhook.paths import render
 from webhook.problem import Problem
-
-TEMPLATE_REFUSED: Final = VOLCANO_JOB_ADVICE.rule(
-    "volcano-job/template-refused",
-    title="Volcano takes the Jobs that a CronJob or a JobTemplate makes.",
-    why="Nobody looks at the Job of a template before it is made. Then Volcano's webhook refuses every one of them.",
-    refused_by="Volcano's webhook, when the Job is made",
-    fails="controller",
-)
 
 
 def job(subject: Subject) -> Iterator[Problem]:
@@ -82,13 +71,6 @@ def job_template(subject: Subject) -> Iterator[Problem]:
     for refused in _but_unfilled(validate_create(job, subject), subject):
         yield _template_refused(refused)
     yield from _but_unfilled(_advice(job, subject), subject)
-
-
-def _template_refused(refused: Problem) -> Problem:
-    message = f"{refused.message} (Volcano accepts the template, but refuses every Job made from it)"
-    if refused.missing:
-        return TEMPLATE_REFUSED.problem(refused.path, missing=refused.missing)
-    return TEMPLATE_REFUSED.problem(refused.path, message, refused.fix, shown=refused.found)
 
 
 def _advice(job: Job, subject: Subject) -> Iterator[Problem]:
@@ -196,31 +178,31 @@ CHECKS: Final = (
     ),
     Check(
         group="volcano-pod",
-        run=_filled(pod_queue.queue_of_ray_cluster),
-        kinds=pod_queue.RAY,
+        run=_filled(named_queue.queue_of_ray_cluster),
+        kinds=named_queue.RAY,
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=_filled(pod_queue.queue_of_leader_worker_set),
-        kinds=frozenset((pod_queue.LEADER_WORKER_SET,)),
+        run=_filled(named_queue.queue_of_leader_worker_set),
+        kinds=frozenset((named_queue.LEADER_WORKER_SET,)),
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=_filled(pod_queue.queue_of_spark_application),
-        kinds=kinds_of(pod_queue.SparkApplication),
+        run=_filled(named_queue.queue_of_spark_application),
+        kinds=kinds_of(named_queue.SparkApplication),
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=_filled(pod_queue.queue_of_training_job),
-        kinds=pod_queue.TRAINING_JOBS,
+        run=_filled(named_queue.queue_of_training_job),
+        kinds=named_queue.TRAINING_JOBS,
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=pod_queue.queue_of_train_job,
+        run=named_queue.queue_of_train_job,
         kinds=frozenset((TRAIN_JOB,)),
         lookups=(*_QUEUES, *RUNTIMES),
     ),

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from webhook import quantity
 from webhook.facts.pods import amounts
 from webhook.facts.pods.pod_level_resources import together
-from webhook.facts.pods.resource_validation import places_of
+from webhook.facts.pods.pod_resources import places_of
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Entries

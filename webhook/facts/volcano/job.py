@@ -1,54 +1,271 @@
-"""A Volcano Job as its webhook validates it: sent as it is, or made from the template of a CronJob or a JobTemplate.
+"""The tasks of a Job: their names, numbers of pods and partitions, and what the Job needs of all of them.
 
-Knows where its spec stands and what that defaults to, and no rule.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go; functions are named like
+those there.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from webhook.attributes import Operation
 from webhook.facts.subject import Subject
-from webhook.facts.volcano_objects import kinds
-from webhook.facts.volcano_objects.defaults import defaulted, webhook_of_job
-from webhook.facts.volcano_objects.types import CronJob, Job, JobSpec, JobTemplate
-from webhook.schema import decode_object
-from webhook.typed.view import Reading
+from webhook.facts.volcano.field_changes import field_changes
+from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
+from webhook.facts.volcano.tiers_of_jobs_and_pod_groups import OF_JOBS, validate_network_topology
+from webhook.facts.volcano_objects.types import Job, JobSpec, Task
+from webhook.paths import render
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import counted
 
-RUN_SUFFIX: Final = "-01234567"
-"""As long as what a CronJob puts behind its name: a dash and the minutes since 1970 (cronjob_controller getJobName)."""
+TASK_REQUIRED: Final = VOLCANO_JOB.rule(
+    "volcano-job/task-required",
+    title="A Job has a task.",
+    why="Without tasks there are no pods.",
+    function="validateJobCreate",
+)
+TASK_NAME_TWICE: Final = VOLCANO_JOB.rule(
+    "volcano-job/task-name-twice",
+    title="Tasks have different names.",
+    why=(
+        "Pods, dependencies and plugins find a task by its name. A task without a name is called default and its index."
+    ),
+    function="validateJobCreate",
+)
+TASK_MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
+    "volcano-job/task-min-available",
+    title="A task needs no more pods than it has.",
+    why="The gang would wait for pods that are never created.",
+    function="validateJobCreate",
+)
+MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
+    "volcano-job/min-available",
+    title="A Job needs no more pods than its tasks have together.",
+    why="The gang would wait for pods that are never created.",
+    function="validateJobCreate",
+)
+PARTITION_REPLICAS: Final = VOLCANO_JOB.rule(
+    "volcano-job/partition-replicas",
+    title="The replicas of a task are its partitions times their size.",
+    why="Every pod belongs to a partition, and partitions have one size.",
+    function="validatePartitionPolicy",
+)
+PARTITION_MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
+    "volcano-job/partition-min-available",
+    title="minAvailable of a task with partitions is minPartitions times their size.",
+    why="Partitions are placed as a whole.",
+    function="validatePartitionPolicy",
+)
+REPLICAS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/replicas",
+    title="A task says how many pods it has.",
+    why="Unlike in a Deployment, no replicas means none, and nothing runs.",
+    refused_by="nobody; the job has no pods",
+)
+NO_PODS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/no-pods",
+    title="A Job has pods.",
+    why="A Job whose tasks have no replicas does nothing.",
+    refused_by="nobody; the job has no pods",
+)
+MIN_SUCCESS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/min-success",
+    title="A Job needs no more successful pods than it has.",
+    why="It would never complete.",
+    refused_by="nobody; the job never completes",
+    fails="waiting",
+)
+TASK_MINIMUM: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/task-minimum",
+    title="A gang needs all that its tasks need.",
+    why=(
+        "The scheduler looks at minAvailable of tasks only where minAvailable of the Job is not less than their sum, "
+        "to which a task without one adds all of its replicas. Otherwise any pods make up the gang."
+    ),
+    refused_by="nobody; minAvailable of the tasks has no effect",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
+    function="CheckTaskValid",
+)
+TEMPLATE_REFUSED: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/template-refused",
+    title="Volcano takes the Jobs that a CronJob or a JobTemplate makes.",
+    why="Nobody looks at the Job of a template before it is made. Then Volcano's webhook refuses every one of them.",
+    refused_by="Volcano's webhook, when the Job is made",
+    fails="controller",
+)
+TASKS_KEPT: Final = VOLCANO_JOB.rule(
+    "volcano-job/tasks-kept",
+    title="A Job keeps the number of its tasks.",
+    why="Its pods and its PodGroup are made from them.",
+    function="validateJobUpdate",
+)
+IMMUTABLE: Final = VOLCANO_JOB.rule(
+    "volcano-job/immutable",
+    title="A Job that exists is only scaled.",
+    why="Volcano takes changes of minAvailable, of priorityClassName, and of replicas and minAvailable of tasks.",
+    function="validateJobUpdate",
+)
+_SCALED: Final = ("minAvailable", "priorityClassName")
+_TASK_SCALED: Final = ("replicas", "minAvailable")
+_DEFAULTS: Final[Mapping[str, Any]] = {"queue": "default", "maxRetry": 3}
+"""Those of the schema, which a stored Job has."""
 
 
-def read_job(subject: Subject) -> Job:
-    """The Job of an object, or the one that it makes; to be asked for with `Subject.once`."""
-    if subject.group_kind == kinds.JOB:
-        return Job.of(subject.once(defaulted), (), subject.reading)
-    name = subject.typed(CronJob).name if subject.group_kind == kinds.CRON_JOB else ""
-    return _job(sent_spec(subject), f"{name}{RUN_SUFFIX}" if name else "")
+def validate_tasks(job: Job) -> Iterator[Problem]:
+    """There is a task, all have different names, and none needs more pods than it has."""
+    tasks = job.spec.tasks
+    if not tasks:
+        message = "must have a task because the job has nothing to run otherwise"
+        yield TASK_REQUIRED.problem(job.spec.path("tasks"), message, "add a task")
+    seen: dict[str, int] = {}
+    for task in tasks:
+        if task.name in seen and not is_placeholder(task.name):
+            yield _task_name_twice(task, seen[task.name])
+        seen.setdefault(task.name, task.index)
+        if job.spec.is_filled:
+            yield from validate_task_min_available(task, "lower minAvailable, or raise replicas")
+        if task.partition_policy:
+            yield from validate_partition_policy(task, job)
 
 
-def sent_spec(subject: Subject) -> JobSpec:
-    """The spec of the Job as it was sent, without defaults."""
-    if subject.group_kind == kinds.CRON_JOB:
-        return subject.typed(CronJob).spec.job_template.spec
-    if subject.group_kind == kinds.JOB_TEMPLATE:
-        return subject.typed(JobTemplate).spec
-    return subject.typed(Job).spec
+def _task_name_twice(task: Task, other: int) -> Problem:
+    message = f"is also the name of task {other}"
+    if task.name in (f"default{task.index}", f"default{other}"):
+        message = f"{message}; a task without a name is called `default` and its index"
+    return TASK_NAME_TWICE.problem(task.path("name"), message, "give each task its own name", task.name)
 
 
-def job_of_template(template: JobTemplate, name: str) -> Job:
-    """The Job that a controller makes from a JobTemplate of the cluster."""
-    deadline = template.reading.deadline
-    decoded = decode_object(template.json, JobTemplate.gvk, deadline)
-    return _job(JobTemplate.of(decoded.value, (), Reading(deadline, frozenset(decoded.unfilled))).spec, name)
+def validate_task_min_available(task: Task, fix: str) -> Iterator[Problem]:
+    """No task needs more pods than it has."""
+    if task.min_available > task.replicas:
+        message = f"must not be more than the {counted(task.replicas, 'replica')} of the task"
+        yield TASK_MIN_AVAILABLE.problem(task.path("minAvailable"), message, fix, task.min_available)
 
 
-def _job(sent: JobSpec, name: str) -> Job:
-    """A Job with a spec, as Volcano's webhook leaves it."""
-    spec = webhook_of_job(sent.json, sent.reading.deadline)
-    return Job.of({"metadata": {"name": name}, "spec": spec}, sent.at[:-1], sent.reading)
+def validate_min_available(job: Job) -> Iterator[Problem]:
+    """The gang is not larger than the Job."""
+    spec = job.spec
+    if spec.is_filled and spec.min_available > spec.pods:
+        message = f"must not be more than the {counted(spec.pods, 'pod')} of all tasks"
+        yield MIN_AVAILABLE.problem(spec.path("minAvailable"), message, f"set {spec.pods} or less", spec.min_available)
 
 
-def is_created(subject: Subject) -> bool:
-    """Whether the object is created, and not changed."""
-    return subject.attributes.operation is Operation.CREATE
+def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
+    """Partitions of one size make up the task."""
+    policy = task.partition_policy
+    total, size, least = policy.total_partitions, policy.partition_size, policy.min_partitions
+    if job.spec.is_filled and total > 0 and size > 0:
+        if task.replicas != total * size:
+            message = f"must be {total * size}, the product of totalPartitions {total} and partitionSize {size}"
+            fix = f"set {total * size}, or change the partitions"
+            yield PARTITION_REPLICAS.problem(task.path("replicas"), message, fix, task.replicas)
+        elif least > 0 and least * size != task.min_available:
+            message = f"must be {least * size}, the product of minPartitions {least} and partitionSize {size}"
+            fix = f"set {least * size}, or remove minAvailable of the task"
+            yield PARTITION_MIN_AVAILABLE.problem(task.path("minAvailable"), message, fix, task.min_available)
+    yield from validate_network_topology(policy.network_topology, OF_JOBS)
+
+
+def advise_pods(job: Job) -> Iterator[Problem]:
+    """Tasks without pods, and more successes than pods."""
+    spec = job.spec
+    if not spec.is_filled:
+        return
+    silent = [task for task in spec.tasks if not task.has("replicas")]
+    for task in silent:
+        message = "is not set, which means 0, so the task has no pods"
+        yield REPLICAS.problem(task.path("replicas"), message, "set a number")
+    if spec.tasks and not spec.pods and not silent:
+        message = "have no replicas, so the job has nothing to run"
+        yield NO_PODS.problem(spec.path("tasks"), message, "set replicas of a task")
+    yield from _min_success(job)
+
+
+def _min_success(job: Job) -> Iterator[Problem]:
+    wanted, pods = job.spec.min_success, job.spec.pods
+    if wanted is not None and pods and wanted > pods:
+        message = (
+            f"must not be more than the {counted(pods, 'pod')} of all tasks because the job otherwise never completes"
+        )
+        yield MIN_SUCCESS.problem(job.spec.path("minSuccess"), message, f"set {pods} or less", wanted)
+
+
+def advise_minima(job: Job, sent: JobSpec) -> Iterator[Problem]:
+    """A task with a minimum of its own, in a gang that starts with fewer pods than its tasks need."""
+    spec = job.spec
+    if not spec.is_filled or not 0 < spec.min_available < spec.needed_pods:
+        return
+    task = next(_meant(spec, sent), None)
+    if task is not None:
+        of_job, needed = render(spec.path("minAvailable")), spec.needed_pods
+        message = (
+            f"has no effect because {of_job} `{spec.min_available}` is less than the {counted(needed, 'pod')} that the "
+            "tasks need together"
+        )
+        fix = f"set {of_job} to {needed}, or remove {of_job}"
+        yield TASK_MINIMUM.problem(task.path("minAvailable"), message, fix, task.min_available)
+
+
+def _meant(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
+    """Tasks whose minimum somebody wrote: Volcano's webhook sets that of every task to its replicas."""
+    written = [each.explicit_min_available for each in sent.tasks]
+    is_as_written = None in written
+    for task in spec.tasks:
+        is_own = is_as_written and task.index < len(written) and written[task.index] == task.replicas > 0
+        if 0 < task.min_available < task.replicas or is_own:
+            yield task
+
+
+def _template_refused(refused: Problem) -> Problem:
+    message = f"{refused.message} (Volcano accepts the template, but refuses every Job made from it)"
+    if refused.missing:
+        return TEMPLATE_REFUSED.problem(refused.path, missing=refused.missing)
+    return TEMPLATE_REFUSED.problem(refused.path, message, refused.fix, shown=refused.found)
+
+
+def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
+    """Numbers that fit, the same tasks, and no other field changed."""
+    for task in job.spec.tasks:
+        if job.spec.is_filled:
+            yield from validate_task_min_available(task, "lower minAvailable of the task")
+        if task.partition_policy:
+            yield from validate_partition_policy(task, job)
+    yield from validate_min_available(job)
+    yield from validate_network_topology(job.spec.network_topology, OF_JOBS)
+    old = subject.typed_old(Job)
+    if len(old.spec.tasks) != len(job.spec.tasks):
+        yield _tasks_kept(old, job)
+    elif not subject.omitted:
+        yield from _immutable(old, job)
+
+
+def _tasks_kept(old: Job, job: Job) -> Problem:
+    count = counted(len(job.spec.tasks), "task")
+    message = f"cannot change from {len(old.spec.tasks)} to {count} because a Job keeps their number"
+    return TASKS_KEPT.problem(job.spec.path("tasks"), message, "restore the tasks, or create a new Job")
+
+
+def _immutable(old: Job, job: Job) -> Iterator[Problem]:
+    before, after = _unscaled(old.spec, _DEFAULTS), _unscaled(job.spec, {})
+    path = next(field_changes(before, after, job.spec, Job.gvk), None)
+    if path is not None:
+        message = (
+            "cannot change because a Job keeps everything but minAvailable, priorityClassName, and replicas and "
+            "minAvailable of its tasks"
+        )
+        yield IMMUTABLE.problem(path, message, "restore the old value, or create a new Job")
+
+
+def _unscaled(spec: JobSpec, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec as JSON without what may change, and without the claims that the controller names."""
+    unscaled = _without({**defaults, **spec.json}, *_SCALED)
+    unscaled["tasks"] = [_without(task.json, *_TASK_SCALED) for task in spec.tasks]
+    unscaled["volumes"] = [
+        _without(volume.json, "volumeClaimName") if volume.volume_claim else volume.json for volume in spec.volumes
+    ]
+    return unscaled
+
+
+def _without(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: inner for name, inner in value.items() if name not in names}

@@ -14,7 +14,7 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.cycles import waiting_in_circles
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.job import sent_spec
+from webhook.facts.volcano.sent_job import sent_spec
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

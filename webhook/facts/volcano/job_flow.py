@@ -14,8 +14,8 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.facts.volcano.cycles import waiting_in_circles
 from webhook.facts.volcano.groups import VOLCANO_JOB_FLOW
-from webhook.facts.volcano.job import job_of_template
-from webhook.facts.volcano.queues import read_queues
+from webhook.facts.volcano.queue_tree import read_queues
+from webhook.facts.volcano.sent_job import job_of_template
 from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects.types import Flow, JobFlow, JobTemplate
 from webhook.paths import FieldPath

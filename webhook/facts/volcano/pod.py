@@ -13,8 +13,8 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.facts.volcano.groups import VOLCANO_POD
-from webhook.facts.volcano.queue_of_workload import OF_PODS, validate_queue
-from webhook.facts.volcano.queues import read_queues
+from webhook.facts.volcano.queue_of_jobs_pods_and_groups import OF_PODS, validate_queue
+from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.types import PodGroup
 from webhook.paths import FieldPath

@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.queues import ALWAYS_THERE, operate, read_queues
+from webhook.facts.volcano.queue_tree import ALWAYS_THERE, operate, read_queues
 from webhook.facts.volcano_objects.types import Queue
 from webhook.problem import Problem
 from webhook.wording import counted

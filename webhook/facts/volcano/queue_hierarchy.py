@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.queues import read_queues
+from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano_objects.kinds import HIERARCHY, HIERARCHY_WEIGHTS
 from webhook.facts.volcano_objects.types import Queue
 from webhook.placeholders import is_placeholder

@@ -12,9 +12,9 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.job import is_created
-from webhook.facts.volcano.queue_amounts import validate_hierarchical_queue_resources
-from webhook.facts.volcano.queues import Queues, read_queues
+from webhook.facts.volcano.queue import validate_hierarchical_queue_resources
+from webhook.facts.volcano.queue_tree import Queues, read_queues
+from webhook.facts.volcano.sent_job import is_created
 from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.queues import OPEN, operate
+from webhook.facts.volcano.queue_tree import OPEN, operate
 from webhook.facts.volcano_objects.types import Queue
 from webhook.problem import Problem
 

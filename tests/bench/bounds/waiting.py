@@ -1,0 +1,78 @@
+"""How long a thread waited for a processor, as Linux counts it: what a busy machine adds to a figure, told apart.
+
+The second number of /proc/PID/schedstat is the time for which the first thread of a process could run and had no
+processor (Documentation/scheduler/sched-stats.rst). In the server that thread is the event loop.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+
+
+@dataclass
+class Took:
+    """One answer: the seconds until it came, and how many of them somebody waited for a processor.
+
+    Attributes:
+        seconds: of the clock.
+        client_s: for which the client's own thread waited.
+        server_s: for which the server's event loop waited; 0 where the kernel does not tell.
+    """
+
+    seconds: float = 0.0
+    client_s: float = 0.0
+    server_s: float = 0.0
+
+    @property
+    def answer_s(self) -> float:
+        """Less what the client waited for itself, which is no fault of a server's."""
+        return max(0.0, self.seconds - self.client_s)
+
+    @property
+    def work_s(self) -> float:
+        """Less what either waited: what the server's own work and order add up to."""
+        return max(0.0, self.seconds - self.client_s - self.server_s)
+
+    def less(self, seconds: float) -> Took:
+        """The same for somebody who came later; the waiting is taken to be spread evenly."""
+        share = (self.seconds - seconds) / self.seconds
+        return Took(self.seconds - seconds, self.client_s * share, self.server_s * share)
+
+
+class Stopwatch:
+    """Times answers of one server; each thread of a client needs one of its own, made there."""
+
+    def __init__(self, pid: int) -> None:
+        self._own = _opened("/proc/thread-self/schedstat")
+        self._server = _opened(f"/proc/{pid}/schedstat") if pid else None
+
+    @contextmanager
+    def timing(self) -> Iterator[Took]:
+        """What is filled in when the block ends, whatever ends it."""
+        took, own, server, started = Took(), _delay_s(self._own), _delay_s(self._server), perf_counter()
+        try:
+            yield took
+        finally:
+            took.seconds = perf_counter() - started
+            took.client_s = _delay_s(self._own) - own
+            took.server_s = _delay_s(self._server) - server
+
+
+def _opened(path: str) -> int | None:
+    try:
+        return os.open(path, os.O_RDONLY)
+    except OSError:  # a kernel without CONFIG_SCHED_INFO, or no Linux
+        return None
+
+
+def _delay_s(file: int | None) -> float:
+    if file is None:
+        return 0.0
+    try:
+        return int(os.pread(file, 100, 0).split()[1]) / 1e9
+    except (OSError, IndexError):  # the process has ended
+        return 0.0

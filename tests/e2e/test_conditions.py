@@ -1,0 +1,128 @@
+"""The conditions of the registered webhooks on a real API server: whom it asks, and that none of them fails.
+
+The webhooks fail closed, and nobody answers them: a request that is asked about is refused with their name, and one that
+is not asked about passes. A condition that failed would be refused as Forbidden, with its expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e import apiserver
+from tests.e2e.apiserver import ApiServer
+from tests.e2e.conftest import claimgate
+from tests.export.asked import asked
+from tests.literals import request
+from webhook.attributes import Phase
+
+pytestmark = pytest.mark.e2e
+
+
+def spec(*containers: dict[str, Any], **others: Any) -> dict[str, Any]:
+    listed = containers or ({},)
+    return {"containers": [{"name": f"c{n}", "image": "app:1", **each} for n, each in enumerate(listed)], **others}
+
+
+LONG = {
+    "command": ["x" * 255 for _ in range(16)],
+    "args": ["y" * 255 for _ in range(16)],
+    "env": [{"name": f"NAME_{'Z' * 200}_{number}", "value": "v"} for number in range(64)],
+    "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Gi"}},
+}
+MANY = {f"{'k' * 50}{number}": "v" for number in range(60)}
+SPECS: dict[str, dict[str, Any]] = {
+    "ordinary": spec({"resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": "1", "memory": "1Gi"}}}),
+    "a device": spec({"resources": {"limits": {"nvidia.com/gpu": "1"}}}),
+    "the portable device": spec({"resources": {"limits": {"gpu": "1"}}}),
+    "a device of an init container": spec(
+        {}, initContainers=[{"name": "i", "image": "i", "resources": {"limits": {"a.b/c": "1"}}}]
+    ),
+    "a claim": spec({}, resourceClaims=[{"name": "a", "resourceClaimName": "b"}]),
+    "a launcher": spec({"command": ["torchrun", "train.py"]}),
+    "an image for GPUs": spec({"image": "nvidia/cuda:12"}),
+    "another scheduler": spec({}, schedulerName="volcano"),
+    "as much as is walked": spec(
+        *([LONG] * 8), initContainers=[{"name": f"i{n}", "image": "i", **LONG} for n in range(8)]
+    ),
+    "more than is walked": spec(*([{}] * 60)),
+    "words that are not walked": spec({"args": ["x" * 100_000]}),
+}
+LABELLED = {"a queue": {"kueue.x-k8s.io/queue-name": "q"}, "as many labels as are walked": MANY}
+
+
+def pods() -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, each in SPECS.items():
+        yield f"Pod with {name}", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": each}
+    for name, labels in LABELLED.items():
+        yield (
+            f"Pod with {name}",
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": labels}, "spec": spec()},
+        )
+
+
+def workloads() -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in ("ordinary", "a device", "as much as is walked"):
+        template = {"metadata": {"labels": {"a": "b"}}, "spec": SPECS[name]}
+        selected = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+        job = {"template": {"spec": {**SPECS[name], "restartPolicy": "Never"}}}
+        cron = {"schedule": "0 0 * * *", "jobTemplate": {"spec": job}}
+        yield f"Deployment with {name}", {"apiVersion": "apps/v1", "kind": "Deployment", "spec": selected}
+        yield f"Job with {name}", {"apiVersion": "batch/v1", "kind": "Job", "spec": job}
+        yield f"CronJob with {name}", {"apiVersion": "batch/v1", "kind": "CronJob", "spec": cron}
+        yield f"PodTemplate with {name}", {"apiVersion": "v1", "kind": "PodTemplate", "template": template}
+
+
+OBJECTS = dict([*pods(), *((name, {**each, "metadata": {"name": "o"}}) for name, each in workloads())])
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    if reason := apiserver.missing():
+        pytest.skip(reason)
+    with apiserver.running(tmp_path_factory.mktemp("conditions")) as running:
+        running.kubectl("create", "namespace", "claimgate-system")
+        printed = claimgate(
+            "webhook-config", "--failure-policy", "Fail", "--timeout", "1", "--url", "https://127.0.0.1:9"
+        )
+        running.kubectl("create", "-f", "-", given=printed)
+        running.kubectl("wait", "--for=jsonpath={.metadata.name}=claimgate", "validatingwebhookconfiguration/claimgate")
+        yield running
+
+
+@pytest.mark.parametrize("obj", OBJECTS.values(), ids=OBJECTS.keys())
+def test_the_api_server_asks_what_our_engine_says_it_asks(obj: dict[str, Any], server: ApiServer) -> None:
+    done = server.kubectl("create", "--dry-run=server", "-f", "-", given=yaml.safe_dump(obj), code=None)
+    assert "expression" not in done.stderr
+    assert ("failed calling webhook" in done.stderr) is (done.returncode != 0), done.stderr
+    ours = any(asked(request(obj), phase) for phase in Phase)
+    assert (done.returncode != 0) is ours, done.stderr
+
+
+def test_a_kubelet_shows_its_static_pods(server: ApiServer) -> None:
+    pod = OBJECTS["Pod with a device"]
+    mirror = {"name": "static-node-a", "annotations": {"kubernetes.io/config.mirror": "a"}}
+    given = yaml.safe_dump({**pod, "metadata": mirror, "spec": {**pod["spec"], "nodeName": "node-a"}})
+    arguments = ["create", "--dry-run=server", "-f", "-"]
+    node = ["--as=system:node:node-a", "--as-group=system:nodes", "--as-group=system:masters"]
+    assert "failed calling webhook" in server.kubectl(*arguments, given=given, code=1).stderr
+    server.kubectl(*arguments, *node, given=given)
+    assert "failed calling webhook" in server.kubectl(*arguments, *node, given=yaml.safe_dump(pod), code=1).stderr
+
+
+def test_a_namespace_may_opt_out(server: ApiServer) -> None:
+    given = yaml.safe_dump(OBJECTS["Pod with a device"])
+    server.kubectl("create", "namespace", "free")
+    assert (
+        "failed calling"
+        in server.kubectl("create", "--dry-run=server", "-n", "free", "-f", "-", given=given, code=1).stderr
+    )
+    server.kubectl("label", "namespace", "free", "claimgate.dev/admission=disabled")
+    for _ in range(50):  # the API server's own view of namespaces is a moment behind
+        done = server.kubectl("create", "--dry-run=server", "-n", "free", "-f", "-", given=given, code=None)
+        if not done.returncode:
+            break
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,104 @@
+"""Which requests the registered webhooks would be asked about: their matchConditions, evaluated by our own engine.
+
+`python -m tests.export.asked FILE…` prints how many of the Pods, and of the objects that make Pods, of some files are
+asked about; these objects are taken as created.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import replace
+
+from tests.literals import GROUP, policies
+from webhook import assembly
+from webhook.admission.review import review
+from webhook.attributes import Attributes, Operation, Phase
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.files import FilesCluster
+from webhook.errors import CallError
+from webhook.export.registrations import PLACES, registered
+from webhook.settings.shared import Settings
+
+SHIPPED = assembly.assemble(Settings()).policies
+REGISTERED = {phase: registered(SHIPPED, phase) for phase in Phase}
+COMMON = frozenset().union(*(place.resources for place in PLACES))
+CLUSTER = AssumedNamespaces(FilesCluster(()))
+
+
+def _policy(name, webhook):
+    """A policy, with its binding, that denies whatever the conditions of a webhook let through."""
+    rules = [
+        {
+            "apiGroups": list(rule.groups),
+            "apiVersions": list(rule.versions),
+            "resources": list(rule.resources),
+            "operations": list(rule.operations),
+        }
+        for rule in webhook.rules
+    ]
+    conditions = [{"name": name, "expression": text} for name, text in webhook.conditions]
+    policy = {
+        "apiVersion": GROUP,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": rules},
+            "matchConditions": conditions,
+            "validations": [{"expression": "false", "message": "asked"}],
+        },
+    }
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    kind = {"apiVersion": GROUP, "kind": "ValidatingAdmissionPolicyBinding"}
+    return [policy, {**kind, "metadata": {"name": name}, "spec": binding}]
+
+
+CONDITIONS = {
+    phase: policies(*(_policy(f"w-{number}", webhook) for number, webhook in enumerate(found.webhooks)))
+    for phase, found in REGISTERED.items()
+}
+
+
+def is_common(attributes: Attributes) -> bool:
+    """Whether a request is for one of the kinds whose webhooks have conditions."""
+    resource = attributes.resource
+    writes = attributes.operation in (Operation.CREATE, Operation.UPDATE)
+    return (resource.group, resource.resource) in COMMON and not attributes.sub_resource and writes
+
+
+def asked(attributes: Attributes, phase: Phase) -> bool:
+    """Whether a webhook of the phase is asked; a condition that fails is a failure of whoever asks this."""
+    verdict = review(attributes, CONDITIONS[phase], CLUSTER, phase=Phase.VALIDATE)
+    failed = [each.message for each in verdict.decisions if each.evaluation == "error"]
+    assert not failed, failed
+    return not verdict.allowed
+
+
+def main(paths: list[str]) -> None:
+    """Count objects of files."""
+    from webhook import documents
+    from webhook.commands import submitted
+
+    counts: Counter[str] = Counter()
+    inputs = documents.read(paths)
+    submissions = submitted.Submissions(assembly.assemble(Settings()).files, SHIPPED.table.row)
+    for document in inputs.documents:
+        try:
+            attributes = replace(submissions.of(document).attributes, is_decoded=True)
+        except CallError:  # no object
+            continue
+        if is_common(attributes):
+            counts[
+                "validate"
+                if asked(attributes, Phase.VALIDATE)
+                else "mutate"
+                if asked(attributes, Phase.MUTATE)
+                else "skipped"
+            ] += 1
+    for name, count in counts.most_common():
+        sys.stdout.write(f"{count:6} {count / counts.total():6.1%} {name}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,69 @@
+"""The queues of a cluster: who is above and below whom, and how long the amounts of many are read."""
+
+from collections.abc import ItemsView
+from typing import Any
+
+import pytest
+
+from tests.facts.subjects import subject
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded
+from webhook.facts.volcano.queue_tree import Queues, read_queues
+from webhook.facts.volcano_objects.types import Queue
+from webhook.typed.view import Reading
+
+
+class Walked(dict[str, Any]):
+    """A map that counts how often its entries are listed."""
+
+    walks = 0
+
+    def items(self) -> ItemsView[str, Any]:
+        self.walks += 1
+        return super().items()
+
+
+def test_the_amounts_of_a_queue_are_read_once() -> None:
+    """A queue of 2,000 resources above 50 others took over a minute, when each was read for each of the others."""
+    capability = Walked({"nvidia.com/gpu": "8", "cpu": "no amount"})
+    queue = Queue.of({"metadata": {"name": "research"}, "spec": {"capability": capability}})
+    assert [str(queue.spec.capability["nvidia.com/gpu"]) for _ in range(3)] == ["8"] * 3
+    assert list(queue.spec.capability) == ["nvidia.com/gpu"]
+    assert capability.walks == 1
+
+
+def test_amounts_are_read_as_long_as_there_is_time() -> None:
+    capability = {f"example.com/device-{number}": "1" for number in range(1000)}
+    queue = Queue.of({"spec": {"capability": capability}}, (), Reading(Deadline(at=0)))
+    with pytest.raises(BudgetExceeded):
+        _ = queue.spec.capability
+
+
+def queues(**parents: str) -> Queues:
+    listed: list[JSON] = [
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": {"name": name},
+            "spec": {"parent": parent, "capability": {"cpu": 1}} if parent else {},
+        }
+        for name, parent in parents.items()
+    ]
+    return subject(None, *listed).once(read_queues)
+
+
+def test_a_queue_has_those_above_and_below_it() -> None:
+    tree = queues(a="", b="a", c="b", d="a")
+    assert [queue.name for queue in tree.ancestors("c")] == ["b", "a"]
+    assert [queue.name for queue in tree.below("a")] == ["b", "d"]
+    assert [queue.name for queue in tree.siblings(tree.all["b"])] == ["d", "b"]
+    assert sorted(queue.name for queue in tree.limited_below("a", "cpu")) == ["b", "d"]
+    assert list(tree.ancestors("unknown")) == []
+
+
+def test_a_cycle_ends() -> None:
+    circle = queues(a="b", b="c", c="a")
+    assert [queue.name for queue in circle.ancestors("a")] == ["b", "c"]
+    assert [queue.name for queue in circle.upwards("a")] == ["a", "b", "c"]
+    assert list(circle.limited_below("a", "memory")) == []

@@ -1,0 +1,100 @@
+"""What an object must have for a policy to have something to say of it, as CEL that an API server evaluates.
+
+A policy names it in its annotation `concerns`. The expressions become matchConditions of webhooks, so that an object
+without any of it never leaves the API server. They are about kinds of Kubernetes with pods, which API servers send in
+their types: absent fields are looked at by `?`, and the lists and maps of Go that may be null are compared with null,
+so that no expression can fail. What is longer than a few hundred steps concerns every policy: the cost limit of an
+expression (k8s.io/apiserver v0.36 pkg/cel, PerCallLimit: a million) is far above what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+_CONTAINERS: Final = 8
+_WORDS: Final = 16
+_WORD: Final = 256
+_ENTRIES: Final = 64
+"""The most containers of a list, words of a command, characters of a word, and variables, labels or annotations that
+are walked: an ordinary Pod has fewer."""
+_AMOUNTS: Final = '["cpu", "memory", "ephemeral-storage"]'
+_LAUNCHERS: Final = "torch|accelerate|deepspeed|\\\\bds\\\\b|[$`]"
+"""As `mentions_launcher` of webhook/facts/launch."""
+_VARIABLES: Final = "RANK|TF_CONFIG|MASTER_ADDR|WORLD_SIZE|VISIBLE_DEVICES"
+_IMAGES: Final = "cuda|nvidia|-gpu|rocm"
+"""Wider than `images` of webhook/facts/gpu/devices.yaml."""
+
+_SPEC: Final = {
+    "claims": "s.?resourceClaims.hasValue()",
+    "pod-level": "s.?resources.hasValue() || s.?overhead.hasValue()",
+    "queues": '!(s.?schedulerName.orValue("") in ["", "default-scheduler"])',
+    "gpu-images": "s.?runtimeClassName.hasValue()",
+}
+"""Of the spec `s` of a pod."""
+_CONTAINER: Final = {
+    "devices": (
+        "[c.?resources.?limits, c.?resources.?requests].exists(m, "
+        f"m.orValue(null) != null && !m.value().all(k, k in {_AMOUNTS}))"
+    ),
+    "claims": "c.?resources.?claims.hasValue()",
+    "amounts": (
+        f"{_AMOUNTS}.exists(k, c.?resources.?limits[?k].hasValue() && c.?resources.?requests[?k].hasValue() && "
+        "!(type(c.resources.limits[k]) == string && isQuantity(c.resources.limits[k]) && "
+        "type(c.resources.requests[k]) == string && isQuantity(c.resources.requests[k]) && "
+        "quantity(c.resources.requests[k]).compareTo(quantity(c.resources.limits[k])) <= 0))"
+    ),
+    "launchers": (
+        f"[c.?command, c.?args].exists(w, w.orValue(null) != null && (w.value().size() > {_WORDS} || "
+        f'w.value().exists(a, a.size() > {_WORD} || a.matches("{_LAUNCHERS}"))))'
+    ),
+    "gpu-images": f'c.?image.orValue("").matches("{_IMAGES}")',
+}
+"""Of a container `c`."""
+_VARIABLE: Final = frozenset(("launchers", "gpu-images"))
+_KEYS: Final = "kueue|volcano|scheduling"
+
+MEANINGS: Final[Mapping[str, str]] = {
+    "devices": "a container that requests something else than cpu, memory and ephemeral storage",
+    "claims": "device claims",
+    "queues": "labels or annotations of Kueue or Volcano, or another scheduler",
+    "launchers": "a command that may start torchrun, accelerate or deepspeed, or variables of a training",
+    "gpu-images": "an image, a runtime class or variables that are made for GPUs",
+    "amounts": "a request above its limit",
+    "pod-level": "resources of the pod as a whole",
+    "custom-kinds": "a kind that Kubernetes does not define",
+}
+"""The words. `custom-kinds`: what API servers check in their own kinds, and refuse before they ask webhooks."""
+
+
+def condition(words: Iterable[str], spec: str, metadata: Iterable[str]) -> str:
+    """Whether an object has any of what some words stand for; "false" where no object has.
+
+    Args:
+        words: of MEANINGS.
+        spec: where the spec of its pods stands in the object `o`, such as `o.?spec.?template.?spec`.
+        metadata: where the metadata stand of the object and of its pods.
+    """
+    wanted = set(words)
+    parts = [text for word, text in _SPEC.items() if word in wanted]
+    of_containers = [text for word, text in _CONTAINER.items() if word in wanted]
+    if wanted & _VARIABLE:
+        of_containers.append(
+            f"c.?env.orValue(null) != null && (c.env.size() > {_ENTRIES} || "
+            f'c.env.exists(e, e.?name.orValue("").matches("{_VARIABLES}")))'
+        )
+    if of_containers:
+        lists = "[s.?containers, s.?initContainers, s.?ephemeralContainers]"
+        any_container = " || ".join(f"({text})" for text in of_containers)
+        parts.append(
+            f"{lists}.exists(l, l.orValue(null) != null && "
+            f"(l.value().size() > {_CONTAINERS} || l.value().exists(c, {any_container})))"
+        )
+    alternatives = [f"[{spec}].exists(s, {' || '.join(f'({text})' for text in parts)})"] if parts else []
+    if "queues" in wanted:
+        maps = ", ".join(f"{place}.?{name}" for place in metadata for name in ("labels", "annotations"))
+        alternatives.append(
+            f"[{maps}].exists(m, m.orValue(null) != null && "
+            f'(m.value().size() > {_ENTRIES} || m.value().exists(k, k.matches("{_KEYS}"))))'
+        )
+    return f"[object, oldObject].exists(o, o != null && ({' || '.join(alternatives)}))" if alternatives else "false"

@@ -1,0 +1,128 @@
+"""Which webhooks to register for a phase: kinds that every cluster makes all the time apart, with what concerns them.
+
+Pods, and the kinds of Kubernetes that make them, are most of what a cluster creates, and few of them have a device, a
+claim or a queue. Each place where their pod templates stand has a webhook of its own, whose matchConditions follow from
+the policies (concerns.py); everything else is one webhook without conditions. An object is asked about once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from webhook.attributes import Phase
+from webhook.export.concerns import condition
+from webhook.export.webhook_rules import WebhookRule, Wish, merge, wishes
+from webhook.policy.compiled import Policy
+from webhook.policy.policy_set import PolicySet
+
+NOT_A_MIRROR: Final = (
+    "not-a-mirror-pod",
+    (
+        '!("system:nodes" in request.userInfo.?groups.orValue([])) || '
+        '!(object.?metadata.?annotations[?"kubernetes.io/config.mirror"].hasValue())'
+    ),
+)
+"""A kubelet shows its static Pods to the API server as mirror Pods: they run already."""
+
+
+class Place(NamedTuple):
+    """Where pods stand in some kinds of Kubernetes: of the object `o`, with the metadata of their templates."""
+
+    name: str
+    spec: str
+    metadata: tuple[str, ...]
+    resources: frozenset[tuple[str, str]]
+
+
+_TEMPLATE: Final = "o.?spec.?template"
+_CRON: Final = "o.?spec.?jobTemplate"
+PLACES: Final = (
+    Place("pods", "o.?spec", ("o.?metadata",), frozenset((("", "pods"),))),
+    Place(
+        "templates",
+        f"{_TEMPLATE}.?spec",
+        ("o.?metadata", f"{_TEMPLATE}.?metadata"),
+        frozenset(
+            (
+                *(("apps", name) for name in ("daemonsets", "deployments", "replicasets", "statefulsets")),
+                ("batch", "jobs"),
+                ("", "replicationcontrollers"),
+            )
+        ),
+    ),
+    Place(
+        "cronjobs",
+        f"{_CRON}.?spec.?template.?spec",
+        ("o.?metadata", f"{_CRON}.?metadata", f"{_CRON}.?spec.?template.?metadata"),
+        frozenset((("batch", "cronjobs"),)),
+    ),
+    Place(
+        "podtemplates",
+        "o.?template.?spec",
+        ("o.?metadata", "o.?template.?metadata"),
+        frozenset((("", "podtemplates"),)),
+    ),
+)
+_COMMON: Final = frozenset().union(*(place.resources for place in PLACES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """One entry of `webhooks`: its name before that of the phase, "" for none, its rules, and matchConditions."""
+
+    name: str
+    rules: tuple[WebhookRule, ...]
+    conditions: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """What is registered for a phase. `left_out`: policies with the rules that are about any Pod, and are not asked."""
+
+    webhooks: tuple[Webhook, ...]
+    left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def registered(policies: PolicySet, phase: Phase, *, any_pod: bool = False) -> Registered:
+    """The webhooks of a phase, the one without conditions first.
+
+    Args:
+        policies: all that are loaded.
+        phase: the phase.
+        any_pod: ask also about Pods and workloads that only rules about any Pod have something to say of.
+    """
+    wanted = wishes(policies, phase)
+    if any("*" in (wish.group, wish.resource) or wish.resource.startswith("*/") for _, wish in wanted):
+        return Registered(webhooks=_one(wanted))
+    general: set[Wish] = {wish for _, wish in wanted if (wish.group, wish.resource) not in _COMMON}
+    special: list[Webhook] = []
+    for place in PLACES:
+        listed = [(policy, wish) for policy, wish in wanted if (wish.group, wish.resource) in place.resources]
+        unconditional = {
+            (wish.group, wish.resource) for policy, wish in listed if _is_about_any(policy, any_pod=any_pod)
+        }
+        general |= {wish for _, wish in listed if (wish.group, wish.resource) in unconditional}
+        special += _of_place(place, [each for each in listed if (each[1].group, each[1].resource) not in unconditional])
+    left_out = {} if any_pod else {policy.name: policy.any_pod for policy, _ in wanted if policy.any_pod}
+    rules = merge(general)
+    return Registered(webhooks=(*([Webhook(name="", rules=rules)] if rules else ()), *special), left_out=left_out)
+
+
+def _one(wanted: Iterable[tuple[Policy, Wish]]) -> tuple[Webhook, ...]:
+    rules = merge({wish for _, wish in wanted})
+    return (Webhook(name="", rules=rules),) if rules else ()
+
+
+def _is_about_any(policy: Policy, *, any_pod: bool) -> bool:
+    return not (policy.concerns or policy.any_pod) or bool(any_pod and policy.any_pod)
+
+
+def _of_place(place: Place, listed: list[tuple[Policy, Wish]]) -> Iterator[Webhook]:
+    words = sorted({word for policy, _ in listed for word in policy.concerns})
+    concerned = condition(words, place.spec, place.metadata)
+    rules = merge({wish for policy, wish in listed if set(policy.concerns) - {"custom-kinds"}})
+    if rules and concerned != "false":
+        mirror = (NOT_A_MIRROR,) if place.name == "pods" else ()
+        yield Webhook(name=place.name, rules=rules, conditions=(*mirror, ("concerns-a-policy", concerned)))

@@ -1,0 +1,68 @@
+"""The checks of what happens when nodes, devices or containers fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Check
+from webhook.facts.device_failures import (
+    device_failures,
+    gangs_and_retries,
+    liveness,
+    nccl,
+    readiness_and_disruption,
+    restart_and_failure_policies,
+    tolerations,
+)
+from webhook.facts.dra import pod_claims
+from webhook.facts.gpu.device_pods import WORKLOADS, advised
+from webhook.facts.subject import Subject
+from webhook.facts.view import NAMESPACES
+from webhook.problem import Problem
+from webhook.typed.pods import Pod
+
+_ADVICE: Final = (
+    restart_and_failure_policies.advise_job_policies,
+    gangs_and_retries.advise_gang_restarts,
+    tolerations.advise_tolerations,
+    device_failures.advise_bare_pods,
+    device_failures.advise_shared_claims,
+    readiness_and_disruption.advise_serving,
+    liveness.advise_liveness,
+    device_failures.advise_image_pulls,
+    nccl.advise_nccl,
+)
+_CLAIMS: Final = frozenset(("resource.k8s.io", kind) for kind in ("ResourceClaim", "ResourceClaimTemplate"))
+_LOOKUPS: Final = (*readiness_and_disruption.LOOKUPS, *pod_claims.LOOKUPS, NAMESPACES)
+
+
+def advise_device_failures(subject: Subject) -> Iterator[Problem]:
+    """What is to be said of an object, once where several of its templates share it."""
+    yield from advised(_ADVICE, tolerations.TOLERATES_EVERYTHING.id, subject)
+
+
+def _is_judged(subject: Subject) -> bool:
+    """Whether it is neither made from another object, which was looked at, nor a Pod without devices."""
+    if subject.metadata.is_controlled:
+        return False
+    if subject.group_kind != ("", "Pod"):
+        return True
+    pod = subject.typed(Pod).spec
+    if pod.resource_claims:
+        return True
+    if not pod.resource_names.extended:  # as nearly every pod
+        return False
+    return any("/" in name for container in pod.all_containers() for name in container.resources.limits)
+
+
+CHECKS: Final = (
+    Check(
+        group="device-failures",
+        run=advise_device_failures,
+        kinds=WORKLOADS | readiness_and_disruption.SERVICES,
+        lookups=_LOOKUPS,
+        when=_is_judged,
+    ),
+    Check(group="device-failures", run=tolerations.advise_device_tolerations, kinds=_CLAIMS),
+)

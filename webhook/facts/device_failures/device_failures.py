@@ -1,0 +1,78 @@
+"""What comes after a pod that failed: another one, with other devices and an image that is there already.
+
+https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.device_failures.groups import DEVICE_FAILURES
+from webhook.facts.dra.device_claims import OWN_DEVICES
+from webhook.facts.dra.pod_claims import pod_claims
+from webhook.facts.gpu.device_pods import DevicePods, trains, workload
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+
+BARE_POD: Final = DEVICE_FAILURES.rule(
+    "device-failures/bare-pod",
+    title="Pods that train have a controller.",
+    why=(
+        "A Pod by itself is not replaced when its node is lost, and a container restarts on the same device that "
+        "failed."
+    ),
+)
+SHARED_CLAIM: Final = DEVICE_FAILURES.rule(
+    "device-failures/shared-claim",
+    title="Pods that are replaced get devices of their own.",
+    why=(
+        "A ResourceClaim that is named keeps its devices, so the replacement of a failed pod gets the same ones, and "
+        "stays on their node."
+    ),
+)
+IMAGE_PULL: Final = DEVICE_FAILURES.rule(
+    "device-failures/image-pull",
+    title="An image that cannot change is not asked for at every restart.",
+    why="A restart then fails while the registry cannot be reached, though the image is on the node.",
+    source="https://kubernetes.io/docs/concepts/containers/images/#image-pull-policy",
+    severity="low",
+)
+
+_POD: Final = ("", "Pod")
+
+
+def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
+    """A Pod that trains, and that nothing replaces."""
+    for pods in subject.once(workload).device_pods if subject.group_kind == _POD else ():
+        if any(trains(container, subject) for container in pods.containers):
+            message = "the pod trains without a controller, so nothing replaces the pod when its node or device fails"
+            yield BARE_POD.problem("spec", message, "create a Job or a training job instead")
+
+
+def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
+    """A claim by name in a template of one pod; that several pods share one is told with the rules of claims."""
+    using = [pods for pods in subject.once(workload).device_pods if pods.pods == 1 and _names_claim(pods)]
+    if not using or subject.group_kind == _POD:
+        return
+    names = {pods.podset.name for pods in using}
+    for claim in subject.once(pod_claims).claims:
+        is_own = claim.source == "claim" and claim.contents.is_exclusive
+        if claim.pod_set in names and is_own and claim.users:
+            message = f"a pod that replaces this one gets the devices of ResourceClaim `{claim.reference}` again"
+            fix = OWN_DEVICES
+            yield SHARED_CLAIM.problem(claim.at, f"{message}, even if the devices have failed", fix)
+
+
+def _names_claim(pods: DevicePods) -> bool:
+    return any(claim.resource_claim_name for claim in pods.spec.resource_claims)
+
+
+def advise_image_pulls(subject: Subject) -> Iterator[Problem]:
+    """Images that cannot have changed and are asked for at every restart."""
+    for pods in subject.once(workload).device_pods:
+        for container in pods.containers:
+            if container.image_pull_policy == "Always" and "@sha256:" in container.image:
+                message = "makes every restart depend on the registry, though an image named by digest cannot change"
+                at = pods.locate(container.path("imagePullPolicy"))
+                yield IMAGE_PULL.problem(at, message, "set IfNotPresent", "Always")

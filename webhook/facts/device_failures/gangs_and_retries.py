@@ -1,0 +1,143 @@
+"""What becomes of the other pods of a training when one is lost: a gang that waits, or a JobSet that ends.
+
+Processes that train together cannot go on without one of them unless their launcher is elastic. Volcano makes a lost
+pod again and leaves the others as they are, unless a policy says otherwise: volcano-sh/volcano@ed72c7c815a9
+pkg/controllers/job/job_controller_util.go applyPolicies. A JobSet without restarts fails with the first of its Jobs:
+kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go executeFailurePolicy. Ray makes up for lost workers
+itself, and for its head only by another cluster: ray-project/kuberay@feeaf72f ray-operator/controllers/ray
+checkBackoffLimitAndUpdateStatusIfNeeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.facts.command_lines.command import launched_by
+from webhook.facts.command_lines.node_limits import limits_of
+from webhook.facts.device_failures.groups import DEVICE_FAILURES
+from webhook.facts.device_failures.types import PolicyHolder
+from webhook.facts.gpu.device_pods import DevicePods, trains, workload
+from webhook.facts.subject import Subject
+from webhook.facts.volcano_objects import kinds
+from webhook.paths import FieldPath, get
+from webhook.problem import Problem
+from webhook.typed.job_sets import JobSet
+from webhook.typed.ray import RayJob
+from webhook.typed.view import Reading
+
+GANG_POLICY: Final = DEVICE_FAILURES.rule(
+    "device-failures/gang-policy",
+    title="A Job of Volcano whose pods train together restarts as a whole.",
+    why=(
+        "Without a policy about PodEvicted, and about PodFailed where containers are not restarted, Volcano replaces "
+        "only the pod that was lost. The other processes hang or fail one by one, and hold their devices meanwhile."
+    ),
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
+    function="applyPolicies",
+)
+JOB_SET_RESTARTS: Final = DEVICE_FAILURES.rule(
+    "device-failures/job-set-restarts",
+    title="A JobSet whose pods train together may be restarted.",
+    why=(
+        "Without maxRestarts the first Job that fails ends the JobSet, so a device that breaks ends a training of "
+        "many nodes."
+    ),
+    source="kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go",
+    function="executeFailurePolicy",
+)
+RAY_JOB_RETRIES: Final = DEVICE_FAILURES.rule(
+    "device-failures/ray-job-retries",
+    title="A RayJob with several devices may be retried.",
+    why=(
+        "Ray makes up for workers that are lost. Its head holds the state of the program, and without a backoffLimit "
+        "the RayJob ends with it, though its devices are free again."
+    ),
+    source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/rayjob_controller.go",
+    function="checkBackoffLimitAndUpdateStatusIfNeeded",
+)
+
+_JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
+_RAY_JOB: Final = ("ray.io", "RayJob")
+_SEVERAL: Final = 2
+
+
+def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
+    """What an object says of a training of several pods that loses one."""
+    if subject.group_kind == _RAY_JOB:
+        yield from _ray_job_retries(subject)
+        return
+    at = kinds.SPECS.get(subject.group_kind)
+    if at is None and subject.group_kind != _JOB_SET:
+        return
+    training = [pods for pods in subject.once(workload).device_pods if _is_rigid(pods, subject)]
+    if sum(pods.pods for pods in training) < _SEVERAL:
+        return
+    yield from _job_set_restarts(subject) if at is None else _gang_policy(at, training, subject)
+
+
+def _is_rigid(pods: DevicePods, subject: Subject) -> bool:
+    """Whether its pods train together and need all of them: a launcher of 2 to 4 nodes goes on with fewer."""
+    for container in pods.containers:
+        if trains(container, subject):
+            limits = limits_of(launched_by(container, subject))
+            return limits is None or limits[0] == limits[1] > 1
+    return False
+
+
+def _gang_policy(at: FieldPath, training: Sequence[DevicePods], subject: Subject) -> Iterator[Problem]:
+    """Events that no policy of a Job, or of the task whose pod is lost, is about."""
+    of_job = _events(at, subject)
+    for pods in training:
+        events = of_job | _events(pods.podset.path[:-1], subject)
+        wanted = ["PodEvicted", *(["PodFailed"] if pods.spec.restart_policy == "Never" else [])]
+        missing = [] if "*" in events else [event for event in wanted if event not in events]
+        if missing:
+            message = (
+                f"have no policy for {' and '.join(missing)}, so after the loss of a pod, the other pods keep "
+                "their devices and wait"
+            )
+            fix = f"add a policy for {' and '.join(missing)} with action RestartJob"
+            yield GANG_POLICY.problem((*at, "policies"), message, fix)
+            return
+
+
+def _events(at: FieldPath, subject: Subject) -> set[str]:
+    """The events of the policies that stand at a place; an exit code is one of a failed pod."""
+    holder = PolicyHolder.of(get(subject.object, at), at, Reading(subject.deadline))
+    events: set[str] = set()
+    for policy in holder.policies:
+        events.update((policy.event, *policy.events))
+        if policy.exit_code is not None or "TaskFailed" in events:
+            events.add("PodFailed")
+    return events
+
+
+def _job_set_restarts(subject: Subject) -> Iterator[Problem]:
+    """A JobSet that is not restarted."""
+    spec = subject.typed(JobSet).spec
+    policy = spec.failure_policy
+    if policy.max_restarts or any("Restart" in rule.action for rule in policy.rules):
+        return
+    path = policy.path("maxRestarts") if policy else spec.path("failurePolicy")
+    is_written = policy.max_restarts is not None
+    message = f"is {'0' if is_written else 'not set'}, so the first Job that fails ends the JobSet and all of its pods"
+    yield JOB_SET_RESTARTS.problem(path, message, "set spec.failurePolicy.maxRestarts, such as to 3")
+
+
+def _devices(subject: Subject) -> int:
+    """The devices of all pods, or at least one for each."""
+    using = subject.once(workload).device_pods
+    return sum(pods.pods * (sum(pods.devices.values()) or 1) for pods in using)
+
+
+def _ray_job_retries(subject: Subject) -> Iterator[Problem]:
+    """A RayJob with several devices that is not retried; on another's cluster, or with a person, it cannot be."""
+    spec = subject.typed(RayJob).spec
+    if spec.cluster_selector or spec.submission_mode == "InteractiveMode" or spec.backoff_limit:
+        return
+    if _devices(subject) >= _SEVERAL:
+        is_set = "is not set" if spec.backoff_limit is None else "is 0"
+        message = f"{is_set}, so the first failure of the program or the head pod ends the RayJob"
+        fix = "set backoffLimit to the number of times that KubeRay may retry the job"
+        yield RAY_JOB_RETRIES.problem(spec.path("backoffLimit"), message, fix)

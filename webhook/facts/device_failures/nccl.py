@@ -1,0 +1,123 @@
+"""Settings of NCCL that contradict the pod that they are set in.
+
+https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html; that a topology file which is not there is passed
+over: NVIDIA/nccl v2.27 src/graph/xml.cc ncclTopoGetXmlFromFile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from webhook import yamlfile
+from webhook.facts.command_lines.command import launched_by
+from webhook.facts.device_failures.groups import DEVICE_FAILURES
+from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, workload
+from webhook.facts.subject import Subject
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.typed.pods import Container, Variable
+
+NCCL_IB_DISABLE: Final = DEVICE_FAILURES.rule(
+    "device-failures/nccl-ib-disable",
+    title="Containers with RDMA devices let NCCL use them.",
+    why="NCCL falls back to TCP sockets, which are many times slower, and the devices stay idle.",
+    source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ib-disable",
+    fails="silent",
+)
+NCCL_SOCKET_IFNAME: Final = DEVICE_FAILURES.rule(
+    "device-failures/nccl-socket-ifname",
+    title="On the network of the host, NCCL is told its interface.",
+    why=(
+        "A host has bridges and interfaces of containers, too, and ranks that choose one of them wait for each other "
+        "for ever."
+    ),
+    source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-socket-ifname",
+    severity="low",
+    fails="waiting",
+)
+NCCL_TOPOLOGY_FILE: Final = DEVICE_FAILURES.rule(
+    "device-failures/nccl-topology-file",
+    title="The topology file of NCCL is in the container.",
+    why="NCCL passes over a file that it cannot open, and chooses slower paths between devices.",
+    source="NVIDIA/nccl v2.27 src/graph/xml.cc",
+    function="ncclTopoGetXmlFromFile",
+    severity="low",
+    fails="silent",
+)
+
+FILE: Final = Path(__file__).with_name("rdma.yaml")
+_LOOKED_AT: Final = frozenset(("NCCL_IB_DISABLE", "NCCL_TOPO_FILE"))
+_INTERFACE: Final = "NCCL_SOCKET_IFNAME"
+_CONFIGURATION: Final = "nccl.conf"
+
+
+def advise_nccl(subject: Subject) -> Iterator[Problem]:
+    """Every container with devices that sets NCCL against its pod."""
+    work = subject.once(workload)
+    for pods in work.device_pods:
+        for container in pods.containers:
+            variables = _variables(container)
+            if (disabled := variables.get("NCCL_IB_DISABLE")) and disabled.value == "1":
+                yield from _nccl_ib_disable(pods, container, disabled)
+            if (topology := variables.get("NCCL_TOPO_FILE")) and topology.value:
+                yield from _nccl_topology_file(pods, container, topology)
+            if pods.spec.host_network and work.count > 1 and launched_by(container, subject).by in LAUNCHERS:
+                yield from _nccl_socket_ifname(pods, container)
+
+
+def _variables(container: Container) -> Mapping[str, Variable]:
+    """Those variables of a container that are looked at, of each name the last, which counts."""
+    if not container.env_names.shares(_LOOKED_AT):  # as nearly always, and there may be hundreds
+        return {}
+    return {variable.name: variable for variable in container.env if variable.name in _LOOKED_AT}
+
+
+def _nccl_ib_disable(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
+    requested = next((name for name in container.resources.limits if _is_rdma(name)), "")
+    if requested:
+        message = f"turns InfiniBand and RoCE off, but the container requests `{requested}`, which then stays unused"
+        fix = "remove the variable, or do not request the resource"
+        yield NCCL_IB_DISABLE.problem(pods.locate(variable.at), message, fix, "NCCL_IB_DISABLE=1")
+
+
+@cache
+def _rdma() -> tuple[str, ...]:
+    """Resources of network devices that NCCL uses through InfiniBand verbs; read on first use."""
+    (document,) = yamlfile.read(FILE)
+    return tuple(document.value["resources"])
+
+
+def _is_rdma(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in _rdma())
+
+
+def _nccl_topology_file(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
+    value = variable.value
+    if not value.startswith("/") or is_placeholder(value):
+        return
+    targets = [mount.mount_path for mount in container.volume_mounts if mount.mount_path]
+    if not any(PurePosixPath(value).is_relative_to(target) for target in targets):
+        message = (
+            f"names `{value}`, where no volume is mounted, so NCCL ignores the variable if the image does "
+            f"not have the file"
+        )
+        fix = "mount a volume with the file, put the file into the image, or remove the variable"
+        yield NCCL_TOPOLOGY_FILE.problem(pods.locate(variable.at), message, fix, "NCCL_TOPO_FILE")
+
+
+def _nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterator[Problem]:
+    """No word of the interface in the container: neither a variable, nor a command, nor a file of settings."""
+    words = [*(variable.name for variable in container.env), *container.words]
+    if container.env_from or any(_INTERFACE in word for word in words):
+        return
+    if not any(_CONFIGURATION in mount.mount_path for mount in container.volume_mounts):
+        message = (
+            "is not set although the pod uses the network of its node, so NCCL may choose an interface that other "
+            "nodes cannot reach"
+        )
+        fix = f"set {_INTERFACE}, such as to eth0"
+        yield NCCL_SOCKET_IFNAME.problem(pods.locate(container.path("env")), message, fix, shown=_INTERFACE)

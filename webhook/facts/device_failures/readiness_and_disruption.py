@@ -1,0 +1,95 @@
+"""Servers with devices that fail: requests that come before they are ready, and drains that stop all at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook.cluster.interest import reading
+from webhook.facts.device_failures.groups import DEVICE_FAILURES
+from webhook.facts.device_failures.types import PodDisruptionBudget
+from webhook.facts.gpu.device_pods import SERVING, DevicePods, workload
+from webhook.facts.subject import Subject
+from webhook.paths import render
+from webhook.problem import Problem
+from webhook.typed.collections import Items
+from webhook.typed.pods import Container, LabelSelector
+
+READINESS_PROBE: Final = DEVICE_FAILURES.rule(
+    "device-failures/readiness-probe",
+    title="A server with devices has a readinessProbe.",
+    why=(
+        "Without one, and without a startupProbe, a Service sends requests as soon as the container runs, minutes "
+        "before a large model is loaded, and also when its device has failed."
+    ),
+    source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
+    severity="low",
+)
+DISRUPTION_BUDGET: Final = DEVICE_FAILURES.rule(
+    "device-failures/disruption-budget",
+    title="Servers with devices have a PodDisruptionBudget.",
+    why="Upgrades of nodes drain them without one, and new pods take minutes to load their models.",
+    source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
+    severity="low",
+)
+LOOKUPS: Final = (reading(PodDisruptionBudget.gvk, "spec.selector"),)
+SERVICES: Final = frozenset((("ray.io", "RayService"), ("serving.kserve.io", "InferenceService")))
+"""Kinds whose controllers add labels and probes to the pods that answer requests."""
+_SEVERAL: Final = 2
+_FOR_PEOPLE: Final = frozenset((22, 8888))
+"""The ports of SSH and of Jupyter."""
+_NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
+
+
+def advise_serving(subject: Subject) -> Iterator[Problem]:
+    """Servers that get requests before they are ready, or are all drained at once."""
+    if subject.group_kind in SERVICES:
+        for pods in subject.once(workload).device_pods:
+            yield from _disruption_budget(pods, subject)
+    if subject.group_kind not in SERVING:
+        return
+    for pods in subject.once(workload).device_pods:
+        servers = [container for container in pods.containers if not container.is_init and _answers(container)]
+        for container in servers:
+            yield from _readiness_probe(container, pods)
+        if servers:
+            yield from _disruption_budget(pods, subject)
+
+
+def _readiness_probe(container: Container, pods: DevicePods) -> Iterator[Problem]:
+    """A pod is not ready before both probes succeed: k8s.io/kubernetes v1.36 pkg/kubelet/prober UpdatePodStatus."""
+    if not container.readiness_probe and not container.startup_probe:
+        message = "has a port but no readinessProbe, so requests reach the container while its model loads"
+        fix = "add a readinessProbe that succeeds once the model is loaded"
+        yield READINESS_PROBE.problem(pods.locate(container.at), message, fix)
+
+
+def _answers(container: Container) -> bool:
+    """Whether a container has a port for requests; a person who logs in, or opens a notebook, waits for no model."""
+    has_port = any(port.container_port not in _FOR_PEOPLE for port in container.ports)
+    return has_port and not any(map(_NOTEBOOK.search, (container.image, container.name)))
+
+
+def _disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+    if pods.pods < _SEVERAL or not subject.view().is_whole(PodDisruptionBudget.gvk):
+        return
+    labels, has_more = pods.template.metadata.labels, subject.group_kind in SERVICES
+    if not any(_selects(selector, labels, has_more=has_more) for selector in subject.once(_selectors)):
+        message = f"no PodDisruptionBudget selects the {pods.pods} pods, so node drains may stop all of them at once"
+        at = render(pods.podset.path) if has_more else "spec.replicas"
+        yield DISRUPTION_BUDGET.problem(at, message, "create a PodDisruptionBudget with maxUnavailable: 1")
+
+
+def _selectors(subject: Subject) -> Items[LabelSelector]:
+    """Those of the PodDisruptionBudgets of the namespace."""
+    budgets = subject.view().every(PodDisruptionBudget)
+    return budgets.of([budget.spec.selector for budget in budgets if budget.namespace == subject.namespace])
+
+
+def _selects(selector: LabelSelector, labels: Mapping[str, str], *, has_more: bool) -> bool:
+    """Whether a selector certainly or possibly selects pods with labels, or more: expressions are not followed."""
+    if selector.match_expressions:
+        return True
+    wanted = selector.match_labels.items()
+    return all(labels.get(key, value if has_more else None) == value for key, value in wanted)

@@ -1,0 +1,86 @@
+"""Tolerations that keep pods on nodes and devices that have failed.
+
+https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/; device taints: KEP-5055. A toleration
+without a key and with the operator Exists matches every taint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.device_failures.groups import DEVICE_FAILURES
+from webhook.facts.dra.types import DeviceSubRequest, ExactDeviceRequest, ResourceClaim, ResourceClaimTemplate
+from webhook.facts.gpu.device_pods import DevicePods, workload
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+from webhook.typed.pods import Toleration
+
+TOLERATES_EVERYTHING: Final = DEVICE_FAILURES.rule(
+    "device-failures/tolerates-everything",
+    title="Pods with devices do not tolerate every taint.",
+    why=(
+        "Taints are how Kubernetes and device health controllers move pods away from nodes that are gone or have "
+        "broken devices."
+    ),
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+)
+LOST_NODE: Final = DEVICE_FAILURES.rule(
+    "device-failures/lost-node",
+    title="Pods with devices leave a lost node some time.",
+    why=(
+        "A toleration of not-ready or unreachable without tolerationSeconds keeps the pod for ever, so its workload "
+        "waits until somebody deletes it."
+    ),
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-based-evictions",
+)
+DEVICE_TAINTS: Final = DEVICE_FAILURES.rule(
+    "device-failures/device-taints",
+    title="A request does not tolerate every taint of devices.",
+    why=(
+        "Drivers taint devices that are unhealthy; a request that tolerates everything gets them, and its pods are "
+        "not evicted from them."
+    ),
+    source="k8s.io/api v0.36.1 resource/v1 types.go DeviceToleration",
+)
+
+NAME_TAINTS: Final = "write one toleration for each taint that is meant, with its key"
+_EVICTING: Final = ("", "NoExecute")
+_NODE_FAILURES: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
+
+
+def advise_tolerations(subject: Subject) -> Iterator[Problem]:
+    """Tolerations of pods with devices."""
+    for pods in subject.once(workload).device_pods:
+        for toleration in pods.spec.tolerations:
+            if _stays_for_ever(toleration):
+                yield from _lasting_toleration(toleration, pods)
+
+
+def _lasting_toleration(toleration: Toleration, pods: DevicePods) -> Iterator[Problem]:
+    at, key = pods.locate(toleration.at), toleration.key
+    if not key:
+        message = "tolerates every taint, so the pods stay on nodes that are gone or whose devices have failed"
+        yield TOLERATES_EVERYTHING.problem(at, message, NAME_TAINTS)
+    elif key in _NODE_FAILURES:
+        message = f"tolerates `{key}` without tolerationSeconds, so a pod on a lost node is never replaced"
+        yield LOST_NODE.problem(at, message, "set tolerationSeconds, such as to 300")
+
+
+def _stays_for_ever(toleration: Toleration) -> bool:
+    matches_all = toleration.operator == "Exists" or bool(toleration.key)
+    return matches_all and toleration.effect in _EVICTING and toleration.toleration_seconds is None
+
+
+def advise_device_tolerations(subject: Subject) -> Iterator[Problem]:
+    """Tolerations of device requests that take devices which their driver has tainted as failed."""
+    is_claim = subject.group_kind[1] == "ResourceClaim"
+    claim = subject.typed(ResourceClaim).spec if is_claim else subject.typed(ResourceClaimTemplate).claim
+    for request in claim.devices.requests:
+        parts: tuple[ExactDeviceRequest | DeviceSubRequest, ...]
+        parts = request.flat, request.exactly, *request.first_available
+        for part in parts:
+            for toleration in part.tolerations:
+                if not toleration.key and _stays_for_ever(toleration):
+                    message = "tolerates every taint of a device, so devices that have failed are allocated again"
+                    yield DEVICE_TAINTS.problem(toleration.at, message, NAME_TAINTS)

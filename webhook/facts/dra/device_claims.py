@@ -1,0 +1,293 @@
+"""Kubernetes' own rules for the device claims of pods, for the kinds whose templates Kubernetes does not check.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go. That a claim has exactly one source is the
+policy claims-exactly-one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from webhook.attributes import Operation
+from webhook.facts.dra.groups import DEVICE_CLAIMS, DEVICE_CLAIMS_ADVICE
+from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
+from webhook.facts.dra.pod_claims import pod_claims
+from webhook.facts.gpu.extended_resources import requests_devices
+from webhook.facts.subject import Subject
+from webhook.facts.view import View
+from webhook.name_faults import label_fault, subdomain_fault
+from webhook.names import dns1123_label, dns1123_subdomain
+from webhook.placeholders import names_variable
+from webhook.problem import Problem
+from webhook.typed.pods import Container, ContainerClaim, Pod, PodClaim, PodSpec
+
+CLAIM_NAME: Final = DEVICE_CLAIMS.rule(
+    "device-claims/claim-name",
+    title="The name of a claim is a DNS label.",
+    why="Containers refer to the claim by this name, and the API server takes no other.",
+    function="validatePodResourceClaim",
+)
+SOURCE_NAME: Final = DEVICE_CLAIMS.rule(
+    "device-claims/source-name",
+    title="A claim names a ResourceClaim or a ResourceClaimTemplate by a name that objects can have.",
+    why="No object has another name, so the API server refuses it.",
+    function="validatePodResourceClaim",
+)
+CLAIM_NAME_TWICE: Final = DEVICE_CLAIMS.rule(
+    "device-claims/claim-name-twice",
+    title="The claims of a pod have different names.",
+    why="Nobody could tell which of two claims of one name a container means.",
+    function="gatherPodResourceClaimNames",
+)
+UNDECLARED: Final = DEVICE_CLAIMS.rule(
+    "device-claims/undeclared",
+    title="A container takes claims that its pod declares.",
+    why="A container has access only to the claims of its own pod.",
+    function="validateResourceClaimNames",
+)
+CONTAINER_CLAIM_NAME: Final = DEVICE_CLAIMS.rule(
+    "device-claims/container-claim-name",
+    title="A container takes a claim by its name.",
+    why="Without a name, nobody knows which claim the container takes.",
+    function="validateContainerResourceClaims",
+)
+REQUEST_NAME: Final = DEVICE_CLAIMS.rule(
+    "device-claims/request-name",
+    title="A container names a request of a claim by a DNS label.",
+    why="Requests have no other names.",
+    function="validateContainerResourceClaims",
+)
+TAKEN_TWICE: Final = DEVICE_CLAIMS.rule(
+    "device-claims/taken-twice",
+    title="A container takes a claim, or each of its requests, once.",
+    why="The devices of a request are given to a container once.",
+    function="validateContainerResourceClaims",
+)
+EPHEMERAL_CONTAINER: Final = DEVICE_CLAIMS.rule(
+    "device-claims/ephemeral-container",
+    title="An ephemeral container takes no claims.",
+    why="It is added to a running pod and uses what that has.",
+    function="validateEphemeralContainers",
+)
+POD_LEVEL: Final = DEVICE_CLAIMS.rule(
+    "device-claims/pod-level",
+    title="A pod as a whole takes no claims.",
+    why="Devices are given to containers.",
+    function="validatePodResources",
+)
+STATIC_POD: Final = DEVICE_CLAIMS.rule(
+    "device-claims/static-pod",
+    title="A static pod has no claims.",
+    why="The kubelet runs static pods from files without the scheduler, which allocates claims.",
+    function="ValidatePod",
+)
+
+_LABEL: Final = "use at most 63 lower-case letters, digits and dashes, such as gpu"
+_MIRROR: Final = "kubernetes.io/config.mirror"
+NODE_NAME: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/node-name",
+    title="A pod with claims is bound by the scheduler.",
+    why="Only the scheduler allocates claims, and the kubelet waits for them without end.",
+    fails="start",
+)
+SHARED: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/shared",
+    title="The pods of a template have GPUs and other whole devices of their own.",
+    why=(
+        "A ResourceClaim that a template names is one claim, whose devices all its pods share, at most 256 of them. "
+        "Channels, network devices, admin access, shares of a capacity and GPUs with a strategy of sharing are meant "
+        "to be shared."
+    ),
+    source="k8s.io/api v0.36.1 resource/v1 types.go ResourceClaimReservedForMaxSize",
+    severity="low",
+)
+UNUSED: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/unused",
+    title="A claim is used by a container.",
+    why="Its devices, where the claim asks for some, are allocated and reserved for the pod, and stay idle.",
+    severity="low",
+)
+_STAYS_IDLE: Final = frozenset(("device", "slice"))
+USE_TEMPLATE: Final = (
+    "create a ResourceClaimTemplate, and name it in resourceClaimTemplateName instead of resourceClaimName"
+)
+OWN_DEVICES: Final = f"{USE_TEMPLATE}, so that each pod gets its own devices"
+_MOST_PODS: Final = 256
+"""k8s.io/api v0.36.1 resource/v1 types.go ResourceClaimReservedForMaxSize."""
+
+
+def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
+    """What Kubernetes refuses of the claims of a pod and of its containers."""
+    pod = subject.typed(Pod)
+    if pod.spec.resource_claims:
+        if subject.template_of is None:
+            yield from _static_pod(pod)
+        for claim in pod.spec.resource_claims:
+            yield from validate_pod_resource_claim(claim)
+        yield from validate_claim_names(pod.spec)
+    yield from _validate_containers(pod.spec, subject.view())
+    yield from _ephemeral_containers(pod.spec)
+    yield from _pod_level(pod.spec)
+
+
+def _static_pod(pod: Pod) -> Iterator[Problem]:
+    """As ValidatePod of a mirror pod."""
+    if _MIRROR in pod.metadata.annotations:
+        message = (
+            f"must not be set because annotation {_MIRROR} marks a static pod, and a static pod cannot have claims"
+        )
+        fix = "remove the claims, or remove the annotation if the pod is not static"
+        yield STATIC_POD.problem(pod.spec.path("resourceClaims"), message, fix)
+
+
+def validate_pod_resource_claim(claim: PodClaim) -> Iterator[Problem]:
+    """As validatePodResourceClaim: the names of one entry of spec.resourceClaims."""
+    yield from _claim_name(claim)
+    yield from _source_name(claim, "resourceClaimName", claim.resource_claim_name, "ResourceClaim")
+    yield from _source_name(
+        claim, "resourceClaimTemplateName", claim.resource_claim_template_name, "ResourceClaimTemplate"
+    )
+
+
+def _claim_name(claim: PodClaim) -> Iterator[Problem]:
+    if not claim.name:
+        message = "must be set because containers refer to the claim by its name"
+        yield CLAIM_NAME.problem(claim.path("name"), message, "set a name such as gpu")
+    elif not names_variable(claim.name) and dns1123_label(claim.name):
+        message = f"cannot be the name of a claim because {label_fault(claim.name)}"
+        yield CLAIM_NAME.problem(claim.path("name"), message, _LABEL, claim.name)
+
+
+def _source_name(claim: PodClaim, field: str, name: str, kind: str) -> Iterator[Problem]:
+    if name and not names_variable(name) and dns1123_subdomain(name):
+        message = f"cannot be the name of a {kind} because {subdomain_fault(name)}"
+        yield SOURCE_NAME.problem(claim.path(field), message, f"write the name of a {kind} of this namespace", name)
+
+
+def validate_claim_names(pod: PodSpec) -> Iterator[Problem]:
+    """As gatherPodResourceClaimNames: the entries of a list have different names, in a patch as well."""
+    first: dict[str, int] = {}
+    for index, claim in enumerate(pod.resource_claims):
+        if claim.name and first.setdefault(claim.name, index) != index:
+            message = f"is also the name of the claim at index {first[claim.name]}"
+            yield CLAIM_NAME_TWICE.problem(claim.path("name"), message, "give each claim its own name", claim.name)
+
+
+def _validate_containers(pod: PodSpec, view: View) -> Iterator[Problem]:
+    """The claims that containers take."""
+    taking = [container for container in pod.all_containers() if container.resources.claims]
+    declared = dict.fromkeys(claim.name for claim in pod.resource_claims) if taking else {}
+    is_open = any(map(names_variable, declared))  # a name that is filled in later may be any
+    for container in taking:
+        yield from validate_container_resource_claims(container)
+        if not is_open:
+            yield from _undeclared(container, declared, view)
+
+
+def validate_container_resource_claims(container: Container) -> Iterator[Problem]:
+    """As validateContainerResourceClaims: a container takes each claim once, whole or each of its requests once."""
+    before: dict[str, set[str]] = {}
+    for claim in container.resources.claims:
+        requests = before.setdefault(claim.name, set())
+        if not claim.name:
+            fix = "set name to the name of an entry of spec.resourceClaims"
+            yield CONTAINER_CLAIM_NAME.problem(claim.at, "must have the name of a claim", fix)
+        elif claim.request and not names_variable(claim.request) and dns1123_label(claim.request):
+            message = f"cannot be the name of a request because {label_fault(claim.request)}"
+            fix = "write the name of a request of the claim"
+            yield REQUEST_NAME.problem(claim.path("request"), message, fix, claim.request)
+        elif requests and (not claim.request or not requests.isdisjoint((claim.request, ""))):
+            yield _taken_twice(claim, requests)
+        requests.add(claim.request)
+
+
+def _taken_twice(claim: ContainerClaim, before: Collection[str]) -> Problem:
+    what = f"request `{claim.request}` of claim" if claim.request else "claim"
+    listed = "the whole claim" if "" in before else "this request" if claim.request else "a request of this claim"
+    message = f"lists {what} `{claim.name}`, but an entry before it in this container already lists {listed}"
+    return TAKEN_TWICE.problem(claim.at, message, "remove one of the two entries")
+
+
+def _undeclared(container: Container, declared: Collection[str], view: View) -> Iterator[Problem]:
+    """As validateResourceClaimNames: a container takes claims of its pod."""
+    for claim in container.resources.claims:
+        if claim.name and claim.name not in declared and not names_variable(claim.name):
+            near = view.nearest(claim.name, declared)
+            fix = (
+                f"write `{near}` if that is meant, or declare the claim there"
+                if near
+                else "declare the claim there, or correct the name"
+            )
+            message = "is not declared in spec.resourceClaims, but a container can use only the claims of its pod"
+            yield UNDECLARED.problem(claim.path("name"), message, fix, claim.name)
+
+
+def _ephemeral_containers(pod: PodSpec) -> Iterator[Problem]:
+    """As validateEphemeralContainers."""
+    for container in pod.ephemeral_containers:
+        if container.resources.claims:
+            message = "must not be set because an ephemeral container uses the resources that its pod already has"
+            yield EPHEMERAL_CONTAINER.problem(container.resources.at, message, "remove the claims")
+
+
+def _pod_level(pod: PodSpec) -> Iterator[Problem]:
+    """As validatePodResources."""
+    if pod.resources.claims:
+        message = "must not be set because claims are given to containers, not to a pod as a whole"
+        fix = "list the claims in resources.claims of the containers"
+        yield POD_LEVEL.problem(pod.resources.path("claims"), message, fix)
+
+
+def validate_node_name(subject: Subject) -> Iterator[Problem]:
+    """A new pod with claims that is bound by hand: the scheduler alone allocates claims."""
+    pod = subject.typed(Pod).spec
+    if pod.node_name and subject.attributes.operation is Operation.CREATE:
+        message = (
+            "must not be set on a pod with claims because only the scheduler allocates claims, so the pod never starts"
+        )
+        fix = "use the node selector kubernetes.io/hostname instead"
+        yield NODE_NAME.problem(pod.path("nodeName"), message, fix, pod.node_name)
+
+
+def validate_use(subject: Subject) -> Iterator[Problem]:
+    """Claims that no container uses, and those that all pods of a template share."""
+    for claim in subject.once(pod_claims).claims:
+        yield from _unused(claim, subject)
+        if subject.template_of is not None:
+            yield from _shared(claim, subject.pods or 1)
+
+
+def _unused(claim: ResolvedClaim, subject: Subject) -> Iterator[Problem]:
+    if not claim.users and may_stay_idle(claim) and (claim.is_found or not subject.once(requests_devices)):
+        message = f"no container uses claim `{claim.name}`{idle(claim)}"
+        fix = "name the claim in resources.claims of a container, or remove the claim"
+        yield UNUSED.problem(claim.at, message, fix)
+
+
+def may_stay_idle(claim: ResolvedClaim) -> bool:
+    """Whether devices of a claim stay idle where no container names it; of a claim that is not known they may."""
+    return not claim.is_found or any(request.device.kind in _STAYS_IDLE for request in claim.requests)
+
+
+def idle(claim: ResolvedClaim) -> str:
+    """What comes of a claim that no container names, as far as it is known: the end of a sentence."""
+    if claim.is_found:
+        return ", so the devices of the claim are allocated and stay idle"
+    if claim.absence.is_absent or claim.absence.is_promised or not claim.reference:
+        return ""
+    source = f"{claim.kind} `{claim.reference}`"
+    return f", so any GPUs of the claim stay idle (whether there are any is unknown because {source} was not found)"
+
+
+def _shared(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:
+    """A claim by name: whether its devices are meant to be shared is known only where the claim was found."""
+    if pods <= 1 or claim.source != "claim":
+        return
+    is_exclusive = claim.is_found and claim.contents.is_exclusive
+    message = f"{pods} pods share ResourceClaim `{claim.reference}` and its devices"
+    if pods > _MOST_PODS:
+        message += f", but a claim serves at most {_MOST_PODS} pods"
+        yield SHARED.problem(claim.at, message, OWN_DEVICES if is_exclusive else USE_TEMPLATE)
+    elif is_exclusive:
+        yield SHARED.problem(claim.at, message, OWN_DEVICES)

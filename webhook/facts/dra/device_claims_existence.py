@@ -1,0 +1,109 @@
+"""What the claims of pods refer to: claims, templates, requests, and the classes that these ask for.
+
+An object counts as absent only where it is known to be: in a whole cluster.
+Otherwise a rule that needs it was not checked. A ComputeDomain brings its template, which is taken for there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.dra.device_claims_classes import validate_class
+from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
+from webhook.facts.dra.pod_claims import TEMPLATE, PodClaim, Reference, admin_allowed, pod_claims
+from webhook.facts.subject import Subject
+from webhook.problem import MissingObject, Problem
+
+CLAIM_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/claim-exists",
+    title="The ResourceClaim or ResourceClaimTemplate that a pod names exists.",
+    why="The pods stay Pending until it is created in their namespace.",
+    source="k8s.io/dynamic-resource-allocation v0.36.1 resourceclaim/claim.go",
+    fails="pending",
+    issues=("https://github.com/opendatahub-io/architecture-decision-records/pull/158",),
+)
+REQUEST_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/request-exists",
+    title="The request that a container names is one of its claim.",
+    why="The container starts without a device.",
+    source="k8s.io/api v0.36.1 core/v1 types.go ResourceClaim",
+)
+ADMIN_ACCESS: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/admin-access",
+    title="Admin access is asked for in namespaces that allow it.",
+    why="The namespace is asked again for each claim that is made from a template, and the pods stay Pending.",
+    refused_by="the API server, when a claim is made from the template",
+    source="k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go",
+    function="AuthorizedForAdmin",
+    fails="controller",
+)
+
+
+def validate_claims(subject: Subject) -> Iterator[Problem]:
+    """Claims whose object or class is not there, or which the namespace does not allow."""
+    for claim in subject.once(pod_claims).claims:
+        yield from _claim_exists(claim, subject)
+        for request in claim.requests:
+            asks = f"{claim.kind} `{claim.reference}` asks for DeviceClass"
+            state = claim.contents.classes[request.device_class]
+            yield from validate_class(request.device_class, state, asks, claim.at, subject)
+        yield from _admin_access(claim, subject)
+
+
+def _claim_exists(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
+    absence = claim.absence
+    if not absence.is_absent:
+        if not claim.is_found and claim.looks_up and subject.namespace and not absence.is_promised:
+            yield CLAIM_EXISTS.problem(claim.at, missing=_missing(claim, subject))
+        return
+    where, fix = "does not exist in this namespace", f"create the {claim.kind}, or correct the name"
+    if absence.nearest:
+        fix = f"write `{absence.nearest}` if that is meant, or create the {claim.kind}"
+    elif absence.elsewhere:
+        where = f"exists only in {', '.join(f'`{name}`' for name in absence.elsewhere)} and not in this namespace"
+        fix = f"create the {claim.kind} in this namespace"
+    message = f"{claim.kind} `{claim.reference}` {where}, so the pods stay Pending"
+    yield CLAIM_EXISTS.problem(claim.at, message, fix)
+
+
+def _missing(claim: PodClaim, subject: Subject) -> tuple[MissingObject, ...]:
+    """The claim or the template that is not there, with the reason."""
+    view = subject.view()
+    if claim.looks_up:
+        view.find(claim.looks_up, claim.reference)
+    return view.all_missing()
+
+
+def _admin_access(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
+    """As AuthorizedForAdmin, which is asked again for every claim that is made from a template."""
+    if not claim.contents.has_admin_access or claim.source != "template":
+        return
+    view = subject.view()
+    allowed = admin_allowed(view)
+    if allowed is None:
+        yield ADMIN_ACCESS.problem(claim.at, missing=view.missing()[""])
+    elif not allowed:
+        label = 'the label resource.kubernetes.io/admin-access: "true"'
+        asks = f"{view.named(TEMPLATE, claim.reference, view.namespace)} asks for admin access"
+        message = f"{asks}, but this namespace lacks {label}, so no claim is created, and the pods stay Pending"
+        yield ADMIN_ACCESS.problem(claim.at, message, "use a namespace with that label")
+
+
+def validate_requests(subject: Subject) -> Iterator[Problem]:
+    """Requests that containers name and their claims do not have."""
+    for reference in subject.once(pod_claims).references:
+        if reference.request and reference.claim is not None:
+            yield from _request_exists(reference, reference.claim, subject)
+
+
+def _request_exists(reference: Reference, claim: PodClaim, subject: Subject) -> Iterator[Problem]:
+    path = (*reference.at, "request")
+    if reference.is_resolved:
+        if not reference.is_request_found:
+            message = f"is not a request of claim `{reference.name}`, so the container gets no device"
+            near = reference.nearest_request
+            fix = f"write `{near}` if that is meant" if near else "write the name of a request of the claim"
+            yield REQUEST_EXISTS.problem(path, message, fix, reference.request)
+    elif claim.looks_up and not claim.absence.is_absent and subject.namespace:
+        yield REQUEST_EXISTS.problem(path, missing=_missing(claim, subject))

@@ -1,0 +1,199 @@
+"""What Kueue's webhooks refuse of kinds that serve: Deployment, StatefulSet, LeaderWorkerSet.
+
+Kueue counts their pods once, and cannot suspend them: what it counts stays as it is while a queue is named. Source:
+kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/{deployment,statefulset,leaderworkerset}, pkg/util/pod/pod.go
+SpecShape and pkg/controller/jobframework/validation.go ValidateImmutablePodGroupPodSpec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook import quantity
+from webhook.attributes import JSON
+from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.feature_gates import GROUP_SIZE, is_on
+from webhook.facts.kueue.groups import KUEUE_JOB
+from webhook.facts.kueue.job import (
+    immutable,
+    label_immutable,
+    validate_gates_update,
+    validate_priority_update,
+)
+from webhook.facts.kueue.job_types import LeaderWorkerSet, LeaderWorkerTemplate, Serving, StatefulSet
+from webhook.facts.kueue.managed import SERVING, Managed
+from webhook.facts.kueue.objects import QUEUE_NAME
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
+from webhook.problem import Problem
+from webhook.typed.fields import Amount
+from webhook.typed.pods import Container, PodSpec, PodTemplate
+from webhook.wording import change
+
+POD_SHAPE: Final = KUEUE_JOB.rule(
+    "kueue-job/pod-shape",
+    title="A StatefulSet or LeaderWorkerSet with a queue keeps what its pods ask for.",
+    why="Kueue counts the pods once and admits them so; other pods would run without quota.",
+    function="ValidateImmutablePodGroupPodSpec",
+)
+SCALE: Final = KUEUE_JOB.rule(
+    "kueue-job/scale",
+    title="A StatefulSet with a queue has all of its replicas or none.",
+    why="Kueue admits all of its pods together, and counts them again only after they are gone.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/statefulset/statefulset_webhook.go",
+    function="ValidateUpdate",
+)
+KUEUE_JOB_GROUP_SIZE: Final = KUEUE_JOB.rule(
+    "kueue-job/group-size",
+    title="The groups of a LeaderWorkerSet with a queue keep their size.",
+    why="Kueue counts the pods of a group once; further pods would run without quota. Since Kueue 0.19.2.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/leaderworkerset/leaderworkerset_webhook.go",
+    function="ValidateUpdate",
+)
+GROUP_REPLICAS: Final = KUEUE_JOB.rule(
+    "kueue-job/group-replicas",
+    title="A LeaderWorkerSet has 0 to 1,000,000 groups.",
+    why="Kueue makes a Workload for each group.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/leaderworkerset/leaderworkerset_webhook.go",
+    function="validateReplicasField",
+)
+
+_DEPLOYMENT, _STATEFUL_SET, _LEADER_WORKER_SET = SERVING
+_MOST_REPLICAS: Final = 1_000_000
+_STOP: Final = "scale the object to 0 first"
+_SHAPE: Final = (
+    *("nodeSelector", "affinity", "tolerations", "runtimeClassName", "priority", "topologySpreadConstraints"),
+    "resourceClaims",
+)
+"""What makes up the shape of a pod, besides its amounts and the ports of its containers."""
+
+
+def validate_serving(subject: Subject, how: Managed) -> Iterator[Problem]:
+    """As ValidateCreate and ValidateUpdate of the three webhooks."""
+    if how.framework not in SERVING:
+        return
+    if how.framework == _LEADER_WORKER_SET:
+        yield from _group_replicas(subject.typed(LeaderWorkerSet))
+    if subject.typed_old(Serving):
+        yield from _validate_update(subject)
+        if how.queue or subject.once(configuration).manages_all:
+            yield from _validate_pods(subject, how)
+
+
+def _group_replicas(groups: LeaderWorkerSet) -> Iterator[Problem]:
+    """As validateReplicasField."""
+    replicas = groups.spec.replicas
+    if not 0 <= replicas <= _MOST_REPLICAS:
+        message = f"must be 0 to {_MOST_REPLICAS} because Kueue makes a Workload for each group"
+        fix = f"set at most {_MOST_REPLICAS}" if replicas > 0 else "set 0 or more"
+        yield GROUP_REPLICAS.problem(groups.spec.path("replicas"), message, fix, replicas)
+
+
+def _validate_update(subject: Subject) -> Iterator[Problem]:
+    """The queue stays while a pod is ready, and is never removed."""
+    old, new = subject.typed_old(Serving), subject.typed(Serving)
+    is_waiting = old.status.ready_replicas == 0
+    was, now = old.labels.get(QUEUE_NAME, ""), new.labels.get(QUEUE_NAME, "")
+    if was != now and not is_waiting:
+        yield label_immutable(QUEUE_NAME, subject, _STOP)
+    elif was and not now:
+        message = f"cannot be removed (it was `{was}`)"
+        yield immutable(new.metadata.path("labels", QUEUE_NAME), message, f"set `{was}` or another queue")
+    yield from validate_priority_update(subject, _STOP, is_waiting=is_waiting)
+    yield from validate_gates_update(subject)
+
+
+def _validate_pods(subject: Subject, how: Managed) -> Iterator[Problem]:
+    """What Kueue has counted stays."""
+    if how.framework == _STATEFUL_SET:
+        before, after = subject.typed_old(StatefulSet), subject.typed(StatefulSet)
+        yield from _validate_shape(before.spec.template, after.spec.template)
+        yield from _validate_scale(before, after)
+    elif how.framework == _LEADER_WORKER_SET:
+        old = subject.typed_old(LeaderWorkerSet).spec.leader_worker_template
+        new = subject.typed(LeaderWorkerSet).spec.leader_worker_template
+        yield from _validate_leader(old.leader_template, new.leader_template)
+        yield from _validate_shape(old.worker_template, new.worker_template)
+        if is_on(GROUP_SIZE, subject):
+            yield from _group_size(old, new)
+
+
+def _group_size(old: LeaderWorkerTemplate, new: LeaderWorkerTemplate) -> Iterator[Problem]:
+    if old.size != new.size:
+        message = f"{change(old.size, new.size)} because Kueue counted {old.size} pods for each group"
+        fix = f"set {old.size} again, or create another LeaderWorkerSet"
+        yield KUEUE_JOB_GROUP_SIZE.problem(new.path("size"), message, fix)
+
+
+def _validate_scale(before: StatefulSet, after: StatefulSet) -> Iterator[Problem]:
+    """All replicas or none."""
+    old, new = before.spec.replicas, after.spec.replicas
+    if old and new and old != new:
+        message = f"{change(old, new)} because Kueue admits all pods of a StatefulSet together"
+        yield SCALE.problem(after.spec.path("replicas"), message, f"scale to 0 first, and then to {new}")
+    elif new and not old and after.status.replicas > 0:
+        message = f"{change(old, new)} while the pods from before are still there"
+        yield SCALE.problem(after.spec.path("replicas"), message, "wait until status.replicas is 0")
+
+
+def _validate_leader(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
+    if old and new:
+        yield from _validate_shape(old, new)
+    elif old or new:
+        yield _pod_shape(new.at, is_template=True)
+
+
+def _validate_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem]:
+    """As ValidateImmutablePodGroupPodSpec."""
+    old, new = before.spec, after.spec
+    if not new.differs(old):
+        return
+    for name, containers, others in (
+        ("containers", old.containers, new.containers),
+        ("initContainers", old.init_containers, new.init_containers),
+    ):
+        if len(containers) != len(others):
+            yield _pod_shape(new.path(name))
+            continue
+        for container, other in zip(containers, others, strict=True):
+            yield from _validate_container(container, other)
+    yield from _validate_pod(old, new)
+
+
+def _validate_container(old: Container, new: Container) -> Iterator[Problem]:
+    if _plain(old.json.get("ports")) != _plain(new.json.get("ports")):
+        yield _pod_shape(new.path("ports"))
+    if _comparable(old.resources.requests) != _comparable(new.resources.requests):
+        yield _pod_shape(new.resources.path("requests"))
+
+
+def _validate_pod(old: PodSpec, new: PodSpec) -> Iterator[Problem]:
+    for name in _SHAPE:
+        if _plain(old.json.get(name)) != _plain(new.json.get(name)):
+            yield _pod_shape(new.path(name))
+    if _comparable(old.overhead) != _comparable(new.overhead):
+        yield _pod_shape(new.path("overhead"))
+    if _comparable(old.resources.requests) != _comparable(new.resources.requests):
+        yield _pod_shape(new.resources.path("requests"))
+
+
+def _pod_shape(path: FieldPath, *, is_template: bool = False) -> Problem:
+    """The problem of a field that changed, or of the template of the leaders, which came or went."""
+    message = "cannot change because Kueue admitted the pods with the old value"
+    fix = "restore the old value, or create another object"
+    if is_template:
+        message = "cannot be added or removed because Kueue counted the pods of each group"
+        fix = "undo the change, or create another LeaderWorkerSet"
+    return POD_SHAPE.problem(path, message, fix)
+
+
+def _comparable(given: Mapping[str, Amount]) -> Mapping[str, JSON]:
+    """Amounts that compare by what they are worth."""
+    read = ((name, value, quantity.read(value)) for name, value in given.items())
+    return {name: value if amount is None else amount for name, value, amount in read}
+
+
+def _plain(value: JSON) -> JSON:
+    """A value without what is empty, which is as good as absent."""
+    return None if value in (None, "", [], {}) else value

@@ -1,0 +1,344 @@
+"""Why a ClusterQueue never admits a job: pod sets, namespace, LimitRanges, flavors and quota, and how that is told.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go, flavorassigner/flavorassigner.go and
+pkg/workload/resources.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from webhook.facts.kueue import flavors as of_flavors
+from webhook.facts.kueue import topology
+from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted
+from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.flavors import Flavor
+from webhook.facts.kueue.groups import KUEUE_NEVER
+from webhook.facts.kueue.managed import Managed, takes_namespace
+from webhook.facts.kueue.place import Place
+from webhook.facts.kueue.quota import FlavorResource, Node, Tree
+from webhook.facts.kueue.quota_types import Queue, QuotaGroup
+from webhook.facts.kueue.releases import OWN_KEYS, most_pod_sets
+from webhook.facts.kueue.topology import Wish
+from webhook.facts.kueue.types import ClusterQueue, Cohort
+from webhook.facts.kueue.workload import PodSetRequests, workload
+from webhook.facts.pods.pod_requests import OutOfRange, units
+from webhook.facts.resource_units import amount_text, of_resource
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
+from webhook.problem import MissingObject, Problem
+from webhook.releases import shown
+from webhook.typed.collections import Items
+from webhook.wording import counted
+
+EXCEEDS_MAX_QUOTA: Final = KUEUE_NEVER.rule(
+    "kueue-never/exceeds-max-quota",
+    title="A job asks for no more than its queue could have if nothing else ran.",
+    why=(
+        "Nominal quota, what the cohort lends and the borrowing limit bound what a ClusterQueue can ever give. In a "
+        "queue with StrictFIFO, such a job blocks all that come after it."
+    ),
+    function="fitsResourceQuota",
+    issues=("https://github.com/opendatahub-io/odh-dashboard/pull/9053",),
+)
+NO_MATCHING_FLAVOR: Final = KUEUE_NEVER.rule(
+    "kueue-never/no-matching-flavor",
+    title="A pod set fits a flavor of its queue.",
+    why="Node selectors, node affinity and tolerations leave no flavor, so that no quota can be used.",
+    function="findFlavorForPodSets",
+)
+RESOURCE_UNCOVERED: Final = KUEUE_NEVER.rule(
+    "kueue-never/resource-uncovered",
+    title="The ClusterQueue covers every resource that a job asks for.",
+    why="Kueue has no quota for a resource that no group covers; often the Workload does not even say so.",
+    function="findFlavorForPodSets",
+    issues=("https://github.com/AI-Hypercomputer/xpk/issues/603",),
+)
+POD_SET_COUNT: Final = KUEUE_NEVER.rule(
+    "kueue-never/pod-set-count",
+    title="A job has no more pod sets than a Workload can have.",
+    why="The API server refuses the Workload, and only the log of Kueue tells.",
+    source="kubernetes-sigs/kueue#12818, config/components/crd/bases/kueue.x-k8s.io_workloads.yaml",
+    issues=(
+        "https://github.com/kubernetes-sigs/jobset/issues/597",
+        "https://github.com/kubernetes-sigs/kueue/issues/12818",
+        "https://github.com/kubernetes-sigs/kueue/pull/12819",
+        "https://github.com/kubernetes-sigs/kueue/issues/11379",
+    ),
+)
+NAMESPACE: Final = KUEUE_NEVER.rule(
+    "kueue-never/namespace",
+    title="The ClusterQueue takes jobs of the namespace.",
+    why="Its namespaceSelector selects namespaces by their labels; without one it takes none.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go",
+    function="nominate",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/301",),
+)
+LIMIT_RANGE: Final = KUEUE_NEVER.rule(
+    "kueue-never/limit-range",
+    title="Requests are within the LimitRanges of the namespace.",
+    why="Kueue admits no job whose pods could not be created.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go",
+    function="ValidateLimitRange",
+)
+_REPEATED: Final = {
+    ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
+    ("workload.codeflare.dev", "AppWrapper"): "components",
+}
+"""What kinds have several of, each with a pod template."""
+
+PODS: Final = "pods"
+MOST_TOLD: Final = 6
+"""Flavors whose reasons are told; a resource group has up to 64."""
+_RAISE: Final = "ask the administrator to raise the quota"
+
+
+@dataclass(slots=True)
+class Fitting:
+    """One job that is to fit into one ClusterQueue."""
+
+    subject: Subject
+    place: Place
+    queue: Queue
+    tree: Tree
+    node: Node
+    is_implied: bool = field(init=False)
+    """Whether pods that ask for no topology are placed by one, because every flavor has one."""
+
+    def __post_init__(self) -> None:
+        view = self.place.view
+        flavors = (of_flavors.flavor(name, view) for group in self.queue.groups for name in group.flavors)
+        self.is_implied = all(flavor is not None and flavor.topology for flavor in flavors)
+
+    def told_queue(self) -> str:
+        """The ClusterQueue, as messages name it."""
+        return self.place.view.named(ClusterQueue.gvk, self.queue.name)
+
+    def knows_lenders(self) -> bool:
+        """Whether no other ClusterQueue or Cohort can lend anything: of a cohort, files may have only some."""
+        view = self.place.view
+        return self.node.parent is None or (view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk))
+
+    def _requests(self, pod_set: PodSetRequests) -> dict[str, int]:
+        asked = {name: value for name, value in pod_set.requests.items() if value > 0}
+        if self.queue.group_of(PODS):
+            asked[PODS] = pod_set.least
+        return asked
+
+    def uncovered(self, pod_set: PodSetRequests) -> Problem | None:
+        """A resource that no group of the queue covers."""
+        if self.subject.once(configuration).ignores_undeclared:
+            return None
+        for name, value in self._requests(pod_set).items():
+            if self.queue.group_of(name) is None:
+                return self._resource_uncovered(pod_set, name, value)
+        return None
+
+    def _resource_uncovered(self, pod_set: PodSetRequests, name: str, value: int) -> Problem:
+        message = f"asks for {of_resource(name, value)}, which {self.told_queue()} does not cover"
+        if not self.subject.once(configuration).is_known:
+            message += " and which Kueue counts unless its Configuration says otherwise"
+        reason = f"Kueue: resource {name} unavailable in ClusterQueue"
+        fix = (
+            f"remove the request, use a queue with {name}, or ask the administrator to add {name} to "
+            "coveredResources of the ClusterQueue"
+        )
+        return RESOURCE_UNCOVERED.problem(pod_set.at(("spec",)), f"{message} ({reason})", fix)
+
+    def wanted(self, pod_set: PodSetRequests) -> Iterator[Wanted]:
+        """What it needs of each resource group."""
+        asked: dict[QuotaGroup, dict[str, int]] = {}
+        for name, value in self._requests(pod_set).items():
+            group = self.queue.group_of(name)
+            if group is not None:
+                asked.setdefault(group, {})[name] = value
+        wish = topology.wish(pod_set.template)
+        for group, requests in asked.items():
+            is_of_nodes = not pod_set.per_pod.keys().isdisjoint(group.resources)
+            reasons = [
+                self._rejected(flavor, group, pod_set, wish, is_of_nodes=is_of_nodes)
+                for flavor in of_flavors.flavors(group.flavors, self.place.view)
+            ]
+            rejected = tuple(reason for reason in reasons if reason is not None)
+            excluded = {reason.flavor for reason in rejected}
+            fits = [name for name in group.flavors if name not in excluded]
+            yield Wanted(pod_set, group, requests, Items(fits, self.subject.deadline), rejected)
+
+    def _rejected(
+        self, flavor: Flavor, group: QuotaGroup, pod_set: PodSetRequests, wish: Wish, *, is_of_nodes: bool
+    ) -> Rejected | None:
+        """Why pods cannot have a flavor whatever its quota is."""
+        view = self.place.view
+        reason = topology.mismatch(wish, flavor, view, is_implied=self.is_implied, is_of_nodes=is_of_nodes)
+        if reason:
+            return Rejected(flavor.name, reason, is_topology=True)
+        keys = self._keys(flavor, group)
+        reason = of_flavors.mismatch(flavor, pod_set.template, keys)
+        return Rejected(flavor.name, reason) if reason else None
+
+    def _keys(self, flavor: Flavor, group: QuotaGroup) -> frozenset[str]:
+        """The labels that selectors are asked about: the flavor's own, before 0.17 those of the whole group."""
+        if self.subject.assumptions.kueue >= OWN_KEYS:
+            return frozenset(flavor.labels)
+        flavors = of_flavors.flavors(group.flavors, self.place.view)
+        return frozenset(key for other in flavors for key in other.labels)
+
+    def hopeless(self, wanted: Wanted, ever: Capacity) -> Problem:
+        """What a pod set is told that fits no flavor, or none with enough quota."""
+        reasons = [*wanted.reasons(ever)]
+        told = "; ".join(self._told(reason) for reason in reasons[:MOST_TOLD])
+        left = len(reasons) - MOST_TOLD
+        if left > 0:
+            told = f"{told}; and {counted(left, 'other flavor')} do not fit"
+        at = wanted.pod_set.at(("spec",))
+        if any(reason.resource for reason in reasons):
+            told = f"{self.asks(wanted, reasons)}, but {told}{self._origin()}"
+            return exceeds_max_quota(at, told, self._fix(reasons))
+        return no_matching_flavor(at, self.told_queue(), told, _fix_of_flavors(wanted, reasons))
+
+    def asks(self, wanted: Wanted, reasons: Sequence[Rejected]) -> str:
+        """`the 3 pods together ask for 24 nvidia.com/gpu`: the amounts that are short."""
+        names = dict.fromkeys(reason.resource for reason in reasons if reason.resource)
+        amounts = " and ".join(of_resource(name, wanted.requests[name]) for name in names)
+        count = wanted.pod_set.least
+        if count == 1 or [*names] == [PODS]:
+            return f"asks for {amounts}"
+        return f"the {count} pods together ask for {amounts}"
+
+    def _told(self, rejected: Rejected) -> str:
+        if not rejected.resource:
+            return f"flavor `{rejected.flavor}` does not fit because {rejected.reason}"
+        pair = (rejected.flavor, rejected.resource)
+        return f"flavor `{rejected.flavor}` can give at most {self.explained(pair, rejected.most)}"
+
+    def explained(self, pair: FlavorResource, most: int) -> str:
+        """`16 nvidia.com/gpu, 8 of its own and 8 borrowed from cohort research`."""
+        name, own = pair[1], self.node.quota(pair).nominal
+        amount = of_resource(name, most)
+        if self.node.parent is None or most <= own:
+            return amount
+        borrowed = f"{amount_text(name, most - own)} borrowed from cohort `{self.node.parent.name}`"
+        return f"{amount}, {amount_text(name, own)} of its own and {borrowed}"
+
+    def _origin(self) -> str:
+        """Whose quota it is, where a file says so: ", as ClusterQueue `q` in queues.yaml says"."""
+        queue = self.told_queue()
+        return "" if queue.endswith("`") else f", as {queue} says"
+
+    def _fix(self, reasons: Sequence[Rejected]) -> str:
+        most: dict[str, int] = {}
+        for reason in reasons:
+            if reason.resource:
+                most[reason.resource] = max(most.get(reason.resource, 0), reason.most)
+        positive = [of_resource(name, value) for name, value in most.items() if value > 0]
+        if len(positive) < len(most) or not positive:
+            return f"use another queue, or {_RAISE}"
+        return f"ask for at most {' and '.join(positive)}, use another queue, or {_RAISE}"
+
+    def too_much_together(self, short: Sequence[Wanted], ever: Capacity) -> Problem:
+        """What pod sets are told that fit one by one, and not together."""
+        totals: Counter[str] = Counter()
+        for wanted in short:
+            totals.update(wanted.requests)
+        names = ", ".join(wanted.pod_set.name for wanted in short)
+        asked = " and ".join(of_resource(name, value) for name, value in totals.items())
+        flavors = dict.fromkeys(flavor for wanted in short for flavor in wanted.flavors)
+        told = []
+        for flavor in [*flavors][:MOST_TOLD]:
+            amounts = [self.explained((flavor, name), ever((flavor, name))) for name in totals]
+            told.append(f"flavor `{flavor}` can give at most {' and '.join(amounts)}")
+        most = f"{'; '.join(told)}{self._origin()}"
+        message = f"asks for {asked} in pod sets {names}, which Kueue admits together, but {most}"
+        return exceeds_max_quota(("spec",), message, f"ask for less, use another queue, or {_RAISE}")
+
+
+def exceeds_max_quota(
+    path: FieldPath | str, message: str = "", fix: str = "", missing: tuple[MissingObject, ...] = ()
+) -> Problem:
+    """More than a ClusterQueue can ever have; with missing objects, nobody knows."""
+    reason = f"{message} (Kueue: ExceedsMaxQuota)" if message else ""
+    return EXCEEDS_MAX_QUOTA.problem(path, reason, fix, missing=missing)
+
+
+def no_matching_flavor(path: FieldPath | str, queue: str, told: str = "", fix: str = "") -> Problem:
+    """The problem of a pod set that fits no flavor, for some reasons, or that there is none for at all."""
+    message = f"{told}, so {queue} never admits the job (Kueue: NoMatchingFlavor)"
+    if not told:
+        message = f"leads to {queue}, which has no resource group and admits nothing"
+        fix = "add a resource group to the ClusterQueue"
+    return NO_MATCHING_FLAVOR.problem(path, message, fix)
+
+
+def _fix_of_flavors(wanted: Wanted, reasons: Sequence[Rejected]) -> str:
+    if not all(reason.is_topology for reason in reasons):
+        return f"{', '.join(dict.fromkeys(_change(rejected.reason) for rejected in reasons))}, or use another queue"
+    if topology.wish(wanted.pod_set.template).is_explicit:
+        return "use a queue with such a topology, or do not ask for a topology"
+    return "use a queue without a topology"
+
+
+def _change(reason: str) -> str:
+    """What to do about a reason why pods cannot have a flavor."""
+    if reason.startswith(of_flavors.TAINTED):
+        return "tolerate the taint"
+    if reason.startswith(of_flavors.UNMATCHED):
+        return f"change the {reason.removeprefix(of_flavors.UNMATCHED).removesuffix('of the pods').strip()}"
+    return "change what the pods ask of a topology"
+
+
+def validate_pod_set_count(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+    """The CustomResourceDefinition of Workloads bounds their pod sets; no event tells a job of it."""
+    count, most = len(subject.once(workload).pod_sets), most_pod_sets(subject.assumptions.kueue)
+    if count > most:
+        release = f"a Workload of Kueue {shown(subject.assumptions.kueue)}"
+        message = (
+            f"has {count} pod templates, but {release} has at most {most} pod sets, one for each template, so Kueue "
+            "creates no Workload and the job waits"
+        )
+        what = _REPEATED.get(subject.group_kind, "pod templates")
+        fix = f"use at most {most} {what}, and more replicas of those that are alike"
+        yield POD_SET_COUNT.problem("spec", message, fix)
+
+
+def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+    """The ClusterQueue takes jobs of the namespaces that it selects; without a selector, of none."""
+    if place.queue is None:
+        return
+    selector = place.queue.namespace_selector
+    is_taken = takes_namespace(selector, subject.namespace, place.view)
+    if selector is None:
+        message = "has no namespaceSelector, so it takes jobs of no namespace"
+        fix = "set spec.namespaceSelector of the ClusterQueue to {}, which means every namespace, or use another queue"
+    elif is_taken is None:
+        place.view.note(MissingObject(kind="Namespace", name=subject.namespace))
+        return
+    elif not is_taken:
+        message = (
+            f"takes no jobs of namespace `{subject.namespace}` because its namespaceSelector does not match the "
+            "namespace"
+        )
+        fix = "use another queue, or ask the owner of the ClusterQueue to add the namespace"
+    else:
+        return
+    reason = "Kueue: workload namespace doesn't match ClusterQueue selector"
+    queue = place.view.named(ClusterQueue.gvk, place.queue.name)
+    yield NAMESPACE.problem(place.at, f"leads to {queue}, which {message} ({reason})", fix)
+
+
+def validate_limit_ranges(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+    """Kueue refuses what a LimitRange would refuse of the pods later."""
+    for pod_set in subject.once(workload).pod_sets:
+        for outside in pod_set.outside:
+            yield _limit_range(pod_set, outside)
+
+
+def _limit_range(pod_set: PodSetRequests, outside: OutOfRange) -> Problem:
+    name = outside.resource
+    value, bound = (of_resource(name, units(name, milli)) for milli in (outside.value, outside.bound))
+    side, allowed = ("more", "most") if outside.is_above else ("less", "least")
+    message = f"asks for {value}, {side} than the {bound} that a LimitRange of the namespace allows"
+    path = pod_set.at(outside.path)
+    return LIMIT_RANGE.problem(path, f"{message}, so Kueue never admits the job", f"request at {allowed} {bound}")

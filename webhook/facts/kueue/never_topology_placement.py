@@ -1,0 +1,121 @@
+"""What a job is told whose pods no nodes of a topology could hold, where they are asked to be.
+
+Pods that are placed later, in another cluster or on nodes that are still to be provisioned, are told nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+from webhook.facts.kueue import flavors as of_flavors
+from webhook.facts.kueue import topology, topology_nodes
+from webhook.facts.kueue.admission_checks import is_placed_later
+from webhook.facts.kueue.assignment import Capacity, Wanted
+from webhook.facts.kueue.flavors import Flavor
+from webhook.facts.kueue.groups import KUEUE_NEVER
+from webhook.facts.kueue.never import PODS, Fitting
+from webhook.facts.kueue.topology_nodes import Placement, Shortage
+from webhook.facts.kueue.workload import PodSetRequests
+from webhook.facts.pods.pod_requests import units
+from webhook.facts.resource_units import of_resource
+from webhook.paths import FieldPath
+from webhook.problem import Problem
+from webhook.wording import counted
+
+TOPOLOGY_PLACEMENT: Final = KUEUE_NEVER.rule(
+    "kueue-never/topology-placement",
+    title="The nodes of a topology could hold the pods, where they are asked to be.",
+    why=(
+        "Even without any other pods, no domain of the level has room for all of them, or the nodes have none for all "
+        "pod sets together. Of pods that other clusters run, or nodes that are still to be provisioned, nothing is "
+        "said."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/tas_flavor_snapshot.go",
+    function="FindTopologyAssignmentsForFlavor",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/5039",),
+)
+
+_FEWER: Final = "ask for fewer or smaller pods, or add nodes"
+
+
+def unplaced(fitting: Fitting, wanted: Wanted, ever: Capacity) -> Problem | None:
+    """What no nodes of a topology could hold."""
+    lacking, pod_set, higher = [], wanted.pod_set, ""
+    for name in wanted.fitting(ever):
+        flavor = of_flavors.flavor(name, fitting.place.view)
+        if flavor is None or not flavor.topology or is_placed_later(fitting.queue, name, fitting.place.view):
+            return None
+        placed = _placement(pod_set, flavor)
+        most = topology_nodes.fits(placed, fitting.place.view)
+        if most is None or most >= pod_set.least:
+            return None
+        level = placed.wish.required
+        where = f"no `{level}` has room for more than" if level else "all nodes together can hold only"
+        lacking.append(f"in topology `{flavor.topology}` of flavor `{name}`, {where} {counted(most, 'pod')}")
+        higher = higher or _above(level, flavor, fitting)
+    wish = topology.wish(pod_set.template).required
+    asked = f"must run in one `{wish}`" if wish else "must be placed by topology"
+    message = f"its {counted(pod_set.least, 'pod')} {asked}, but {'; '.join(lacking)}"
+    fix = f"set annotation {topology.REQUIRED} to the higher level `{higher}`, {_FEWER}" if higher else _FEWER
+    return _topology_placement(pod_set.at(("spec",)), message, fix)
+
+
+def _topology_placement(path: FieldPath, message: str, fix: str) -> Problem:
+    return TOPOLOGY_PLACEMENT.problem(path, f"{message} (Kueue: TopologyPlacementFailed)", fix)
+
+
+def unplaced_together(fitting: Fitting, wanted: Sequence[Wanted], ever: Capacity) -> Iterator[Problem]:
+    """What no nodes of a topology could hold of several pod sets that can go nowhere else."""
+    bound: dict[str, dict[str, Placement]] = {}
+    for pods in wanted:
+        names = pods.fitting(ever)
+        flavor = of_flavors.flavor(names[0], fitting.place.view) if len(names) == 1 else None
+        if flavor is not None and flavor.topology:
+            bound.setdefault(flavor.name, {})[pods.pod_set.name] = _placement(pods.pod_set, flavor)
+    for name, placed in bound.items():
+        if len(placed) > 1 and not is_placed_later(fitting.queue, name, fitting.place.view):
+            yield from islice(_short_of_nodes(fitting, placed), 1)
+
+
+def _short_of_nodes(fitting: Fitting, placed: Mapping[str, Placement]) -> Iterator[Problem]:
+    """All of them on all nodes, and each group of them in one domain."""
+    groups: dict[tuple[str, str], dict[str, Placement]] = {("", ""): {**placed}}
+    for name, pods in placed.items():
+        if pods.wish.group and pods.wish.required:
+            groups.setdefault((pods.wish.group, pods.wish.required), {})[name] = pods
+    for (_, level), members in groups.items():
+        short = topology_nodes.shortage([*members.values()], level, fitting.place.view)
+        if short is not None:
+            yield _short(members, level, short)
+
+
+def _short(members: Mapping[str, Placement], level: str, short: Shortage) -> Problem:
+    flavor = next(iter(members.values())).flavor
+    asked, most = (_of_nodes(short.resource, value) for value in (short.asked, short.most))
+    where = f"no `{level}` has more than" if level else "all nodes together have at most"
+    message = f"asks for {asked} in pod sets {', '.join(members)}, which are placed together, but in topology"
+    return _topology_placement(
+        ("spec",), f"{message} `{flavor.topology}` of flavor `{flavor.name}`, {where} {most}", _FEWER
+    )
+
+
+def _above(level: str, flavor: Flavor, fitting: Fitting) -> str:
+    """The level of the topology that is next above one; "" where none is."""
+    levels = topology.levels_of(flavor, fitting.place.view)
+    return levels[levels.index(level) - 1] if level in levels[1:] else ""
+
+
+def _of_nodes(resource: str, value: int) -> str:
+    return f"room for {counted(value, 'pod')}" if resource == PODS else of_resource(resource, units(resource, value))
+
+
+def _placement(pod_set: PodSetRequests, flavor: Flavor) -> Placement:
+    return Placement(
+        wish=topology.wish(pod_set.template),
+        flavor=flavor,
+        template=pod_set.template,
+        count=pod_set.least,
+        requests=pod_set.per_pod,
+    )

@@ -1,0 +1,109 @@
+"""Whether the quota that a job could have is free now, and whether preemption could free it.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go available, pkg/scheduler/preemption. Which
+jobs are of lower priority is left open: what preemption may free is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted, together
+from webhook.facts.kueue.groups import KUEUE_NOT_NOW
+from webhook.facts.kueue.never import MOST_TOLD, Fitting
+from webhook.facts.kueue.quota import FlavorResource
+from webhook.facts.kueue.reservations import is_queued, waiting_before
+from webhook.facts.resource_units import amount_text, of_resource
+from webhook.problem import Problem
+from webhook.wording import counted
+
+WAITING_FOR_QUOTA: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/waiting-for-quota",
+    title="The quota that a job asks for is free.",
+    why="Other jobs have it, and the preemption settings of the queue cannot take it back.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
+    function="available",
+)
+QUEUE_ORDER: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/queue-order",
+    title="No job waits before another one in a queue with StrictFIFO.",
+    why="A job at the head that cannot be admitted blocks all that come after it.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/queue",
+    issues=(
+        "https://github.com/kubernetes-sigs/kueue/issues/4809",
+        "https://github.com/kubernetes-sigs/kueue/issues/8309",
+    ),
+)
+
+
+def waiting(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
+    """What is free now, and whether preemption could free the rest."""
+    before = _before(fitting) if fitting.queue.is_strict else 0
+    now = partial(fitting.tree.available, fitting.node)
+    if before > 0:
+        yield _queue_order(fitting, before)
+    elif not _fit(wanted, now) and not _may_preempt(fitting, wanted):
+        yield _waiting_for_quota(fitting, wanted)
+
+
+def _fit(wanted: Sequence[Wanted], capacity: Capacity) -> bool:
+    return all(pods.fitting(capacity) for pods in wanted) and not together(wanted, capacity)
+
+
+def _queue_order(fitting: Fitting, before: int) -> Problem:
+    others = counted(before, "workload")
+    message = f"leads to {fitting.told_queue()}, whose StrictFIFO order puts the job behind {others}"
+    fix = "wait, use a higher priority, or use a queue with BestEffortFIFO"
+    return QUEUE_ORDER.problem(fitting.place.at, f"{message}, unless the job has a higher priority", fix)
+
+
+def _waiting_for_quota(fitting: Fitting, wanted: Sequence[Wanted]) -> Problem:
+    now = partial(fitting.tree.available, fitting.node)
+    short = [pods for pods in wanted if not pods.fitting(now)] or [*wanted]
+    reasons = [reason for pods in short for reason in pods.reasons(now) if reason.resource]
+    left = "; ".join(_left(fitting, reason) for reason in reasons[:MOST_TOLD])
+    message = f"{fitting.asks(short[0], reasons)}, but {left}" if left else "fits only one pod set at a time"
+    message = f"{message} {_source(fitting)}, and preemption cannot free enough, so the job waits"
+    path, fix = short[0].pod_set.at(("spec",)), "wait, or use another queue"
+    return WAITING_FOR_QUOTA.problem(path, f"{message} (Kueue: WaitingForQuota)", fix)
+
+
+def _source(fitting: Fitting) -> str:
+    """Who says what is in use."""
+    reserved = fitting.place.queues.reserved
+    if reserved is None:
+        return "according to the status of the ClusterQueues"
+    return f"next to {counted(reserved.holding, 'Workload')} with reserved quota"
+
+
+def _before(fitting: Fitting) -> int:
+    """How many other workloads wait in the same queue."""
+    view = fitting.place.view
+    if fitting.place.queues.reserved is not None:
+        return waiting_before(fitting.subject, fitting.queue.name, view)
+    pending = fitting.queue.pending
+    return 0 if pending is None else pending - is_queued(fitting.subject, view)
+
+
+def _left(fitting: Fitting, rejected: Rejected) -> str:
+    pair = (rejected.flavor, rejected.resource)
+    ever = of_resource(rejected.resource, fitting.tree.potential(fitting.node, pair))
+    free = amount_text(rejected.resource, max(0, rejected.most))
+    return f"flavor `{rejected.flavor}` has {free} of {ever} free now"
+
+
+def _may_preempt(fitting: Fitting, wanted: Sequence[Wanted]) -> bool:
+    """Whether preempting others could free enough, if they are of lower priority, or borrow."""
+    queue = fitting.queue
+    if queue.preempts_to_borrow:
+        return True
+
+    def freed(pair: FlavorResource) -> int:
+        used = fitting.tree.usage(fitting.node, pair)
+        left = fitting.tree.available(fitting.node, pair, less_usage=used if queue.preempts_own else 0)
+        nominal = fitting.node.quota(pair).nominal - (0 if queue.preempts_own else used)
+        return max(left, nominal) if queue.reclaims else left
+
+    return (queue.preempts_own or queue.reclaims) and not together(wanted, freed)

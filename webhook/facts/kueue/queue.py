@@ -1,0 +1,269 @@
+"""What Kueue refuses of the other fields of ClusterQueues, Cohorts and LocalQueues.
+
+Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go and cohort_webhook.go, after whose
+functions these are named, and the rules of config/components/crd/bases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook import quantity
+from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
+from webhook.facts.kueue.managed import takes_namespace
+from webhook.facts.kueue.queue_flavors_and_resources import advise_resource_groups, cluster_queue_or_cohort
+from webhook.facts.kueue.queue_quota_lending_borrowing import advise_borrowing
+from webhook.facts.kueue.quota_tree import queues
+from webhook.facts.kueue.quota_types import Queue, read_cluster_queue
+from webhook.facts.kueue.types import AdmissionChecksStrategy, ClusterQueue, FlavorFungibility, LocalQueue, Preemption
+from webhook.facts.subject import Subject
+from webhook.name_faults import key_fault, subdomain_fault
+from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain, qualified_name
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.typed.pods import SelectorRequirement
+from webhook.typed.view import Typed
+from webhook.wording import change, did_you_mean, either
+
+CHOICE: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/choice",
+    title="Policies of a ClusterQueue are those that Kueue knows.",
+    why="The API server takes no others.",
+    source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+)
+PREEMPTION: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/preemption",
+    title="A queue that reclaims nothing does not preempt to borrow.",
+    why="Both settings contradict each other.",
+    function="validatePreemption",
+)
+PREFERENCE: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/preference",
+    title="A preference between borrowing and preemption goes with both searches.",
+    why="It chooses between what both find.",
+    source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+)
+FAIR_SHARING: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/fair-sharing",
+    title="A weight is 0 or more, and not tinier than Kueue can calculate with.",
+    why="Shares are divided by it.",
+    function="validateFairSharing",
+)
+SELECTOR: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/selector",
+    title="The namespaceSelector is a label selector.",
+    why="It selects the namespaces whose jobs are taken.",
+    function="validateClusterQueue",
+)
+CHECK_FLAVOR: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/check-flavor",
+    title="An admission check is for flavors of its ClusterQueue.",
+    why="It would never apply to another flavor.",
+    function="validateAdmissionChecks",
+)
+IMMUTABLE: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/immutable",
+    title=(
+        "The ClusterQueue of a LocalQueue, the topology of a flavor, the controller of a check and the policy for "
+        "admission to several flavors at a time stay."
+    ),
+    why="Jobs have been admitted by them.",
+    source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+)
+NO_NAMESPACE: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/no-namespace",
+    title="A ClusterQueue selects namespaces.",
+    why="Without a selector it takes jobs of none; an empty selector means all.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go",
+)
+FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/fair-sharing-zero",
+    title="A queue that borrows has a weight above 0.",
+    why="With fair sharing, a weight of 0 means that others borrow first.",
+    refused_by="nobody; others come first",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/fair_sharing.go",
+    fails="silent",
+)
+
+_SEARCHES: Final = "TryNextFlavor"
+CLUSTER_QUEUE_NAME: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/cluster-queue-name",
+    title="A LocalQueue names a ClusterQueue by a name that one can have.",
+    why="No ClusterQueue has another name.",
+    source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+)
+CLUSTER_QUEUE_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/cluster-queue-missing",
+    title="The ClusterQueue that a LocalQueue names exists.",
+    why="Jobs wait until it is created.",
+    refused_by="nobody; jobs wait",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/queue",
+)
+NAMESPACE_NOT_SELECTED: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/namespace-not-selected",
+    title="The ClusterQueue of a LocalQueue takes jobs of its namespace.",
+    why="Jobs of other namespaces are never admitted.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go",
+)
+
+
+def validate_choices(subject: Subject) -> Iterator[Problem]:
+    """Closed sets of the CustomResourceDefinition."""
+    spec = subject.typed(ClusterQueue).spec
+    yield from _choice(spec, "stopPolicy", "None", "Hold", "HoldAndDrain")
+    yield from _choice(spec, "queueingStrategy", "StrictFIFO", "BestEffortFIFO")
+    preemption = spec.preemption
+    yield from _choice(preemption, "reclaimWithinCohort", "Never", "LowerPriority", "Any")
+    yield from _choice(preemption, "withinClusterQueue", "Never", "LowerPriority", "LowerOrNewerEqualPriority")
+    yield from _choice(preemption.borrow_within_cohort, "policy", "Never", "LowerPriority")
+    fungibility = spec.flavor_fungibility
+    yield from _choice(fungibility, "whenCanBorrow", "MayStopSearch", _SEARCHES, "Borrow")
+    yield from _choice(fungibility, "whenCanPreempt", "MayStopSearch", _SEARCHES, "Preempt")
+    yield from _choice(fungibility, "preference", "BorrowingOverPreemption", "PreemptionOverBorrowing")
+
+
+def _choice(part: Typed, name: str, *choices: str) -> Iterator[Problem]:
+    given = part.json.get(name)
+    if given is not None and given not in choices and not is_placeholder(str(given)):
+        yield CHOICE.problem(part.path(name), f"must be {either(choices)}", "set one of these", given)
+
+
+def validate_preemption(subject: Subject) -> Iterator[Problem]:
+    """As validatePreemption, and the rule of flavorFungibility."""
+    spec = subject.typed(ClusterQueue).spec
+    yield from _preemption(spec.preemption)
+    yield from _preference(spec.flavor_fungibility)
+
+
+def _preemption(preemption: Preemption) -> Iterator[Problem]:
+    borrowing = preemption.borrow_within_cohort
+    if preemption.reclaim_within_cohort == "Never" and borrowing.policy != "Never":
+        message = "must be Never, too, because reclaimWithinCohort is Never"
+        fix = "set reclaimWithinCohort to LowerPriority or Any, or remove this policy"
+        yield PREEMPTION.problem(borrowing.path("policy"), message, fix, borrowing.policy)
+
+
+def _preference(fungibility: FlavorFungibility) -> Iterator[Problem]:
+    searches = fungibility.when_can_borrow == fungibility.when_can_preempt == _SEARCHES
+    if fungibility.has("preference") and not searches:
+        message = f"must not be set unless whenCanBorrow and whenCanPreempt are both {_SEARCHES}"
+        fix = f"set both to {_SEARCHES}, or remove the preference"
+        yield PREFERENCE.problem(fungibility.path("preference"), message, fix, fungibility.preference)
+
+
+def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
+    """As validateFairSharing: a weight is 0, or above a thousand-millionth."""
+    sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
+    given, weight = sharing.weight, quantity.read(sharing.weight)
+    if given is None or is_placeholder(str(given)):
+        return
+    is_tiny = weight is not None and weight.sign() > 0 and weight <= quantity.parse("1n")
+    if weight is None or weight.sign() < 0 or is_tiny:
+        message = "must be 0 or more, and above 1n unless it is 0" if is_tiny else "must be a quantity of 0 or more"
+        yield FAIR_SHARING.problem(sharing.path("weight"), message, "set 1, which is the default", given)
+
+
+def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
+    """As ValidateLabelSelector, for operators, keys and values."""
+    selector = subject.typed(ClusterQueue).spec.namespace_selector
+    for requirement in selector.match_expressions:
+        yield from _selector(requirement.key, requirement.path("key"), requirement)
+    for key in selector.match_labels:
+        yield from _selector(key, selector.path("matchLabels", key))
+
+
+def _selector(key: str, path: FieldPath, requirement: SelectorRequirement | None = None) -> Iterator[Problem]:
+    """A key that no label can have, and an operator that there is not or that does not go with the values."""
+    if qualified_name(key):
+        yield SELECTOR.problem(path, f"cannot be the key of a label because {key_fault(key)}", USE_KEY, key)
+    if requirement is None:
+        return
+    operator, needs_values = requirement.operator, requirement.operator in ("In", "NotIn")
+    if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+        message = "must be In, NotIn, Exists or DoesNotExist"
+        yield SELECTOR.problem(requirement.path("operator"), message, "set one of these", operator)
+    elif needs_values != bool(requirement.values):
+        message = f"must {'' if needs_values else 'not '}be set because the operator is {operator}"
+        fix = "add values" if needs_values else "remove the values"
+        yield SELECTOR.problem(requirement.path("values"), message, fix)
+
+
+def validate_admission_checks(subject: Subject) -> Iterator[Problem]:
+    """As validateAdmissionChecks: flavors that a check is for are those of the queue, where it has any."""
+    spec, old = subject.typed(ClusterQueue).spec, subject.typed_old(ClusterQueue)
+    checks, before = spec.admission_checks_strategy, old.spec.admission_checks_strategy
+    if spec.resource_groups and (not old or checks.differs(before, "admissionChecks")):
+        yield from _check_flavor(checks, spec.flavor_names())
+
+
+def _check_flavor(checks: AdmissionChecksStrategy, flavors: set[str]) -> Iterator[Problem]:
+    for check in checks.admission_checks:
+        for index, name in enumerate(check.on_flavors):
+            if name not in flavors and not is_placeholder(name):
+                message = "is not a flavor of this ClusterQueue"
+                fix = "write the name of a flavor of this ClusterQueue, or remove the entry"
+                yield CHECK_FLAVOR.problem(check.path("onFlavors", index), message, fix, name)
+
+
+def immutable(path: FieldPath, message: str, fix: str) -> Problem:
+    """A field that an object of Kueue keeps."""
+    return IMMUTABLE.problem(path, message, fix)
+
+
+def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
+    """A ClusterQueue that admits nothing, or says what has no effect."""
+    queue, view = subject.typed(ClusterQueue), subject.view()
+    if not queue.spec.has("namespaceSelector"):
+        message = "is not set, so no namespace may use the ClusterQueue"
+        path, fix = queue.spec.path("namespaceSelector"), "set {} for every namespace, or a selector"
+        yield NO_NAMESPACE.problem(path, message, fix)
+    yield from advise_resource_groups(queue.spec, view)
+    yield from advise_borrowing(subject)
+
+
+def advise_fair_sharing(subject: Subject) -> Iterator[Problem]:
+    """A weight of 0."""
+    sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
+    weight = quantity.read(sharing.weight)
+    if weight is not None and weight.sign() == 0:
+        message = "is 0, which means that with fair sharing all other queues borrow first"
+        yield FAIR_SHARING_ZERO.problem(sharing.path("weight"), message, "set 1, which is the default")
+
+
+def validate_local_queue(subject: Subject) -> Iterator[Problem]:
+    """The CustomResourceDefinition of LocalQueues: its ClusterQueue stays, and has a name that one can have."""
+    spec, old = subject.typed(LocalQueue).spec, subject.typed_old(LocalQueue).spec.cluster_queue
+    new, path = spec.cluster_queue, spec.path("clusterQueue")
+    if new and dns1123_subdomain(new) and not is_placeholder(new):
+        message = f"cannot be the name of a ClusterQueue because {subdomain_fault(new)}"
+        yield CLUSTER_QUEUE_NAME.problem(path, message, USE_SUBDOMAIN, new)
+    if old and new != old:
+        message = f"{change(old, new)} because a LocalQueue keeps its ClusterQueue"
+        yield immutable(path, message, f"set `{old}` again, or create another LocalQueue")
+
+
+def advise_local_queue(subject: Subject) -> Iterator[Problem]:
+    """A LocalQueue that leads nowhere."""
+    view, local = subject.view(), subject.typed(LocalQueue)
+    name, path = local.spec.cluster_queue, local.spec.path("clusterQueue")
+    queue = view.find(ClusterQueue, name, namespaced=False) if name else None
+    if queue:
+        yield from _namespace_not_selected(read_cluster_queue(queue), path, subject)
+    elif name and view.is_whole(ClusterQueue.gvk):
+        near = view.nearest(name, queues(view).cluster_queues)
+        message = "is a ClusterQueue that does not exist, so the jobs of this LocalQueue wait"
+        fix = did_you_mean(near, "create the ClusterQueue, or correct the name")
+        yield CLUSTER_QUEUE_MISSING.problem(path, message, fix, name)
+
+
+def _namespace_not_selected(queue: Queue, path: FieldPath, subject: Subject) -> Iterator[Problem]:
+    selector = queue.namespace_selector
+    if selector is None or takes_namespace(selector, subject.namespace, subject.view()) is False:
+        message = (
+            f"takes no jobs from namespace `{subject.namespace}` because the namespaceSelector of the ClusterQueue "
+            f"{'is not set' if selector is None else 'does not match the namespace'}"
+        )
+        fix = "name another ClusterQueue, or ask the administrator of this one to admit the namespace"
+        yield NAMESPACE_NOT_SELECTED.problem(path, message, fix, queue.name)

@@ -1,0 +1,128 @@
+"""What Kueue refuses of the amounts of a ClusterQueue or a Cohort: quotas, and limits of borrowing and lending.
+
+Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateFlavorQuotas and validateLimit, and
+cohort_webhook.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook import quantity
+from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
+from webhook.facts.kueue.queue_flavors_and_resources import cluster_queue_or_cohort
+from webhook.facts.kueue.quota_tree import others_of
+from webhook.facts.kueue.quota_types import read_cluster_queue
+from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceQuota
+from webhook.facts.resource_units import of_resource
+from webhook.facts.subject import Subject
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+
+QUOTA_AMOUNT: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/quota-amount",
+    title="Quotas are quantities that are not negative, and every resource has a nominal one.",
+    why="Kueue calculates with them.",
+    function="validateResourceQuota",
+)
+LIMIT_WITHOUT_COHORT: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/limit-without-cohort",
+    title="Borrowing and lending limits stand in a cohort.",
+    why="Without a cohort there is nobody to borrow from or lend to.",
+    function="validateLimit",
+)
+LENDING_ABOVE_NOMINAL: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/lending-above-nominal",
+    title="A ClusterQueue lends no more than its nominal quota.",
+    why="It has no more.",
+    function="validateLendingLimit",
+)
+NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/nothing-to-borrow",
+    title="A borrowing limit is for what another member of the cohort has.",
+    why="Without a lender nothing can be borrowed, whatever the limit.",
+    refused_by="nobody; nothing can be borrowed",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
+    fails="silent",
+)
+
+
+def validate_quotas(subject: Subject) -> Iterator[Problem]:
+    """As validateFlavorQuotas and validateLimit: amounts are not negative, and limits need a cohort."""
+    cohort = cohort_of(subject)
+    for group in cluster_queue_or_cohort(subject).spec.resource_groups:
+        for flavor in group.flavors:
+            for quota in flavor.resources:
+                yield from _validate_amounts(quota)
+                if not cohort:
+                    yield from _limit_without_cohort(quota, _cohort_field(subject))
+                if subject.group_kind[1] == ClusterQueue.gvk.kind:
+                    yield from _lending_above_nominal(quota)
+
+
+def cohort_of(subject: Subject) -> str:
+    """The cohort above a ClusterQueue or a Cohort; v1beta1 and v1beta2 have different fields, and drop the other's."""
+    if subject.group_kind[1] == Cohort.gvk.kind:
+        return subject.typed(Cohort).spec.parent_name
+    spec = subject.typed(ClusterQueue).spec
+    return spec.cohort if subject.attributes.kind.version == "v1beta1" else spec.cohort_name
+
+
+def _cohort_field(subject: Subject) -> str:
+    return "cohortName" if subject.group_kind[1] == ClusterQueue.gvk.kind else "parentName"
+
+
+def _validate_amounts(quota: ResourceQuota) -> Iterator[Problem]:
+    for name in ("nominalQuota", "borrowingLimit", "lendingLimit"):
+        given, path = quota.json.get(name), quota.path(name)
+        if given is None:
+            if name == "nominalQuota":
+                yield QUOTA_AMOUNT.problem(path, "must be set", "set 0 or more")
+            continue
+        if is_placeholder(str(given)):
+            continue
+        amount = quantity.read(given)
+        if amount is None:
+            yield QUOTA_AMOUNT.problem(path, "must be a quantity", "write a number such as 8 or 64Gi", given)
+        elif amount.sign() < 0:
+            yield QUOTA_AMOUNT.problem(path, "must not be negative", "set 0 or more", given)
+
+
+def _limit_without_cohort(quota: ResourceQuota, field: str) -> Iterator[Problem]:
+    limits = (
+        ("borrowingLimit", quota.borrowing_limit, "borrow from"),
+        ("lendingLimit", quota.lending_limit, "lend to"),
+    )
+    for name, limit, verb in limits:
+        if limit is not None:
+            message = f"must not be set without {field} because there is no cohort to {verb}"
+            fix = f"set spec.{field}, or remove the limit"
+            yield LIMIT_WITHOUT_COHORT.problem(quota.path(name), message, fix, limit)
+
+
+def _lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
+    lending, nominal = quantity.read(quota.lending_limit), quantity.read(quota.nominal_quota)
+    if lending is not None and nominal is not None and lending > nominal:
+        message = f"must not be above the nominalQuota of {nominal} because a queue lends what it has"
+        path = quota.path("lendingLimit")
+        yield LENDING_ABOVE_NOMINAL.problem(path, message, "lower the limit", quota.lending_limit)
+
+
+def advise_borrowing(subject: Subject) -> Iterator[Problem]:
+    """Borrowing limits in a cohort where nobody else has any of it, as far as the view shows other members."""
+    cohort, written = cohort_of(subject), subject.typed(ClusterQueue)
+    others = others_of(written.name, cohort, subject.view()) if cohort else ()
+    if all(node.is_cohort for node in others):
+        return
+    queue = read_cluster_queue(written)
+    lent = {pair for node in others for pair, quota in node.quotas.items() if quota.nominal > 0}
+    for (flavor, resource), quota in queue.quotas.items():
+        if quota.borrowing_limit and (flavor, resource) not in lent:
+            limit = of_resource(resource, quota.borrowing_limit)
+            message = (
+                f"lets flavor `{flavor}` borrow {limit}, which has no effect because no other member of cohort "
+                f"`{cohort}` has quota for {resource} of this flavor"
+            )
+            fix = f"remove the borrowingLimit of {resource} from flavor `{flavor}`"
+            yield NOTHING_TO_BORROW.problem("spec.resourceGroups", message, fix)

@@ -1,0 +1,217 @@
+"""What Kueue refuses of Workloads, and of changes of one that has quota.
+
+Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go, after whose functions these are named, and the
+rules of config/components/crd/bases. Kueue writes Workloads itself; the status is a subresource that only it writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook import quantity
+from webhook.attributes import JSON
+from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, PRIORITY_BOOST, is_on, may_be_on, unsaid
+from webhook.facts.kueue.groups import KUEUE_QUEUE
+from webhook.facts.kueue.job import is_elastic
+from webhook.facts.kueue.objects import BOOST, GROUP
+from webhook.facts.kueue.queue_flavors_and_resources import count_fault, count_fix
+from webhook.facts.kueue.releases import most_pod_sets
+from webhook.facts.kueue.reservations import has_quota
+from webhook.facts.kueue.workload_types import Workload, WorkloadPodSet, WorkloadSpec
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.typed.pods import Resources
+from webhook.typed.view import Typed
+from webhook.wording import change, counted
+
+WORKLOAD_POD_SETS: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/workload-pod-sets",
+    title="A Workload has as many pod sets as it can have, and at most one of them starts with fewer pods.",
+    why="Kueue admits all pod sets of a Workload together.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
+    function="ValidateWorkload",
+)
+WORKLOAD_RESOURCES: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/workload-resources",
+    title="Pods of a Workload do not ask for the resource pods, nor for negative amounts.",
+    why="Kueue counts the pods itself under this name.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
+    function="validateContainer",
+)
+WORKLOAD_IMMUTABLE: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/workload-immutable",
+    title="Pod sets, the queue and the kind of priority of a Workload stay while quota is reserved for it.",
+    why=(
+        "Kueue admitted the Workload with them. An elastic job may shrink, and a WorkloadPriorityClass may become "
+        "another."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
+    function="ValidateWorkloadUpdate",
+)
+KUEUE_QUEUE_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/priority-boost",
+    title="The priority boost of a Workload is a whole number.",
+    why=(
+        "Kueue adds it to the priority, where its feature gate PriorityBoost is on. That is asked of its "
+        "Configuration because the gate is off by default."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
+    function="ValidateWorkload",
+)
+
+_REQUIRED_IN: Final = "v1beta1"
+"""Later versions do not need podSets, but a list has an entry: config/components/crd/bases."""
+_BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
+_BOOSTS: Final = range(-(2**31), 2**31)
+_AMOUNTS: Final = frozenset(("requests", "limits", "overhead"))
+"""Fields whose values are quantities, which are the same however they are written."""
+_OF_PODS: Final = ("scheduling.k8s.io", "PriorityClass")
+_OF_WORKLOADS: Final = f"{GROUP}/workloadpriorityclass"
+
+
+def validate_workload(subject: Subject) -> Iterator[Problem]:
+    """As ValidateWorkload, of what does not depend on its status."""
+    spec = subject.typed(Workload).spec
+    yield from _validate_pod_set_count(spec, subject)
+    for pod_set in spec.pod_sets:
+        if pod_set.min_count is not None and pod_set.min_count > pod_set.count:
+            message = f"must not be above {pod_set.count}, the count of the pod set"
+            yield _pod_sets(pod_set.path("minCount"), message, "lower minCount", pod_set.min_count)
+        pod = pod_set.template.spec
+        for container in pod.all_containers():
+            yield from _validate_pod_resources(container.resources, subject)
+        yield from _validate_pod_resources(pod.resources, subject)
+
+
+def _validate_pod_set_count(spec: WorkloadSpec, subject: Subject) -> Iterator[Problem]:
+    path, count = spec.path("podSets"), len(spec.pod_sets)
+    message = count_fault(count, most_pod_sets(subject.assumptions.kueue))
+    is_optional = subject.attributes.kind.version != _REQUIRED_IN
+    if message and (spec.has("podSets") or not is_optional):
+        fix = count_fix(count, most_pod_sets(subject.assumptions.kueue), "pod set")
+        yield _pod_sets(path, message, fix, shown=counted(count, "pod set"))
+    partial = sum(pod_set.min_count is not None for pod_set in spec.pod_sets)
+    if partial > 1:
+        yield _pod_sets(path, "must have at most one pod set with minCount", "keep one minCount")
+    if partial and is_elastic(subject.typed(Workload), subject):
+        message = "must have no pod set with minCount because the Workload is of an elastic job"
+        yield _pod_sets(path, message, "remove minCount")
+
+
+def _pod_sets(path: FieldPath, message: str, fix: str, value: JSON = None, shown: str = "") -> Problem:
+    return WORKLOAD_POD_SETS.problem(path, message, fix, value, shown=shown)
+
+
+def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[Problem]:
+    """As validatePodSet: of a container, or of a pod as a whole."""
+    for side, amounts in (("requests", resources.requests), ("limits", resources.limits)):
+        for name, value in amounts.items():
+            path = resources.path(side, name)
+            if name == "pods":
+                message = "must not be set because Kueue counts pods under this name"
+                yield WORKLOAD_RESOURCES.problem(path, message, "remove the entry")
+            amount = quantity.read(value)
+            if amount is not None and amount.sign() < 0 and is_on(NON_NEGATIVE, subject):
+                yield WORKLOAD_RESOURCES.problem(path, "must not be negative", "set 0 or more", value)
+
+
+def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
+    """The annotation is a signed number, where the gate for it is on."""
+    metadata = subject.typed(Workload).metadata
+    given = metadata.annotations.get(BOOST)
+    if given is None or is_placeholder(given) or (_BOOST.fullmatch(given) and int(given) in _BOOSTS):
+        return
+    path, missing = metadata.path("annotations", BOOST), unsaid(PRIORITY_BOOST, subject)
+    if is_on(PRIORITY_BOOST, subject):
+        message = "must be a whole number because it is added to the priority"
+        yield KUEUE_QUEUE_PRIORITY_BOOST.problem(
+            path, message, "set a number such as 10 or -10, or remove the annotation", given
+        )
+    elif missing:
+        yield KUEUE_QUEUE_PRIORITY_BOOST.problem(path, missing=missing)
+
+
+def validate_workload_update(subject: Subject) -> Iterator[Problem]:
+    """As ValidateWorkloadUpdate: what stays while quota is reserved."""
+    old, new = subject.typed_old(Workload), subject.typed(Workload)
+    if not old or not has_quota(old):
+        return
+    yield from _validate_pod_sets(old.spec, new.spec, subject)
+    if has_quota(new) and old.spec.queue_name != new.spec.queue_name:
+        yield _fixed(old.spec, new.spec, "queueName")
+    is_admitted = old.status.is_true("Admitted") and new.status.is_true("Admitted")
+    if is_admitted and old.spec.maximum_execution_time_seconds != new.spec.maximum_execution_time_seconds:
+        yield _fixed(old.spec, new.spec, "maximumExecutionTimeSeconds")
+    yield from _validate_priority(old.spec, new.spec)
+
+
+def _fixed(old: Typed, new: Typed, name: str) -> Problem:
+    message = f"{change(old.json.get(name), new.json.get(name))} while quota is reserved"
+    return _workload_immutable(new.path(name), message)
+
+
+def _workload_immutable(path: FieldPath, message: str) -> Problem:
+    return WORKLOAD_IMMUTABLE.problem(path, message, "restore the old value, or create another Workload")
+
+
+def _validate_pod_sets(old: WorkloadSpec, new: WorkloadSpec, subject: Subject) -> Iterator[Problem]:
+    """As validateImmutablePodSets."""
+    if len(old.pod_sets) != len(new.pod_sets):
+        count = counted(len(new.pod_sets), "entry", "entries")
+        message = f"cannot change from {len(old.pod_sets)} to {count} because quota is reserved for these pods"
+        yield _workload_immutable(new.path("podSets"), message)
+        return
+    for before, after in zip(old.pod_sets, new.pod_sets, strict=True):
+        changed = next(_differences(before.json, _comparable(before, after, subject), after.at, subject), None)
+        if changed is not None:
+            yield _workload_immutable(changed, "cannot change because quota is reserved for the pods")
+
+
+def _comparable(before: WorkloadPodSet, after: WorkloadPodSet, subject: Subject) -> JSON:
+    """A pod set as upstream compares it: of an elastic job it may have fewer pods than before."""
+    if after.count < before.count and may_be_on(ELASTIC_JOBS, subject):
+        return {**after.json, "count": before.count}
+    return after.json
+
+
+def _validate_priority(old: WorkloadSpec, new: WorkloadSpec) -> Iterator[Problem]:
+    """The rules of both versions: only the name of a WorkloadPriorityClass may become another one."""
+    before, after = old.priority_class_ref, new.priority_class_ref
+    if before.is_set != after.is_set:
+        message = f"{change(before.json.get('name'), after.json.get('name'))} while quota is reserved"
+        yield _workload_immutable(new.path("priorityClassRef"), message)
+    elif before:
+        is_of_pods = (after.group, after.kind) == _OF_PODS
+        for name in ("group", "kind", "name") if is_of_pods else ("group", "kind"):
+            if before.differs(after, name):
+                yield _fixed(before, after, name)
+    yield from _validate_priority_of_v1beta1(old, new)
+
+
+def _validate_priority_of_v1beta1(old: WorkloadSpec, new: WorkloadSpec) -> Iterator[Problem]:
+    before, after = old.priority_class_source, new.priority_class_source
+    if before and after and before != after:
+        yield _fixed(old, new, "priorityClassSource")
+    before, after = old.priority_class_name, new.priority_class_name
+    if before and after and before != after and new.priority_class_source not in ("", _OF_WORKLOADS):
+        yield _fixed(old, new, "priorityClassName")
+
+
+def _differences(old: JSON, new: JSON, at: FieldPath, subject: Subject) -> Iterator[FieldPath]:
+    """Where two values differ; what is empty is as good as absent, and amounts compare by what they are worth."""
+    subject.deadline.spend(1)
+    if old == new or (not old and not new and not isinstance(old or new, int)):
+        return
+    if isinstance(old or {}, dict) and isinstance(new or {}, dict):
+        one, other = old or {}, new or {}
+        for name in sorted(one.keys() | other.keys()):
+            yield from _differences(one.get(name), other.get(name), (*at, name), subject)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from _differences(one, other, (*at, index), subject)
+    elif not _AMOUNTS.intersection(map(str, at)) or (quantity.read(old) or old) != (quantity.read(new) or new):
+        yield at

@@ -1,0 +1,156 @@
+"""The ClusterQueues and cohorts of a cluster as trees of quota, built once for each state of the cluster.
+
+A view gives the same sequence of objects until one of them changes: what is made of it is kept under that sequence. A
+cohort that is named exists, whether there is a Cohort or not (kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy).
+Stopped and inactive ClusterQueues still lend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from webhook.facts.kueue.quota import Node, Tree, adopt
+from webhook.facts.kueue.quota_types import Queue, stored_cluster_queue, stored_cohort
+from webhook.facts.kueue.reservations import Reservations, reservations
+from webhook.facts.kueue.types import ClusterQueue, Cohort
+from webhook.facts.view import View
+from webhook.same import Same
+from webhook.typed.collections import Items
+
+_KEPT_STATES: Final = 4
+"""States of the cluster: an audit has one, a server the one before while it changes."""
+
+
+@dataclass(slots=True, eq=False)
+class Queues:
+    """All ClusterQueues and cohorts. Trees are made when they are first asked for.
+
+    Args:
+        cluster_queues: by name.
+        cohorts: Cohorts by name; a cohort need not have one.
+        members: ClusterQueues by the name of their cohort.
+        below: Cohorts by the name of their parent.
+        reserved: what Workloads use, in place of what the status of the ClusterQueues says; None without Workloads,
+            or where a status counts more of them.
+    """
+
+    cluster_queues: Mapping[str, Queue]
+    cohorts: Mapping[str, Queue]
+    members: dict[str, list[Queue]] = field(default_factory=dict)
+    below: dict[str, list[Queue]] = field(default_factory=dict)
+    reserved: Reservations | None = None
+    _trees: dict[str, Tree | None] = field(default_factory=dict)
+    _nodes: dict[str, Node] = field(default_factory=dict)
+
+    def placed(self, name: str) -> tuple[Tree, Node] | None:
+        """The tree that a ClusterQueue is in, and its node; None where its cohorts have a cycle.
+
+        Raises:
+            KeyError: there is no such ClusterQueue.
+
+        """
+        queue = self.cluster_queues[name]
+        tree = self.tree_of(queue.cohort) if queue.cohort else self._alone(queue)
+        return None if tree is None else (tree, self._nodes[name])
+
+    def _alone(self, queue: Queue) -> Tree:
+        node = self._nodes.get(queue.name)
+        if node is None:
+            node = self._nodes[queue.name] = self._node(queue)
+            self._trees[f"/{queue.name}"] = Tree(node)
+        return self._trees[f"/{queue.name}"] or Tree(node)
+
+    def tree_of(self, cohort: str) -> Tree | None:
+        """The whole tree that a cohort is in; None where it has a cycle."""
+        root = self.root_of(cohort)
+        if root is None:
+            return None
+        tree = self._trees.get(root)
+        if tree is None:
+            tree = self._trees[root] = Tree(self._grown(root))
+        return tree
+
+    def root_of(self, cohort: str) -> str | None:
+        """The name of the cohort at the root above one; None where the parents lead back."""
+        passed = set()
+        while cohort not in passed:
+            passed.add(cohort)
+            parent = self.parent_of(cohort)
+            if not parent:
+                return cohort
+            cohort = parent
+        return None
+
+    def parent_of(self, cohort: str) -> str:
+        """The name of the cohort above one, "" where there is none."""
+        return self.cohorts[cohort].cohort if cohort in self.cohorts else ""
+
+    def cycle_above(self, cohort: str) -> tuple[str, ...]:
+        """The cohorts, each before its parent, whose parents lead back to the first; () where none do."""
+        passed: dict[str, int] = {}
+        while cohort and cohort not in passed:
+            passed[cohort] = len(passed)
+            cohort = self.parent_of(cohort)
+        return tuple(passed)[passed[cohort] :] if cohort else ()
+
+    def everyone(self) -> tuple[Queue, ...]:
+        """The ClusterQueues and the Cohorts."""
+        return (*self.cluster_queues.values(), *self.cohorts.values())
+
+    def _grown(self, root: str) -> Node:
+        top = self._cohort(root)
+        waiting = [top]
+        while waiting:
+            node = waiting.pop()
+            for queue in self.members.get(node.name, ()):
+                child = self._nodes[queue.name] = self._node(queue)
+                adopt(node, child)
+            for cohort in self.below.get(node.name, ()):
+                child = self._cohort(cohort.name)
+                adopt(node, child)
+                waiting.append(child)
+        return top
+
+    def _cohort(self, name: str) -> Node:
+        cohort = self.cohorts.get(name)
+        return Node(name=name, is_cohort=True, quotas=cohort.quotas if cohort else {})
+
+    def _node(self, queue: Queue) -> Node:
+        usage = queue.usage if self.reserved is None else self.reserved.usage.get(queue.name, {})
+        return Node(name=queue.name, quotas=queue.quotas, usage=usage)
+
+
+def queues(view: View) -> Queues:
+    """The queues of a view's cluster; what cannot be looked up is missing in the view."""
+    return _queues(Same(view.all(ClusterQueue.gvk)), Same(view.all(Cohort.gvk)), Same(reservations(view)))
+
+
+def others_of(name: str, cohort: str, view: View) -> Items[Node]:
+    """All but one of the ClusterQueues and Cohorts that are in one tree with a cohort; none where it has a cycle."""
+    tree = queues(view).tree_of(cohort)
+    nodes = tree.nodes() if tree else ()
+    return Items([node for node in nodes if node.name != name], view.deadline)
+
+
+@lru_cache(maxsize=_KEPT_STATES)
+def _queues(cluster_queues: Same, cohorts: Same, reserved: Same) -> Queues:
+    listed = [stored_cluster_queue(Same(queue)) for queue in cluster_queues.held]
+    parents = [stored_cohort(Same(cohort)) for cohort in cohorts.held]
+    usage = reserved.held if _are_all(reserved.held, listed) else None
+    tables = Queues(
+        {queue.name: queue for queue in listed}, {cohort.name: cohort for cohort in parents}, reserved=usage
+    )
+    for queue in listed:
+        tables.members.setdefault(queue.cohort, []).append(queue)
+    for cohort in parents:
+        if cohort.cohort:
+            tables.below.setdefault(cohort.cohort, []).append(cohort)
+    return tables
+
+
+def _are_all(reserved: Reservations | None, listed: Sequence[Queue]) -> bool:
+    """Whether there are as many Workloads with quota as the status of every ClusterQueue counts."""
+    return reserved is not None and all(reserved.holders[queue.name] >= (queue.reserving or 0) for queue in listed)

@@ -1,0 +1,98 @@
+"""Jobs whose pods get the sidecar of Istio as an ordinary container: it keeps running, and the job never completes.
+
+As a native sidecar it ends with the pod; whether Istio adds it so is what a site says, in the param of the policy.
+Which pods get one: istio/istio@00af2c5549d5 pkg/kube/inject/inject.go injectRequired. Which namespaces ask for it is
+for the bindings of the policy to say, as for the selectors of Istio's own webhooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.mesh.groups import MESH
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+from webhook.typed.collections import Items
+from webhook.typed.objects import Metadata
+from webhook.typed.pods import Container, PodTemplate
+from webhook.typed.ray import RayJob, RayJobSpec
+from webhook.typed.view import Reading
+
+SIDECAR: Final = MESH.rule(
+    "mesh/sidecar",
+    title="A pod that has to complete gets no ordinary sidecar.",
+    why=(
+        "The proxy keeps running when the other containers have ended, so the pod and its job never complete. mpirun "
+        "and the rendezvous of torchrun also go through a proxy that is not ready yet."
+    ),
+    function="injectRequired",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/1637",
+        "https://github.com/kubeflow/trainer/pull/1778",
+        "https://github.com/kubeflow/mpi-operator/issues/480",
+    ),
+)
+DEFAULT_SUBMITTER: Final = MESH.rule(
+    "mesh/default-submitter",
+    title="A RayJob in a mesh has a submitter of its own.",
+    why="The default submitter gets the proxy, which keeps running when the job has been submitted.",
+    source="ray-project/kuberay feeaf72f ray-operator/controllers/ray/common/job.go",
+    function="GetDefaultSubmitterTemplate",
+)
+
+_RAY_JOB: Final = ("ray.io", "RayJob")
+_INJECT: Final = "sidecar.istio.io/inject"
+_NATIVE: Final = "sidecar.istio.io/nativeSidecar"
+_SUBMITTER: Final = "submitter"
+_ENDS_PROXY: Final = "quitquitquit"
+"""What a command asks the proxy for that ends it (istio/istio pilot/cmd/pilot-agent)."""
+_SAYS_NO: Final = f'set the label {_INJECT}: "false"'
+
+
+def sidecar(subject: Subject) -> Iterator[Problem]:
+    """Every pod set that gets a sidecar; of a Ray cluster only the pod that submits the job has to end."""
+    is_train_job, is_ray_job = subject.group_kind == TRAIN_JOB, subject.group_kind == _RAY_JOB
+    if is_ray_job:
+        yield from _default_submitter(subject.typed(RayJob).spec)
+    pod_sets = subject.result("podSets")
+    if missing := pod_sets.lacks():
+        yield SIDECAR.problem("spec.runtimeRef", missing=missing)
+    for podset in Items(pod_sets.value, subject.deadline):
+        template = PodTemplate.of(podset["template"], (), Reading(subject.deadline))
+        if (not is_ray_job or podset["name"] == _SUBMITTER) and _gets_sidecar(template):
+            who = f"the pods of `{podset['name']}` get" if is_train_job else "gets"
+            message = f"{who} the sidecar of Istio, which keeps running, so the job never completes"
+            fix = f"{_SAYS_NO} on the template of the runtime" if is_train_job else _SAYS_NO
+            yield SIDECAR.problem(podset["path"], message, fix)
+
+
+def _default_submitter(spec: RayJobSpec) -> Iterator[Problem]:
+    """ray-operator/controllers/ray/common/job.go: the template of KubeRay's own says nothing of a mesh."""
+    if spec and not spec.has("submitterPodTemplate") and spec.submission_mode in ("", "K8sJobMode"):
+        message = (
+            "must be set because the default submitter pod gets the sidecar of Istio, which keeps running, so that "
+            "pod never completes"
+        )
+        fix = f'set a template with the label {_INJECT}: "false"'
+        yield DEFAULT_SUBMITTER.problem("spec.submitterPodTemplate", message, fix)
+
+
+def _gets_sidecar(template: PodTemplate) -> bool:
+    """Whether Istio adds one, that nobody has thought of: no proxy on the network of the host, and none of its own."""
+    spec = template.spec
+    if not spec or spec.host_network or _says_whether(template.metadata):
+        return False
+    return not any(map(_ends_sidecar, spec.all_containers()))
+
+
+def _says_whether(metadata: Metadata) -> bool:
+    """Whether the label, or else the annotation, says whether a sidecar is wanted; an empty one says nothing."""
+    wanted = metadata.labels.get(_INJECT, metadata.annotations.get(_INJECT, ""))
+    return metadata.annotations.get(_NATIVE) == "true" or wanted != ""
+
+
+def _ends_sidecar(container: Container) -> bool:
+    """A proxy that the pod brings itself, or a command that ends it."""
+    return container.name == "istio-proxy" or any(_ENDS_PROXY in word for word in container.words)

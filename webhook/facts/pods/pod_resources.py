@@ -1,0 +1,338 @@
+"""Resources of containers, of a pod as a whole and of its overhead, as Kubernetes validates them.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go, after the defaults of pkg/apis/core/v1/
+defaults.go; functions are named like those there. Of each amount the first rule that it breaks is told. A name with
+`kubernetes.io/` is validated by nobody; an amount or a name with `$` or `{{` is filled in later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.facts.pods import amounts
+from webhook.facts.pods.amounts import HUGE, STANDARD, Name
+from webhook.facts.pods.groups import POD_RESOURCES
+from webhook.name_faults import key_fault
+from webhook.names import qualified_name
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.problems.rule import Rule
+from webhook.short_texts import kept_for_short_texts
+from webhook.typed.collections import Items
+from webhook.typed.pods import Container, PodSpec, Resources
+from webhook.typed.view import Reading
+
+RESOURCE_NAME: Final = POD_RESOURCES.rule(
+    "pod-resources/resource-name",
+    title="The name of a device's resource is a domain, one slash and a name.",
+    why="The API server takes no other name, so no pod is created.",
+    function="validateContainerResourceName",
+)
+UNKNOWN_RESOURCE: Final = POD_RESOURCES.rule(
+    "pod-resources/unknown-resource",
+    title="A resource without a domain is one of Kubernetes.",
+    why=(
+        "Only cpu, memory, ephemeral-storage and hugepages have no domain. A GPU is asked for by the name of its "
+        "vendor's device plugin."
+    ),
+    function="validateContainerResourceName",
+    issues=(
+        "https://github.com/flyteorg/flyte/issues/180",
+        "https://github.com/flyteorg/flyte/issues/1452",
+    ),
+    yields_to=(
+        "gpu-portable/number",
+        "gpu-portable/all",
+        "gpu-portable/equal",
+        "gpu-portable/contradiction",
+        "gpu-portable/whole-number",
+        "gpu-portable/untranslated",
+    ),
+)
+RESOURCE_CASE: Final = POD_RESOURCES.rule(
+    "pod-resources/resource-case",
+    title="cpu, memory and ephemeral-storage are written in lower case.",
+    why="Names of resources are compared letter by letter, so `CPU` is a resource that nobody has.",
+    function="validateContainerResourceName",
+)
+PAGE_SIZE: Final = POD_RESOURCES.rule(
+    "pod-resources/page-size",
+    title="The name of hugepages ends with the size of a page.",
+    why="The size is read from the name, such as hugepages-2Mi. Without one, the API server refuses the pod.",
+    function="validateResourceQuantityHugePageValue",
+)
+QUANTITY: Final = POD_RESOURCES.rule(
+    "pod-resources/quantity",
+    title="An amount is a quantity.",
+    why="An amount that cannot be read as a number with a unit is refused before anything else is looked at.",
+    source="k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go",
+    function="ParseQuantity",
+)
+NOT_NEGATIVE: Final = POD_RESOURCES.rule(
+    "pod-resources/not-negative",
+    title="An amount is not negative.",
+    why="Nothing can be given less than nothing.",
+    function="ValidateResourceQuantityValue",
+)
+WHOLE_NUMBER: Final = POD_RESOURCES.rule(
+    "pod-resources/whole-number",
+    title="Devices are asked for in whole numbers.",
+    why="A device plugin gives a device whole. Parts of a GPU have resource names of their own, such as those of MIG.",
+    function="ValidateResourceQuantityValue",
+)
+WHOLE_PAGES: Final = POD_RESOURCES.rule(
+    "pod-resources/whole-pages",
+    title="Hugepages are asked for in whole pages.",
+    why="A node gives pages whole, so an amount between two multiples of the page size cannot be given.",
+    function="validateResourceQuantityHugePageValue",
+)
+LIMIT_REQUIRED: Final = POD_RESOURCES.rule(
+    "pod-resources/limit-required",
+    title="A request for a device or for hugepages has a limit.",
+    why="A device cannot be overcommitted, so the API server wants the limit, which the request then equals.",
+    function="ValidateContainerResourceRequirements",
+    issues=("https://github.com/kubeflow/mpi-operator/issues/25",),
+)
+REQUEST_EQUALS_LIMIT: Final = POD_RESOURCES.rule(
+    "pod-resources/request-equals-limit",
+    title="The request for a device or for hugepages equals its limit.",
+    why=(
+        "A device cannot be overcommitted, so the two cannot differ. A limit without a request is enough because the "
+        "request follows the limit."
+    ),
+    function="ValidateContainerResourceRequirements",
+    issues=("https://github.com/volcano-sh/kthena/issues/576",),
+)
+REQUEST_ABOVE_LIMIT: Final = POD_RESOURCES.rule(
+    "pod-resources/request-above-limit",
+    title="A request is not above its limit.",
+    why="A container cannot be promised more than it may use.",
+    function="ValidateContainerResourceRequirements",
+)
+HUGEPAGES_ALONE: Final = POD_RESOURCES.rule(
+    "pod-resources/hugepages-alone",
+    title="Hugepages come with cpu or memory.",
+    why="A container with only hugepages would have no place in the accounting of memory.",
+    function="ValidateContainerResourceRequirements",
+)
+EPHEMERAL_CONTAINER: Final = POD_RESOURCES.rule(
+    "pod-resources/ephemeral-container",
+    title="An ephemeral container has no resources.",
+    why="It is added to a running pod and uses what that has.",
+    function="validateEphemeralContainers",
+)
+POD_LEVEL_NAME: Final = POD_RESOURCES.rule(
+    "pod-resources/pod-level-name",
+    title="A pod as a whole has only cpu, memory and hugepages.",
+    why="Devices are given to containers, so a pod as a whole cannot have any.",
+    function="validatePodResources",
+)
+
+Part: TypeAlias = Literal["containers", "initContainers", "ephemeralContainers", "pod", "overhead"]
+_UNSET: Final = object()
+OVERHEAD_WITHOUT_CLASS: Final = POD_RESOURCES.rule(
+    "pod-resources/overhead-without-class",
+    title="Overhead comes from a RuntimeClass.",
+    why="The RuntimeClass sets the overhead of its pods. A pod that brings one without such a class is refused.",
+    source="k8s.io/kubernetes v1.36 plugin/pkg/admission/runtimeclass/admission.go",
+    function="validateOverhead",
+)
+
+
+class Place(NamedTuple):
+    """Where resources stand: in a container, for the pod as a whole, or as overhead, which has the rules of limits."""
+
+    part: Part
+    path: FieldPath
+    limits: Mapping[str, JSON]
+    requests: Mapping[str, JSON]
+    restarts: bool = False
+
+
+def places_in(pod: PodSpec) -> Items[Place]:
+    """Every place of the spec of a pod where resources may stand."""
+    lists: tuple[tuple[Part, Items[Container]], ...] = (
+        ("containers", pod.containers),
+        ("initContainers", pod.init_containers),
+        ("ephemeralContainers", pod.ephemeral_containers),
+    )
+    listed = [
+        _place(part, container)
+        for part, containers in lists
+        for container in containers
+        if container.json.get("resources") and container.resources.json
+    ]
+    if pod.resources:  # without containers it is no PodSpec: a controller makes a container of these
+        listed.append(_place("pod" if pod.containers else "containers", pod))
+    if pod.overhead:
+        listed.append(Place("overhead", pod.path("overhead"), pod.overhead, {}))
+    return pod.containers.of(listed)
+
+
+def places_of(spec: Mapping[str, JSON], deadline: Deadline) -> Items[Place]:
+    """The same of the JSON of a spec."""
+    return places_in(PodSpec.of(spec, ("spec",), Reading(deadline)))
+
+
+def _place(part: Part, holder: Container | PodSpec) -> Place:
+    resources = holder.resources
+    restarts = holder.restart_policy == "Always"
+    return Place(part, resources.at, resources.written_limits, resources.written_requests, restarts)
+
+
+def validate_resource_requirements(place: Place) -> Iterator[Problem]:
+    """ValidateContainerResourceRequirements, validatePodResources for the pod as a whole, and overhead."""
+    is_pod = place.part == "pod"
+    for name, value in place.limits.items():
+        broken = _first_broken(name, value, is_pod=is_pod)
+        if broken:
+            side = () if place.part == "overhead" else ("limits",)
+            yield broken.at((*place.path, *side, name), value)
+    for name, value in place.requests.items():
+        if place.limits.get(name, _UNSET) != value:
+            broken = _first_broken(name, value, is_pod=is_pod) or _broken_by_limit(place, name, value)
+            if broken:
+                yield broken.at((*place.path, "requests", name), value)
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A rule that an amount breaks, wherever it stands. `is_shown`: the sentence begins with the amount."""
+
+    rule: Rule
+    message: str
+    fix: str
+    is_shown: bool = True
+
+    def at(self, path: FieldPath, value: JSON) -> Problem:
+        """The problem of a value at a path."""
+        return self.rule.problem(path, self.message, self.fix, shown=amounts.shown(value) if self.is_shown else "")
+
+
+def _first_broken(name: str, value: JSON, *, is_pod: bool) -> Broken | None:
+    """The first rule that an amount breaks by itself."""
+    text = amounts.text_of(value)
+    return (_pod_level(name, text) if is_pod else None) or _judge(name, text)
+
+
+def _pod_level(name: str, text: str) -> Broken | None:
+    is_written = not (is_placeholder(name) or is_placeholder(text))
+    if is_written and name not in ("cpu", "memory") and amounts.name_of(name).page is None:
+        rule = f"`{name}` must not be requested for the pod as a whole, which can have only cpu, memory and hugepages"
+        return Broken(POD_LEVEL_NAME, rule, f"request `{name}` in a container", is_shown=False)
+    return None
+
+
+@kept_for_short_texts(1 << 20)
+def _judge(name: str, text: str) -> Broken | None:
+    if is_placeholder(name) or is_placeholder(text):
+        return None
+    known = amounts.name_of(name)
+    return validate_resource_name(known) or validate_resource_quantity_value(known, text)
+
+
+def validate_resource_name(name: Name) -> Broken | None:
+    """As validateContainerResourceName."""
+    text = name.text
+    full_name = "write a full name such as nvidia.com/gpu"
+    if not name.is_qualified and "/" in text:
+        message = f"`{text}` cannot be the name of a resource because {_fault(text)}"
+        return Broken(RESOURCE_NAME, message, full_name, is_shown=False)
+    if text.lower() in STANDARD and text not in STANDARD:
+        return Broken(RESOURCE_CASE, f"`{text}` must be in lower case", f"write `{text.lower()}`", is_shown=False)
+    if not name.is_qualified or ("/" not in text and text not in STANDARD and name.page is None):
+        message = f"`{text}` must be a resource of Kubernetes such as memory, or begin with the domain of a vendor"
+        return Broken(UNKNOWN_RESOURCE, message, full_name, is_shown=False)
+    if name.page == 0:
+        message = f"`{text}` must end with a page size in a unit of Kubernetes, such as Mi or Gi"
+        return Broken(PAGE_SIZE, message, "write a name such as hugepages-2Mi", is_shown=False)
+    return None
+
+
+def _fault(name: str) -> str:
+    """What is wrong with the name of an extended resource."""
+    if qualified_name(name):
+        return key_fault(name)
+    return "it begins with `requests.`" if name.startswith("requests.") else "the part before the slash is too long"
+
+
+def validate_resource_quantity_value(name: Name, text: str) -> Broken | None:
+    """ValidateResourceQuantityValue and validateResourceQuantityHugePageValue."""
+    amount = amounts.read(text)
+    if amount is None:
+        if name.is_extended:
+            return Broken(QUANTITY, "must be a whole number because it counts devices", "write a number such as 1")
+        return Broken(QUANTITY, "must be a quantity", "write a number such as 1, 500m or 4Gi")
+    if amount.sign() < 0:
+        return Broken(NOT_NEGATIVE, "must not be negative", "set 0 or more")
+    if not amounts.is_small(amount):
+        return None
+    if name.is_extended and not amount.is_whole():
+        return Broken(
+            WHOLE_NUMBER, "must be a whole number because a device cannot be divided", f"set {amount.value()}"
+        )
+    if name.page and name.page < amounts.LARGEST and amount.value() % name.page:
+        message = "must be a multiple of the page size because a page cannot be divided"
+        return Broken(WHOLE_PAGES, message, f"set a multiple of {name.text.removeprefix(HUGE)}")
+    return None
+
+
+def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
+    """The rule that a request breaks beside the limit of its place."""
+    text, known = amounts.text_of(value), amounts.name_of(name)
+    if is_placeholder(name) or is_placeholder(text):
+        return None
+    if name not in place.limits:
+        if known.is_overcommitted:
+            return None
+        message = "must have a limit because an extended resource cannot be overcommitted"
+        return Broken(LIMIT_REQUIRED, message, f"set the limit to `{text}` too", is_shown=False)
+    shown = amounts.text_of(place.limits[name])
+    request, limit = amounts.read(text), amounts.read(shown)
+    if request is None or limit is None:
+        return None
+    difference = request.milli_value() - limit.milli_value()
+    if difference and not known.is_overcommitted:
+        message = f"must equal the limit `{shown}` because an extended resource cannot be overcommitted"
+        return Broken(REQUEST_EQUALS_LIMIT, message, "set only the limit, or both to the same number")
+    if difference > 0:
+        message = f"must not be above the limit `{shown}`"
+        return Broken(REQUEST_ABOVE_LIMIT, message, "lower the request or raise the limit")
+    return None
+
+
+def validate_amounts(resources: Resources) -> Iterator[Problem]:
+    """Each amount of resources to which a controller may add others before they are those of a container."""
+    for side, listed in (("limits", resources.written_limits), ("requests", resources.written_requests)):
+        for name, value in listed.items():
+            if broken := _first_broken(name, value, is_pod=False):
+                yield broken.at((*resources.at, side, name), value)
+
+
+def validate_hugepages_are_not_alone(place: Place) -> Iterator[Problem]:
+    """The end of ValidateContainerResourceRequirements: hugepages need cpu or memory."""
+    limits, requests = place.limits, place.requests
+    if "cpu" in limits or "memory" in limits or "cpu" in requests or "memory" in requests:
+        return
+    if [name for name in (*limits, *requests) if name.startswith(HUGE)]:  # faster than any()
+        message = "must not request hugepages alone because Kubernetes refuses hugepages without cpu or memory"
+        yield HUGEPAGES_ALONE.problem(place.path, message, "set a memory limit too")
+
+
+def validate_ephemeral_container(place: Place) -> Iterator[Problem]:
+    """As validateEphemeralContainers: resources are none of the fields that it allows."""
+    if place.limits or place.requests:
+        message = "must not be set because an ephemeral container uses the resources that its pod already has"
+        yield EPHEMERAL_CONTAINER.problem(place.path, message, "remove resources")
+
+
+def validate_overhead(pod: PodSpec) -> Iterator[Problem]:
+    """As validateOverhead of plugin/pkg/admission/runtimeclass/admission.go: overhead comes from a class."""
+    if pod.overhead and not pod.has("runtimeClassName"):
+        message = "must not be set without runtimeClassName because only a RuntimeClass may set it"
+        yield OVERHEAD_WITHOUT_CLASS.problem(("spec", "overhead"), message, "remove the overhead")

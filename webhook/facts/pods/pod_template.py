@@ -1,0 +1,230 @@
+"""Fields of a pod as a whole, as Kubernetes validates them.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go; functions are named like those there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.facts.pods.groups import POD_TEMPLATE
+from webhook.name_faults import label_fault, sign_fault, subdomain_fault
+from webhook.names import USE_SUBDOMAIN, dns1123_label, dns1123_subdomain
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.typed.pods import Container, PodSecurityContext, PodSpec, SecurityContext
+
+HOST_USERS: Final = POD_TEMPLATE.rule(
+    "pod-template/host-users",
+    title="A pod with a user namespace of its own shares no other namespace and no block device with its node.",
+    why="The API server refuses hostUsers: false beside hostNetwork, hostPID, hostIPC and volumeDevices.",
+    function="validateHostUsers",
+)
+ACTIVE_DEADLINE: Final = POD_TEMPLATE.rule(
+    "pod-template/active-deadline",
+    title="activeDeadlineSeconds of a pod is a number from 1 to 2147483647.",
+    why="A pod without any time could not run. The API server refuses it.",
+    function="ValidatePodSpec",
+)
+
+_SHARED: Final = ("hostNetwork", "hostPID", "hostIPC")
+_SECONDS: Final = range(1, 2**31)
+ENV_NAME: Final = POD_TEMPLATE.rule(
+    "pod-template/env-name",
+    title="The name of an environment variable is printable ASCII without an equals sign.",
+    why="The API server refuses the pods otherwise, when the controller makes them.",
+    function="ValidateEnv",
+)
+IMAGE: Final = POD_TEMPLATE.rule(
+    "pod-template/image",
+    title="The name of an image does not begin or end with a space.",
+    why="The API server refuses the pods otherwise.",
+    function="validateContainerOnlyForPod",
+)
+MOUNT_PATH: Final = POD_TEMPLATE.rule(
+    "pod-template/mount-path",
+    title="Each mount of a container has a path of its own.",
+    why="Two volumes cannot appear in one directory, and a volume without a path appears nowhere.",
+    function="ValidateVolumeMounts",
+)
+NAME: Final = POD_TEMPLATE.rule(
+    "pod-template/name",
+    title="The name of a container or a volume is a DNS label of its own.",
+    why="Containers and mounts are found by these names.",
+    function="validateContainerCommon",
+)
+PORT: Final = POD_TEMPLATE.rule(
+    "pod-template/port",
+    title="A port is a number from 1 to 65535.",
+    why="There are no other ports.",
+    function="validateContainerPorts",
+)
+USER: Final = POD_TEMPLATE.rule(
+    "pod-template/user",
+    title="The numbers of users and groups are not negative.",
+    why="A container cannot run as such a user.",
+    function="validatePodSpecSecurityContext",
+)
+SERVICE_ACCOUNT: Final = POD_TEMPLATE.rule(
+    "pod-template/service-account",
+    title="The name of a service account is a DNS subdomain.",
+    why="No service account has another name.",
+    function="ValidatePodSpec",
+)
+HOST_PATH: Final = POD_TEMPLATE.rule(
+    "pod-template/host-path",
+    title="The path of a hostPath volume has no `..`.",
+    why="The API server refuses a path that leads out of a directory.",
+    function="validatePathNoBacksteps",
+)
+_PORTS: Final = range(1, 65536)
+_USERS: Final = range(2**31)
+_OF_ENV_NAMES: Final = bytes(sign for sign in range(ord(" "), ord("~") + 1) if sign != ord("="))
+_LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
+
+
+def validate_host_users(pod: PodSpec) -> Iterator[Problem]:
+    """As validateHostUsers, while the feature UserNamespacesHostNetworkSupport is off, as it is by default."""
+    if pod.host_users is not False:
+        return
+    fix = "remove hostUsers, or this field"
+    for field in _SHARED:
+        if pod.json.get(field) is True:
+            message = "must not be true where hostUsers is false because the pod has a user namespace of its own"
+            yield HOST_USERS.problem(pod.path(field), message, fix)
+    for container in pod.all_containers():
+        if container.json.get("volumeDevices"):
+            message = "must not be set where hostUsers is false because the pod has a user namespace of its own"
+            yield HOST_USERS.problem(container.path("volumeDevices"), message, fix)
+
+
+def validate_active_deadline(pod: PodSpec) -> Iterator[Problem]:
+    """As ValidatePodSpec."""
+    seconds = pod.active_deadline_seconds
+    if seconds is not None and seconds not in _SECONDS:
+        message = f"must be a number from 1 to {_SECONDS[-1]}"
+        fix = "set the seconds that the pod may run, or remove the field"
+        yield ACTIVE_DEADLINE.problem(pod.path("activeDeadlineSeconds"), message, fix, seconds)
+
+
+def validate_containers(pod: PodSpec) -> Iterator[Problem]:
+    """As validateContainers and validateInitContainers."""
+    seen: set[str] = set()
+    for container in pod.all_containers():
+        yield from _validate_name(container.name, container.at, "container", seen)
+        yield from _validate_image(container)
+        yield from validate_env(container)
+        yield from validate_volume_mounts(container)
+        if container.has("ports"):
+            yield from validate_container_ports(container)
+        if container.has("securityContext"):
+            yield from validate_user(container.security_context)
+
+
+def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Sequence[Problem]:
+    """The name of a container or volume at a path; `seen` has those before it, and then this one too."""
+    is_known = name in seen
+    seen.add(name)
+    if not name or is_placeholder(name):
+        return ()
+    if dns1123_label(name):
+        message = f"cannot be the name of a {what} because {label_fault(name)}"
+        return (NAME.problem((*at, "name"), message, _LABEL, name),)
+    if is_known:
+        message = f"is already the name of another {what} of the pod"
+        return (NAME.problem((*at, "name"), message, f"give each {what} its own name", name),)
+    return ()
+
+
+def _validate_image(container: Container) -> Iterator[Problem]:
+    """As validateContainerOnlyForPod; one that is absent may come from a controller."""
+    if container.image != container.image.strip():
+        path = container.path("image")
+        yield IMAGE.problem(path, "must not begin or end with a space", "remove the spaces", container.image)
+
+
+def validate_env(container: Container) -> Iterator[Problem]:
+    """As ValidateEnv, with relaxed names."""
+    names = container.env_names
+    if not names or ("" not in names and _is_env_name("".join(names))):  # as nearly always, and there may be hundreds
+        return
+    for index, name in enumerate(names):
+        if not _is_env_name(name):
+            message, fix = _env_name_fault(name)
+            yield ENV_NAME.problem(container.path("env", index, "name"), message, fix, name)
+
+
+def _is_env_name(name: str) -> bool:
+    """IsRelaxedEnvVarName."""
+    return name != "" and name.isascii() and not name.encode().translate(None, _OF_ENV_NAMES)
+
+
+def _env_name_fault(name: str) -> tuple[str, str]:
+    """What is wrong with the name of a variable, and what to do."""
+    if not name:
+        return "must be set because a variable without a name cannot be read", "set the name of the variable"
+    fix = "use only letters, digits and underscores"
+    if "=" in name:
+        fix = "remove `=` from the name, and write the value in the field value"
+    return f"cannot be the name of a variable because {sign_fault(name, _OF_ENV_NAMES.decode())}", fix
+
+
+def validate_volume_mounts(container: Container) -> Iterator[Problem]:
+    """As ValidateVolumeMounts."""
+    seen: set[str] = set()
+    for mount in container.volume_mounts:
+        path, target = mount.path("mountPath"), mount.mount_path
+        if not target:
+            yield MOUNT_PATH.problem(path, "must be set", "name the directory where the volume appears")
+        elif target in seen:
+            message = "is also the path of a mount before this one in the container"
+            yield MOUNT_PATH.problem(path, message, "mount each volume at a path of its own", target)
+        seen.add(target)
+
+
+def validate_container_ports(container: Container) -> Iterator[Problem]:
+    """As validateContainerPorts."""
+    for port in container.ports:
+        for name, number in (("containerPort", port.container_port), ("hostPort", port.host_port)):
+            if number is not None and number not in _PORTS and (number or name == "containerPort"):
+                message, fix = "must be a port from 1 to 65535", "set a port in this range"
+                yield PORT.problem(port.path(name), message, fix, number)
+
+
+def validate_user(context: SecurityContext) -> Iterator[Problem]:
+    """ValidateSecurityContext: IsValidUserID and IsValidGroupID."""
+    yield from _validate_user(context, "runAsUser", context.run_as_user)
+    yield from _validate_user(context, "runAsGroup", context.run_as_group)
+
+
+def validate_pod_user(context: PodSecurityContext) -> Iterator[Problem]:
+    """As validatePodSpecSecurityContext."""
+    yield from validate_user(context)
+    yield from _validate_user(context, "fsGroup", context.fs_group)
+
+
+def _validate_user(context: SecurityContext, name: str, number: int | None) -> Iterator[Problem]:
+    if number is not None and number not in _USERS:
+        message = f"must be a number from 0 to {_USERS[-1]}"
+        yield USER.problem(context.path(name), message, "set a number in this range", number)
+
+
+def validate_service_account(pod: PodSpec) -> Iterator[Problem]:
+    """ValidatePodSpec: ValidateServiceAccountName."""
+    name = pod.service_account_name
+    if name and dns1123_subdomain(name) and not is_placeholder(name):
+        message = f"cannot be the name of a ServiceAccount because {subdomain_fault(name)}"
+        yield SERVICE_ACCOUNT.problem(pod.path("serviceAccountName"), message, USE_SUBDOMAIN, name)
+
+
+def validate_volumes(pod: PodSpec) -> Iterator[Problem]:
+    """As ValidateVolumes."""
+    seen: set[str] = set()
+    for volume in pod.volumes:
+        yield from _validate_name(volume.name, volume.at, "volume", seen)
+        host = volume.host_path.path_on_host
+        if ".." in host.split("/"):
+            path, message = volume.host_path.path("path"), "must not contain `..`"
+            yield HOST_PATH.problem(path, message, "write the path without `..`", host)

@@ -1,0 +1,88 @@
+"""The checks of objects of OpenSandbox and agent-sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Check, kinds_of
+from webhook.facts.sandbox.claim_names import validate_claim_names
+from webhook.facts.sandbox.pool import advise_capacity, validate_pool_template
+from webhook.facts.sandbox.references import (
+    LOOKUPS,
+    validate_claim_references,
+    validate_pool_reference,
+    validate_warm_pool_reference,
+)
+from webhook.facts.sandbox.sandbox import advise_ignored_fields, advise_requests, validate_pods
+from webhook.facts.sandbox.shard_patches import validate_shard_devices, validate_shard_patches
+from webhook.facts.sandbox.types import BatchSandbox, Pool, Sandbox, SandboxClaim, SandboxTemplate, SandboxWarmPool
+from webhook.facts.sandbox.windows import advise_windows
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+
+_POD_FIELDS: Final = ("poolRef", "template", "shardPatches")
+_TASK_FIELDS: Final = ("taskTemplate", "shardTaskPatches")
+
+
+def batch_sandbox(subject: Subject) -> Iterator[Problem]:
+    """A BatchSandbox: pause, resume and expiry of a stored one change none of the fields that are validated."""
+    batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
+    if batch.spec.json and (not old or batch.spec.differs(old.spec, *_POD_FIELDS, *_TASK_FIELDS)):
+        yield from validate_pods(batch)
+    if not old or batch.spec.differs(old.spec, *_POD_FIELDS):
+        yield from validate_shard_patches(batch)
+        if not batch.spec.pool_ref:
+            yield from validate_shard_devices(subject)
+    if not old:
+        yield from advise_ignored_fields(batch)
+        yield from advise_requests(batch)
+        yield from advise_windows(batch.spec.template)
+
+
+def pool(subject: Subject) -> Iterator[Problem]:
+    """A Pool."""
+    pool, old = subject.typed(Pool), subject.typed_old(Pool)
+    if not old or pool.spec.differs(old.spec):
+        yield from validate_pool_template(pool)
+        yield from advise_capacity(pool)
+        if not old:
+            yield from advise_windows(pool.spec.template)
+
+
+def pool_reference(subject: Subject) -> Iterator[Problem]:
+    """What must be there for pods to be had. It may come later, so nothing is denied."""
+    batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
+    if not old or batch.spec.differs(old.spec):
+        yield from validate_pool_reference(batch, subject.view())
+
+
+def claim_references(subject: Subject) -> Iterator[Problem]:
+    """The same for the claims of agent-sandbox."""
+    claim, old = subject.typed(SandboxClaim), subject.typed_old(SandboxClaim)
+    if not old or claim.spec.differs(old.spec):
+        yield from validate_claim_references(claim, subject.view())
+
+
+def warm_pool_reference(subject: Subject) -> Iterator[Problem]:
+    """The same for its warm pools."""
+    pool, old = subject.typed(SandboxWarmPool), subject.typed_old(SandboxWarmPool)
+    if not old or pool.spec.differs(old.spec):
+        yield from validate_warm_pool_reference(pool, subject.view())
+
+
+def agent_sandbox(subject: Subject) -> Iterator[Problem]:
+    """A Sandbox or SandboxTemplate of agent-sandbox."""
+    sandbox, old = subject.typed(Sandbox), subject.typed_old(Sandbox)
+    if not old or sandbox.spec.differs(old.spec):
+        yield from validate_claim_names(sandbox)
+
+
+CHECKS: Final = (
+    Check(group="sandbox", run=batch_sandbox, kinds=kinds_of(BatchSandbox)),
+    Check(group="sandbox", run=pool, kinds=kinds_of(Pool)),
+    Check(group="sandbox", run=pool_reference, kinds=kinds_of(BatchSandbox), lookups=LOOKUPS),
+    Check(group="sandbox", run=claim_references, kinds=kinds_of(SandboxClaim), lookups=LOOKUPS),
+    Check(group="sandbox", run=warm_pool_reference, kinds=kinds_of(SandboxWarmPool), lookups=LOOKUPS),
+    Check(group="sandbox", run=agent_sandbox, kinds=kinds_of(Sandbox, SandboxTemplate)),
+)

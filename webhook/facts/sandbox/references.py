@@ -1,0 +1,99 @@
+"""What objects of OpenSandbox and agent-sandbox refer to: Pools, templates and warm pools.
+
+A SandboxClaim names a template (v1alpha1) or a warm pool (v1beta1), a SandboxWarmPool a template
+(kubernetes-sigs/agent-sandbox@2fd412d5 extensions/controllers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeVar
+
+from webhook.cluster.interest import reading
+from webhook.facts.sandbox.groups import SANDBOX_ADVICE
+from webhook.facts.sandbox.pool import pool_choice, pool_size
+from webhook.facts.sandbox.sandbox import ANY_POOL
+from webhook.facts.sandbox.types import (
+    BatchSandbox,
+    Pool,
+    Reference,
+    SandboxClaim,
+    SandboxTemplate,
+    SandboxWarmPool,
+)
+from webhook.facts.view import NAMESPACES, View
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.typed.objects import Object
+from webhook.wording import did_you_mean
+
+REFERENCE_EXISTS: Final = SANDBOX_ADVICE.rule(
+    "sandbox/reference-exists",
+    title="The Pool, template or warm pool that a sandbox names exists.",
+    why="There are no pods until somebody creates it.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/strategy/pool_strategy_default.go",
+    fails="pending",
+)
+
+LOOKUPS = (
+    reading(
+        Pool.gvk,
+        "metadata.labels",
+        "spec.capacitySpec.poolMax",
+        "spec.template.spec.containers.image",
+        "spec.template.spec.containers.resources.requests",
+        "spec.template.spec.nodeSelector",
+    ),
+    reading(SandboxTemplate.gvk),
+    reading(SandboxWarmPool.gvk),
+    NAMESPACES,
+)
+Whole = TypeVar("Whole", bound=Object)
+
+
+def validate_pool_reference(batch: BatchSandbox, view: View) -> Iterator[Problem]:
+    """The Pool that a BatchSandbox names, or with poolRef `*` one that fits."""
+    name = batch.spec.pool_ref
+    if name == ANY_POOL:
+        yield from pool_choice(batch, view)
+    elif name and not is_placeholder(name):
+        pool = view.find(Pool, name)
+        if pool:
+            yield from pool_size(batch, pool, f"Pool `{name}`{view.origin(pool.json)}")
+        else:
+            yield from _reference_exists(batch.spec.path("poolRef"), Pool, name, view)
+
+
+def validate_claim_references(claim: SandboxClaim, view: View) -> Iterator[Problem]:
+    """The template or the warm pool that a claim names."""
+    yield from _validate_reference(claim.spec.sandbox_template_ref, SandboxTemplate, view)
+    yield from _validate_reference(claim.spec.warm_pool_ref, SandboxWarmPool, view)
+
+
+def validate_warm_pool_reference(pool: SandboxWarmPool, view: View) -> Iterator[Problem]:
+    """The template that a warm pool names."""
+    yield from _validate_reference(pool.spec.sandbox_template_ref, SandboxTemplate, view)
+
+
+def _validate_reference(reference: Reference, kind: type[Object], view: View) -> Iterator[Problem]:
+    name = reference.name
+    if name and not is_placeholder(name) and not view.find(kind, name):
+        yield from _reference_exists(reference.path("name"), kind, name, view)
+
+
+def _reference_exists(path: FieldPath, kind: type[Object], name: str, view: View) -> Iterator[Problem]:
+    if not view.is_whole(kind.gvk):
+        yield REFERENCE_EXISTS.problem(path, missing=view.missing()[""])
+        return
+    close = view.nearest(name, (other.name for other in _in_namespace(kind, view)))
+    message = (
+        f"names a {kind.gvk.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
+    )
+    fix = did_you_mean(close, f"create the {kind.gvk.kind}, or correct the name")
+    yield REFERENCE_EXISTS.problem(path, message, fix, name)
+
+
+def _in_namespace(kind: type[Whole], view: View) -> list[Whole]:
+    """All objects of a kind in the namespace of the request."""
+    return [obj for obj in view.every(kind) if (obj.namespace or view.namespace) == view.namespace]

@@ -1,0 +1,243 @@
+"""What is wrong with the shard patches of a BatchSandbox, and with the pods that its controller makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook import quantity
+from webhook.attributes import JSON
+from webhook.facts.sandbox.groups import SANDBOX, SANDBOX_ADVICE
+from webhook.facts.sandbox.shards import Note, Template
+from webhook.facts.sandbox.types import BatchSandbox
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+from webhook.typed.collections import Items
+from webhook.wording import did_you_mean, either
+
+PATCH_TYPE: Final = SANDBOX.rule(
+    "sandbox/patch-type",
+    title="A shard patch has the types of a pod template.",
+    why="The patched pod cannot be decoded, so no pod is created.",
+    function="scaleBatchSandbox",
+)
+PATCH_KEY: Final = SANDBOX.rule(
+    "sandbox/patch-key",
+    title="Items of lists in a shard patch have the key that they are merged by.",
+    why=(
+        "A strategic merge patch finds containers, variables and claims by name. Without it the patch fails, and no "
+        "pod is created."
+    ),
+    source="k8s.io/apimachinery v0.36 pkg/util/strategicpatch/patch.go",
+    function="mergeSliceWithoutSpecialElements",
+)
+PATCH_MERGE: Final = SANDBOX.rule(
+    "sandbox/patch-merge",
+    title="A shard patch can be merged into the template.",
+    why="The patch fails, and no pod is created.",
+    source="k8s.io/apimachinery v0.36 pkg/util/strategicpatch/patch.go",
+    function="StrategicMergePatch",
+)
+PATCH_IMAGE: Final = SANDBOX.rule(
+    "sandbox/patch-image",
+    title="A container that a shard patch adds has an image.",
+    why=(
+        "A name that the template does not have adds a container, which Kubernetes refuses without an image. Mostly "
+        "it is misspelt."
+    ),
+    refused_by="the API server, when the pod is created",
+    function="scaleBatchSandbox",
+)
+PATCH_RESOURCES: Final = SANDBOX.rule(
+    "sandbox/patch-resources",
+    title="A shard patch leaves limit and request of a device equal.",
+    why=(
+        "What the patch does not name stays as the template has it, and Kubernetes refuses a limit that differs from "
+        "the request."
+    ),
+    refused_by="the API server, when the pod is created",
+    function="scaleBatchSandbox",
+)
+PATCH_WHOLE_NUMBER: Final = SANDBOX.rule(
+    "sandbox/patch-whole-number",
+    title="Devices in a shard patch are asked for in whole numbers.",
+    why="A device plugin gives a device whole.",
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="ValidateResourceQuantityValue",
+)
+PATCH_CLAIM_SOURCE: Final = SANDBOX.rule(
+    "sandbox/patch-claim-source",
+    title="A claim has one source once a shard patch is merged.",
+    why=(
+        "What the patch does not name stays as the template has it, so that a claim may get a second source. "
+        "Kubernetes refuses it."
+    ),
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="validatePodResourceClaim",
+)
+PATCH_CLAIM: Final = SANDBOX.rule(
+    "sandbox/patch-claim",
+    title="A claim that a shard patch uses is declared.",
+    why="Kubernetes refuses a container that uses a claim that its pod does not declare.",
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="validateResourceClaimNames",
+)
+PATCH_NULL: Final = SANDBOX_ADVICE.rule(
+    "sandbox/patch-null",
+    title="A shard patch does not set a field to null that the template has.",
+    why="The controller decodes the patched pod over the one without the patch, so that what is taken away stays.",
+    function="scaleBatchSandbox",
+)
+PATCH_DIRECTIVE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/patch-directive",
+    title="A shard patch does not replace or delete what the template has.",
+    why="The controller decodes the patched pod over the one without the patch, so that what is taken away stays.",
+    function="scaleBatchSandbox",
+)
+PATCH_ORDER: Final = SANDBOX_ADVICE.rule(
+    "sandbox/patch-order",
+    title="A shard patch names the containers of the template before new ones.",
+    why="An item that takes the place of another in a list takes over the fields of that one which it does not have.",
+    function="scaleBatchSandbox",
+)
+PATCH_CONTAINER: Final = SANDBOX_ADVICE.rule(
+    "sandbox/patch-container",
+    title="A shard patch changes containers of the template.",
+    why="A name that the template does not have adds a container. Mostly it is misspelt.",
+    function="scaleBatchSandbox",
+)
+PATCH_DECODED_TWICE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/patch-decoded-twice",
+    title="A shard patch leaves a pod that Kubernetes accepts, also after the second decoding.",
+    why="The controller decodes the patched pod over the one without the patch, so that fields of two items are mixed.",
+    refused_by="the API server, when the pod is created",
+    function="scaleBatchSandbox",
+    fails="controller",
+)
+PATCH_FIELD: Final = SANDBOX_ADVICE.rule(
+    "sandbox/patch-field",
+    title="A shard patch has only fields of a Pod.",
+    why="A field that no Pod has is left out when the patch is decoded.",
+    function="scaleBatchSandbox",
+)
+
+_MOST_NAMES: Final = 3
+_LIST_NEW_LAST: Final = "list the containers of the template before new containers in the patch"
+_KEEP_ORDER: Final = "in the patch, keep the order of the template, put new entries last, and delete no entry"
+_LEAVE_TO_PATCHES: Final = "remove these fields from spec.template, and set them only in the patches that need them"
+_COUNTED: Final = ("device", "shared", "slice")
+
+
+def validate_shard_patches(batch: BatchSandbox) -> Iterator[Problem]:
+    """Each patch, merged as the controller merges it; with a Pool they are not read."""
+    spec = batch.spec
+    if spec.pool_ref:
+        return
+    template = Template(spec.json.get("template"), batch.reading.deadline)
+    names = [f"`{container.name}`" for container in spec.template.spec.all_containers() if container.name]
+    for index, patch in enumerate(spec.shard_patches):
+        notes = template.notes(patch, spec.path("shardPatches", index))
+        inheriting = {note.path for note in notes if note.what == "inherits"}
+        for note in notes:
+            if note.what != "added" or note.path not in inheriting:
+                yield _problem(note, names) if note.certain else _of_second_decoding(note)
+
+
+def _problem(note: Note, names: Sequence[str]) -> Problem:
+    match note.what:
+        case "type":
+            message = f"must be {note.text} because no pod can be created otherwise"
+            fix = f"write {note.text}" + (" with the fields to change" if note.text == "an object" else "")
+            return PATCH_TYPE.problem(note.path, message, fix)
+        case "key":
+            message = f"must have a {note.text} because a patch finds the entry to change by its {note.text}"
+            return PATCH_KEY.problem(
+                note.path,
+                message,
+                f"set the {note.text} of the entry of the template that the patch changes",
+            )
+        case "merge":
+            return PATCH_MERGE.problem(
+                note.path,
+                f"cannot be merged into the template because {note.text}",
+                note.fix,
+            )
+        case "image":
+            others = f", or name container {either(names[:_MOST_NAMES])} of the template" if names else ""
+            message = "must have an image because the template has no container of this name"
+            return PATCH_IMAGE.problem((*note.path, "name"), message, f"set an image{others}", note.text)
+        case "resources":
+            message = f"must leave the limit and the request of the device equal, but in the merged pod {note.text}"
+            return PATCH_RESOURCES.problem(note.path, message, "set both the limit and the request in the patch")
+        case "sources":
+            message = f"merged with the template, claim {note.text}, but a claim must have exactly one"
+            return PATCH_CLAIM_SOURCE.problem(note.path, message, note.fix)
+        case "claim":
+            message = "is not declared in spec.resourceClaims of the template or of the patch"
+            return PATCH_CLAIM.problem(note.path, message, "declare the claim there, or correct the name", note.text)
+        case _:
+            return _advice(note)
+
+
+def _advice(note: Note) -> Problem:
+    """What can be merged and does not what it says."""
+    match note.what:
+        case "keeps":
+            message = f"null does not remove the value `{note.text}` of the template, so the shard keeps this value"
+            return PATCH_NULL.problem(
+                note.path,
+                message,
+                "remove the field from spec.template, and set it only in the patches that need it",
+            )
+        case "directive" if note.text == "delete" and isinstance(note.path[-2], int):
+            message = "removes the entry, but an entry that moves to this place gets fields of the removed one"
+            fix = "remove the entry from spec.template, and add the entry only in the patches that need it"
+            return PATCH_DIRECTIVE.problem(note.path, message, fix, note.text)
+        case "directive":
+            message = "does not remove fields, so the shard keeps what the template has here"
+            return PATCH_DIRECTIVE.problem(note.path, message, _LEAVE_TO_PATCHES, note.text or None)
+        case "inherits" | "moved":
+            message = f"{note.text}, which has the same place in the list of the template"
+            fix = f"write the name `{note.over}` if that container is meant, or {_LIST_NEW_LAST}"
+            return PATCH_ORDER.problem(note.path, message, _KEEP_ORDER if note.what == "moved" else fix)
+        case "added":
+            message = "is not a container of the template, so the shard gets an additional container"
+            return PATCH_CONTAINER.problem(
+                (*note.path, "name"),
+                message,
+                "write the name of a container of the template, if the patch should change one",
+                note.text,
+            )
+        case _:
+            fix = did_you_mean(note.text, "remove the field")
+            return PATCH_FIELD.problem(note.path, "is ignored because a Pod has no such field", fix)
+
+
+def _of_second_decoding(note: Note) -> Problem:
+    """What the controller alone makes wrong, which may be right in another release of it."""
+    if note.what not in ("image", "resources", "sources", "claim"):
+        return _advice(note)
+    said = {
+        "image": f"container `{note.text}` has no image",
+        "sources": f"claim {note.text}",
+        "claim": f"claim `{note.text}` is not declared",
+    }.get(note.what, note.text)
+    why, fix = "the controller keeps the fields of the template that the patch removes", _LEAVE_TO_PATCHES
+    if note.over:
+        why = f"the controller adds the fields of `{note.over}`, which has the same place in the list of the template"
+        fix = _KEEP_ORDER
+    message = f"{said} in the pod because {why}, so Kubernetes refuses the pod"
+    return PATCH_DECODED_TWICE.problem(note.path, message, fix)
+
+
+def validate_shard_devices(subject: Subject) -> Iterator[Problem]:
+    """Parts of a device, which is given whole."""
+    for container in Items(subject.fact("gpu")["patches"], subject.deadline):
+        for each in Items(container["resources"], subject.deadline):
+            given: JSON = each["request"] if each["limit"] is None else each["limit"]
+            if each["kind"] in _COUNTED and not each["whole"] and (amount := quantity.read(given)) is not None:
+                message = "must be a whole number because a device cannot be divided"
+                yield PATCH_WHOLE_NUMBER.problem(each["path"], message, f"set {amount.value()}", given)

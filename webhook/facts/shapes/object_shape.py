@@ -1,0 +1,192 @@
+"""Values of the right type that the CustomResourceDefinition of their kind refuses all the same.
+
+What is declared of Trainer's kinds is in values.yaml, of Volcano's in volcano.yaml. A schema is asked after mutating
+webhooks, so Volcano's kinds are judged as its own webhook leaves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.shapes.groups import OBJECT_SHAPE
+from webhook.facts.shapes.pod_template_shape import POD, wrong_types
+from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.installation import release_of
+from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, INJECTION, LENGTHS, PATCHES, QUEUES
+from webhook.facts.volcano_objects.defaults import defaulted
+from webhook.paths import FieldPath
+from webhook.problem import Problem
+from webhook.releases import Release
+from webhook.schema.mismatch import described
+from webhook.schema.values import Breach, values
+from webhook.wording import counted, did_you_mean, shown
+
+REQUIRED: Final = OBJECT_SHAPE.rule(
+    "object-shape/required",
+    title="A field without which the object means nothing is set.",
+    why="The API server refuses an object of a custom kind that lacks a required field, and one whose name is empty.",
+)
+OUT_OF_RANGE: Final = OBJECT_SHAPE.rule(
+    "object-shape/out-of-range",
+    title="A number is in the range that the schema of its kind declares.",
+    why="The API server refuses a custom object with a number outside of it.",
+)
+LENGTH: Final = OBJECT_SHAPE.rule(
+    "object-shape/length",
+    title="A list or a text is not longer than the schema of its kind declares.",
+    why="The API server refuses a custom object with a longer one.",
+)
+DUPLICATE: Final = OBJECT_SHAPE.rule(
+    "object-shape/duplicate",
+    title="Entries of a list that is a map by name have names of their own.",
+    why="The API server refuses a custom object with two entries of one name, since nobody could say which one counts.",
+)
+FORMAT: Final = OBJECT_SHAPE.rule(
+    "object-shape/format",
+    title="A name, a path or a duration has the form that the schema of its kind declares.",
+    why="The API server refuses a custom object with another text there.",
+)
+UNSUPPORTED_VALUE: Final = OBJECT_SHAPE.rule(
+    "object-shape/unsupported-value",
+    title="A field with a closed set of values has one of them.",
+    why="The API server refuses a custom object with another value.",
+)
+UNKNOWN_FIELD: Final = OBJECT_SHAPE.rule(
+    "object-shape/unknown-field",
+    title="Every field is one that the schema of its kind declares.",
+    why=(
+        "The API server drops a field that the schema does not have, with a warning at most, so what it says does not "
+        "happen. kubectl refuses such an object unless it is told not to validate."
+    ),
+    refused_by="kubectl; the API server drops the field",
+    level="warn",
+    fails="silent",
+)
+FRACTION: Final = OBJECT_SHAPE.rule(
+    "object-shape/fraction",
+    title="An amount of a custom kind that is a fraction is written as a string.",
+    why=(
+        "The API server takes whole numbers and strings there. A webhook that changes the object before may have made "
+        "a string of it."
+    ),
+    level="warn",
+)
+
+_TRAINER: Final = Path(__file__).with_name("values.yaml")
+_VOLCANO: Final = Path(__file__).with_name("volcano.yaml")
+_SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
+    (("spec", "runtimePatches"), PATCHES),
+    (("spec", "activeDeadlineSeconds"), PATCHES),
+    (("spec", "mlPolicy", "flux"), FLUX_AND_MORE),
+    (("spec", "mlPolicy", "torch", "envInjection"), INJECTION),
+    (("spec", "podGroupPolicy", "volcano"), QUEUES),
+)
+"""Fields that only later releases have, so that older ones drop them with all that is in them."""
+OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
+    "object-shape/wrong-type",
+    title="Every value of an object has the type of its field.",
+    why=(
+        "The API server refuses an object that is not of the types of its kind. In a file, nobody has checked that "
+        "yet. The other rules are not evaluated for such an object."
+    ),
+)
+
+
+def validate_trainer(subject: Subject) -> Iterator[Problem]:
+    """What is wrong with the values of a TrainJob or a runtime, in the release of Trainer that is installed."""
+    yield from _validate(subject, subject.object, _TRAINER)
+
+
+def _is_declared(breach: Breach, release: Release) -> bool:
+    """Whether the schema of a release says so: 2.0 and 2.1 bound no length, and fields came with the releases."""
+    if breach.what in ("tooMany", "tooLong") and release < LENGTHS:
+        return False
+    return not any(release < since and breach.at[: len(at)] == at for at, since in _SINCE)
+
+
+def validate_volcano(subject: Subject) -> Iterator[Problem]:
+    """What is wrong with the values of an object of Volcano."""
+    if not subject.mismatches:
+        yield from _validate(subject, subject.once(defaulted), _VOLCANO)
+
+
+def _validate(subject: Subject, obj: JSON, file: Path) -> Iterator[Problem]:
+    """Everything that is wrong with the values of an object, but for what was stored so before."""
+    if subject.mismatches:
+        return
+    known = set(map(_kind, _breaches(subject.old_object, subject, file))) if subject.old_object is not None else set()
+    for each in _breaches(obj, subject, file):
+        if _kind(each) not in known:
+            yield _problem(each)
+
+
+def _breaches(obj: JSON, subject: Subject, file: Path) -> Iterator[Breach]:
+    breaches = values(file).breaches_of_decoded(obj, subject.group_kind[1], (), subject.deadline)
+    release = release_of(subject) if file == _TRAINER else None
+    for each in breaches:
+        if each.at not in subject.omitted and (release is None or _is_declared(each, release)):
+            yield each
+
+
+def _kind(breach: Breach) -> tuple[str, str, str]:
+    return breach.what, str(breach.at), str(breach.given)
+
+
+def _problem(breach: Breach) -> Problem:
+    match breach.what:
+        case "missing":
+            return REQUIRED.problem(breach.at, "must be set", f"set {breach.expected}")
+        case "duplicate":
+            message = f"is also the name of the entry at index {breach.expected}"
+            return DUPLICATE.problem(breach.at, message, "join the two entries, or correct the name", breach.given)
+        case "tooMany":
+            given = f"{breach.given} entries"
+            message = f"are more than the {breach.expected} that are allowed"
+            return LENGTH.problem(
+                breach.at,
+                message,
+                f"remove {counted(int(breach.given) - int(breach.expected), 'entry', 'entries')}",
+                shown=given,
+            )
+        case "tooLong":
+            given = f"{len(breach.given.encode())} bytes"
+            message = f"are more than the {breach.expected} that are allowed"
+            return LENGTH.problem(breach.at, message, "shorten the text", shown=given)
+        case "tooFew":
+            least = counted(int(breach.expected), "entry", "entries")
+            return LENGTH.problem(breach.at, f"must have at least {least}", "add an entry", shown="an empty list")
+        case "notOneOf":
+            fix = did_you_mean(breach.nearest, "use one of them")
+            return UNSUPPORTED_VALUE.problem(breach.at, f"must be one of {breach.expected}", fix, breach.given)
+        case "badName":
+            return FORMAT.problem(breach.at, _must_be(breach), _instead(breach), breach.given)
+        case "unknownField":
+            message = "is not a field of this kind, so the API server drops the field or refuses the object"
+            fix = did_you_mean(breach.nearest, "remove the field")
+            return UNKNOWN_FIELD.problem(breach.at, message, fix)
+        case "notQuantity":
+            return OUT_OF_RANGE.problem(breach.at, _must_be(breach), _instead(breach), breach.given)
+        case "wrongType":
+            message = f"should be {breach.expected}, not {described(breach.given)}, which the API server refuses"
+            return FRACTION.problem(breach.at, message, "write the number as a string")
+        case _:
+            message = f"must be {breach.expected}"
+            return OUT_OF_RANGE.problem(breach.at, message, "set a number in this range", shown(breach.given))
+
+
+def _must_be(breach: Breach) -> str:
+    return f"must be {breach.expected.partition(' such as ')[0]}"
+
+
+def _instead(breach: Breach) -> str:
+    kind, _, examples = breach.expected.partition(" such as ")
+    return f"write a value such as {examples}" if examples else f"write {kind}"
+
+
+def decode_object(subject: Subject) -> Iterator[Problem]:
+    """What of any other object is not of its type, outside its pod templates."""
+    if subject.group_kind not in POD:
+        yield from wrong_types(subject, OBJECT_SHAPE_WRONG_TYPE)

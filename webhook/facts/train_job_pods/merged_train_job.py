@@ -1,0 +1,211 @@
+"""A TrainJob as Kubeflow Trainer will run it, merged with its runtime; made once for each object of a request.
+
+Without the runtime it is what the TrainJob itself carries, and the runtime is missing. Rules of merging are in
+runtime_merge.py, those of counting in processes.py. Knows no rule about what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.deadline import Deadline
+from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods import overlays
+from webhook.facts.train_job_pods.installation import Installation, installed
+from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
+from webhook.facts.train_job_pods.nodes import container_of, counted_resources, node_count, node_job
+from webhook.facts.train_job_pods.overlays import Layer, layers
+from webhook.facts.train_job_pods.processes import Processes, gpu_count
+from webhook.facts.train_job_pods.runtime_merge import merge
+from webhook.facts.train_job_pods.runtime_reference import Runtime
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import pruned_once
+from webhook.facts.train_job_pods.types import (
+    ClusterTrainingRuntime,
+    RuntimeRef,
+    Trainer,
+    TrainingRuntime,
+    TrainJob,
+    TrainJobSpec,
+)
+from webhook.facts.view import View
+from webhook.paths import FieldPath
+from webhook.problem import MissingObject
+from webhook.releases import Release
+from webhook.same import Same
+from webhook.schema import decode_object
+from webhook.typed.collections import Items
+from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
+from webhook.typed.pods import Container
+from webhook.typed.view import Reading
+from webhook.user_cache import UserCache, json_bytes
+from webhook.workloads.podsets import PodSet, group_kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergedTrainJob:
+    """A TrainJob and what becomes of it.
+
+    Args:
+        object: the TrainJob without the fields that the release drops; false for anything else.
+        release: the release of Trainer.
+        takes_claims: whether it runs with its feature gate for device claims.
+        runtime: what it refers to.
+        layers: its patches, in order.
+        merged: the JobSet that Trainer makes, and what became of all that was merged.
+        missing: the runtime, where it is not there.
+    """
+
+    object: TrainJob
+    release: Release
+    takes_claims: bool
+    runtime: Runtime
+    layers: Items[Layer]
+    merged: MergedJobSet
+    missing: tuple[MissingObject, ...] = ()
+
+    @property
+    def spec(self) -> TrainJobSpec:
+        """The spec of the TrainJob."""
+        return self.object.spec
+
+    @property
+    def trainer(self) -> Trainer:
+        """`spec.trainer`."""
+        return self.object.spec.trainer
+
+    @cached_property
+    def env_places(self) -> Mapping[str, FieldPath]:
+        """Where `spec.trainer.env` has a variable first, by its name: each of many may be a problem."""
+        places: dict[str, FieldPath] = {}
+        for variable in self.trainer.env:
+            places.setdefault(variable.name, variable.at)
+        return places
+
+    @property
+    def processes(self) -> Processes:
+        """How many processes start on each node."""
+        return self.merged.processes
+
+    @cached_property
+    def nodes(self) -> int:
+        """How many nodes train."""
+        return node_count(self.object, self.runtime.spec.ml_policy, self.jobs) if self.object else 0
+
+    @cached_property
+    def plugin(self) -> str:
+        """The plugin of the runtime, "" where nobody knows it."""
+        return self.runtime.spec.ml_policy.plugin if self.runtime.is_found else ""
+
+    @cached_property
+    def job_set(self) -> JobSetSpec:
+        """The spec of the JobSet, merged."""
+        return JobSetSpec(self.merged.spec, (), self.object.reading)
+
+    @property
+    def jobs(self) -> Items[ReplicatedJob]:
+        """The replicated jobs, merged."""
+        return self.job_set.replicated_jobs
+
+    @cached_property
+    def node_job(self) -> ReplicatedJob | None:
+        """The replicated job whose `node` container Trainer reads."""
+        return node_job(self.job_set)
+
+    @cached_property
+    def node(self) -> Container | None:
+        """That container, merged."""
+        return container_of(self.node_job, "node")
+
+    def origin(self, *, is_own: bool) -> str:
+        """Where a problem of what stands nowhere in the TrainJob is told.
+
+        Args:
+            is_own: whether the runtime has it by itself, so that no patch can be its reason.
+
+        Returns: the rendered path of the runtime's reference, or of all patches.
+        """
+        patches = overlays.field(self.release)
+        return f"spec.{patches}" if self.is_patched and not is_own else "spec.runtimeRef"
+
+    @property
+    def is_patched(self) -> bool:
+        """Whether it has patches that the release reads."""
+        return bool(self.spec.json.get(overlays.field(self.release)))
+
+    @property
+    def scheduler(self) -> str:
+        """Who schedules its pods together: `volcano`, `coscheduling` or "" for nobody."""
+        return next(iter(self.runtime.spec.pod_group_policy.schedulers), "")
+
+    @cached_property
+    def counted(self) -> tuple[int, bool]:
+        """GPUs that Trainer counts, and whether several resources contain `gpu`, of which it takes any one."""
+        return gpu_count(counted_resources(self.object, self.job_set))
+
+
+def merge_train_job(subject: Subject) -> MergedTrainJob:
+    """A TrainJob, to be asked for with `Subject.once`; the same for all policies that know the same of Trainer."""
+    trainer = subject.once(installed)
+    return subject.cluster.once((merge_train_job, Same(subject.object), trainer), lambda: _train_job(subject, trainer))
+
+
+def _train_job(subject: Subject, trainer: Installation) -> MergedTrainJob:
+    is_job = group_kind(subject.object) == TRAIN_JOB
+    view, release = subject.view(), trainer.release
+    written = pruned_once(subject.object, "TrainJob", release, view) if is_job else {}
+    job = TrainJob(written, (), Reading(view.deadline), is_set=is_job)
+    runtime = find(job.spec.runtime_ref, view)
+    patches = Items([*layers(job, release)], view.deadline)
+    nothing = MergedJobSet(spec={}, patched=runtime.spec.template.spec)
+    merged = merge(job, patches, runtime, release) if runtime.is_found else nothing
+    return MergedTrainJob(
+        object=job,
+        release=release,
+        takes_claims=trainer.takes_claims,
+        runtime=runtime,
+        layers=patches,
+        merged=merged,
+        missing=view.all_missing(),
+    )
+
+
+def find(reference: RuntimeRef, view: View) -> Runtime:
+    """The runtime that a TrainJob names; what is not found is `missing` in the view."""
+    is_namespaced, name = reference.kind == TrainingRuntime.gvk.kind, reference.name
+    kind = TrainingRuntime if is_namespaced else ClusterTrainingRuntime
+    held = view.get(kind.gvk, name, namespaced=is_namespaced) if name else None
+    decoded = {} if held is None else _decoded(held, kind.gvk, view.deadline)
+    return Runtime(kind=kind.gvk, name=name, object=kind(decoded, (), Reading(view.deadline), is_set=held is not None))
+
+
+_DECODED: Final[UserCache[tuple[Same, GroupVersionKind], JSON]] = UserCache(8 << 20)
+
+
+def _decoded(runtime: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
+    """A runtime, decoded once for all TrainJobs until the cluster has another object in its place."""
+    key = Same(runtime), kind
+    decoded = _DECODED.get(key, None)
+    if decoded is None:
+        decoded = decode_object(runtime, kind, deadline).value or {}
+        _DECODED.put(key, decoded, 2 * json_bytes(runtime, _DECODED.largest))
+    return decoded
+
+
+def runtime_podsets(job: MergedTrainJob) -> tuple[PodSet, ...]:
+    """The pod sets of the merged JobSet. They stand nowhere in the TrainJob: the path is where it names the runtime."""
+    return tuple(
+        PodSet(
+            name=replicated.name,
+            path=("spec", "runtimeRef"),
+            template=replicated.pod_template.json,
+            count=replicated.replicas * replicated.parallelism,
+            elsewhere=True,
+        )
+        for replicated in job.jobs
+        if replicated.pod_template
+    )

@@ -1,0 +1,318 @@
+"""Which fields of a TrainJob or a runtime the installed Kubeflow Trainer does not have, by kind and release.
+
+The fields of each release stand in train_job_and_runtime_fields.yaml.
+
+Knows Trainer's own API only, not the pod and JobSet templates inside it. A null is as good as absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain
+from operator import is_
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from webhook import yamlfile
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.facts.train_job_pods import overlays
+from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE, TRAINING_RUNTIME_ADVICE
+from webhook.facts.train_job_pods.releases import OLDEST
+from webhook.facts.view import View
+from webhook.paths import FieldPath
+from webhook.problem import Problem
+from webhook.problems.rule import Rule
+from webhook.releases import Release, parsed, shown
+from webhook.same import Same
+from webhook.schema.absence import is_bare
+from webhook.similar_names import nearest
+from webhook.wording import did_you_mean
+
+TRAIN_JOB_UNKNOWN_FIELD: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/unknown-field",
+    title="A TrainJob has no unknown fields.",
+    why="The API server drops a field that it does not know, unless the client asks for strict validation.",
+    refused_by="nobody; the field is dropped",
+)
+TRAIN_JOB_OTHER_RELEASE_FIELD: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/other-release-field",
+    title="A TrainJob has no fields of other releases of Trainer.",
+    why="Four shapes of TrainJob share one API version. The API server drops a field that its release does not have.",
+    refused_by="nobody; the field is dropped",
+    source="https://github.com/kubeflow/trainer/issues/3492",
+    issues=(
+        "https://github.com/kubeflow/trainer/pull/3239",
+        "https://github.com/kubeflow/trainer/pull/3235",
+    ),
+)
+TRAINING_RUNTIME_UNKNOWN_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/unknown-field",
+    title="A runtime has no unknown fields.",
+    why="The API server drops a field that it does not know, unless the client asks for strict validation.",
+    refused_by="nobody; the field is dropped",
+)
+TRAINING_RUNTIME_OTHER_RELEASE_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/other-release-field",
+    title="A runtime has no fields of other releases of Trainer.",
+    why="The API server drops a field that its release does not have.",
+    refused_by="nobody; the field is dropped",
+    source="https://github.com/kubeflow/trainer/issues/3492",
+    issues=(
+        "https://github.com/kubeflow/trainer/pull/3239",
+        "https://github.com/kubeflow/trainer/pull/3235",
+    ),
+)
+
+FILE = Path(__file__).with_name("train_job_and_runtime_fields.yaml")
+_FOREVER: Release = (99, 0)
+_MOST_RELEASES: Final = 64
+"""Releases of which it is remembered what they keep: a cluster runs one, but parameters may name any."""
+
+
+class FieldRules(NamedTuple):
+    """The rules of the fields of one kind."""
+
+    unknown_field: Rule
+    other_release_field: Rule
+
+
+OF_TRAIN_JOBS: Final = FieldRules(TRAIN_JOB_UNKNOWN_FIELD, TRAIN_JOB_OTHER_RELEASE_FIELD)
+OF_RUNTIMES: Final = FieldRules(TRAINING_RUNTIME_UNKNOWN_FIELD, TRAINING_RUNTIME_OTHER_RELEASE_FIELD)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A field that only some releases have."""
+
+    since: Release
+    until: Release
+    instead: str
+
+    @property
+    def releases(self) -> str:
+        """Which, in words: `release 2.1 has`, `releases since 2.4 have`."""
+        first, last = shown(self.since), shown(self.until)
+        if self.until == _FOREVER:
+            return f"releases since {first} have"
+        return f"release {last} has" if self.since == self.until else f"releases up to {last} have"
+
+
+@dataclass(slots=True)
+class Shape:
+    """What may stand in one object; None where nothing is known about it. `changed` and `inner` by the field's name.
+
+    `is_fixed` is whether every release that has the object has these fields in it. `_kept` are the fields that a
+    release certainly keeps.
+    """
+
+    known: frozenset[str] | None = None
+    is_fixed: bool = False
+    changed: dict[str, Changed] = field(default_factory=dict)
+    inner: dict[str, Shape] = field(default_factory=dict)
+    _kept: dict[Release, frozenset[str]] = field(default_factory=dict)
+
+    def kept(self, release: Release) -> frozenset[str]:
+        """The names that are declared, and that a release keeps; found out once."""
+        made = self._kept.get(release)
+        if made is None:
+            if len(self._kept) >= _MOST_RELEASES:
+                self._kept.clear()
+            named = (*(self.known or ()), *self.changed)
+            made = self._kept[release] = frozenset(name for name in named if self.keeps(name, release))
+        return made
+
+    def keeps(self, name: str, release: Release) -> bool:
+        """Whether a field of a name is kept; a directive of a merge is a field of no kind."""
+        changed = self.changed.get(name)
+        if changed is not None:
+            return changed.since <= release <= changed.until
+        return not name.startswith("$") and not self.lacks(name, release)
+
+    def lacks(self, name: str, release: Release) -> bool:
+        """Whether it is known that no release has a field of a name; names are known of some releases alone."""
+        return self.known is not None and name not in self.known and (self.is_fixed or table().knows(release))
+
+    def at(self, path: str) -> Shape:
+        """The shape of what stands at a path inside it, made where there is none yet."""
+        name, _, rest = path.partition(".")
+        shape = self.inner.setdefault(name.removesuffix("[]"), Shape())
+        return shape.at(rest) if rest else shape
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All of train_job_and_runtime_fields.yaml; what is `known` is known of the releases from since to until."""
+
+    since: Release
+    until: Release
+    kinds: Mapping[str, Shape]
+
+    def knows(self, release: Release) -> bool:
+        """Whether the names of a release's fields are known, and not those alone that came or went."""
+        return self.since <= release <= self.until
+
+
+@cache
+def table() -> Table:
+    """The shipped table; read on first use."""
+    (document,) = yamlfile.read(FILE)
+    value = document.value
+    kinds = {
+        kind: _shape(objects, value["fixed"].get(kind, {}), value["changed"].get(kind, ()))
+        for kind, objects in value["objects"].items()
+    }
+    for kind, inner in value["embedded"].items():
+        kinds[kind] = Shape()
+        for path, embedded in inner.items():
+            parent, _, name = path.rpartition(".")
+            kinds[kind].at(parent).inner[name] = kinds[embedded]
+    return Table(since=_release(value["since"]), until=_release(value["until"]), kinds=kinds)
+
+
+def _shape(objects: Mapping[str, Sequence[str]], fixed: Mapping[str, Sequence[str]], changed: Sequence[JSON]) -> Shape:
+    whole = Shape()
+    for path, names in chain(objects.items(), fixed.items()):
+        shape = whole.at(path)
+        shape.known, shape.is_fixed = frozenset(names), path in fixed
+    for row in changed:
+        parent, _, name = row["path"].rpartition(".")
+        since = _release(row["since"]) if "since" in row else OLDEST
+        until = _release(row["until"]) if "until" in row else _FOREVER
+        whole.at(parent).changed[name] = Changed(since, until, row["instead"])
+    return whole
+
+
+def _release(text: str) -> Release:
+    release = parsed(text)
+    if release is None:
+        raise ValueError(f"{FILE}: `{text}` is not a release")
+    return release
+
+
+def validate_fields(
+    obj: JSON, kind: str, release: Release, rules: FieldRules, deadline: Deadline, *, is_sent: bool = False
+) -> Iterator[Problem]:
+    """Every field that the release does not have.
+
+    An API server drops such fields before it asks: of an object that it has sent, it is the release that is wrong.
+    """
+    shape = table().kinds.get(kind)
+    if shape is not None:
+        yield from _Reader(release, rules, deadline, is_sent).object(obj, shape, ())
+
+
+def pruned(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:
+    """The object without the fields that the API server drops, as far as the release's shape is known."""
+    shape = table().kinds.get(kind)
+    return obj if shape is None else _Pruner.of(obj, release, deadline).value(obj, shape)
+
+
+def pruned_once(obj: JSON, kind: str, release: Release, view: View) -> JSON:
+    """The same, made once a request."""
+    return view.once((pruned, Same(obj), kind, release), lambda: pruned(obj, kind, release, view.deadline))
+
+
+def pruned_part(value: JSON, at: FieldPath, kind: str, release: Release, deadline: Deadline) -> JSON:
+    """What stands at a path of an object, without what is dropped of it; None where all of it is."""
+    shape = table().kinds.get(kind)
+    for name in at:
+        if shape is not None and isinstance(name, str):
+            if not shape.keeps(name, release):
+                return None
+            shape = shape.inner.get(name)
+    return value if shape is None else _Pruner.of(value, release, deadline).value(value, shape)
+
+
+class _Pruner(NamedTuple):
+    """Leaves out what is dropped. `is_bare` is whether there are neither nulls nor directives, as nearly always."""
+
+    release: Release
+    deadline: Deadline
+    is_bare: bool
+
+    @classmethod
+    def of(cls, value: JSON, release: Release, deadline: Deadline) -> _Pruner:
+        return cls(release, deadline, is_bare(value, deadline))
+
+    def value(self, value: JSON, shape: Shape | None) -> JSON:
+        """What a row describes, or without one, where only nulls and directives are left out."""
+        if shape is None and (self.is_bare or not isinstance(value, dict | list)):
+            return value
+        if shape is None:
+            return _stripped(value, self.deadline)
+        self.deadline.spend(1)
+        if isinstance(value, list):
+            items = [self.value(each, shape) for each in value]
+            return value if all(map(is_, items, value)) else items
+        return self._object(value, shape) if isinstance(value, dict) else value
+
+    def _object(self, value: dict[str, JSON], shape: Shape) -> JSON:
+        """One object; nothing is made of one that is kept whole, as nearly all are."""
+        made: dict[str, JSON] = {}
+        is_whole, kept = True, shape.kept(self.release)
+        for name, held in value.items():
+            if held is None or not (name in kept or shape.keeps(name, self.release)):
+                is_whole = False
+                continue
+            inner = shape.inner.get(name)
+            made[name] = now = held if inner is None and self.is_bare else self.value(held, inner)
+            is_whole = is_whole and now is held
+        return value if is_whole else made
+
+
+def _stripped(value: JSON, deadline: Deadline) -> JSON:
+    deadline.spend(1)
+    if isinstance(value, list):
+        items = [_stripped(each, deadline) for each in value]
+        return value if all(map(is_, items, value)) else items
+    if not isinstance(value, dict):
+        return value
+    kept = {name: held for name, held in value.items() if held is not None and not name.startswith("$")}
+    made = {name: _stripped(held, deadline) for name, held in kept.items()}
+    return value if len(made) == len(value) and all(map(is_, made.values(), value.values())) else made
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Walks one object."""
+
+    release: Release
+    rules: FieldRules
+    deadline: Deadline
+    is_sent: bool
+
+    def object(self, value: JSON, shape: Shape, at: FieldPath) -> Iterator[Problem]:
+        self.deadline.spend(1)
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                yield from self.object(item, shape, (*at, index))
+        elif isinstance(value, dict):
+            for name, held in value.items():
+                if held is not None:
+                    yield from self._field(name, held, shape, at)
+
+    def _field(self, name: str, held: JSON, shape: Shape, at: FieldPath) -> Iterator[Problem]:
+        changed, path = shape.changed.get(name), (*at, name)
+        if changed is not None and not changed.since <= self.release <= changed.until:
+            message, fix = self._of_other_release(changed)
+            yield self.rules.other_release_field.problem(path, message, fix, for_administrators=self.is_sent)
+        elif changed is None and shape.lacks(name, self.release) and not self.is_sent:
+            message = f"is ignored because Trainer {shown(self.release)} does not know this field"
+            known = sorted(each for each in shape.known or () if shape.keeps(each, self.release))
+            near = nearest(name, self.deadline.paced(known))
+            fix = did_you_mean(near, "remove the field, or move the field to its place")
+            yield self.rules.unknown_field.problem(path, message, fix)
+        elif name in shape.inner:
+            yield from self.object(held, shape.inner[name], path)
+
+    def _of_other_release(self, changed: Changed) -> tuple[str, str]:
+        """What is wrong with a field that the release does not have, and the fix."""
+        release, only = shown(self.release), f"only {changed.releases} this field"
+        if not self.is_sent:
+            fix = f"use {changed.instead.format(patches=overlays.field(self.release))}"
+            return f"is ignored by Trainer {release} because {only}", fix
+        told = f"is not a field of Trainer {release}, which is assumed: {only}, and the API server has kept it"
+        return told, "ask the administrator to name the installed release in `trainer` of ConfigMap `trainer`"

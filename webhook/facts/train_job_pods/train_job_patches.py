@@ -1,0 +1,122 @@
+"""What goes wrong with the patches of a TrainJob that names jobs, containers and variables of its runtime.
+
+Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go mergeRuntimePatches and
+pkg/runtime/framework/plugins/jobset/jobset.go Validate; branches release-2.0 to release-2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
+from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
+from webhook.facts.train_job_pods.overlays import Layer, Overlay
+from webhook.facts.train_job_pods.releases import WHOLE_JOBSET
+from webhook.facts.train_job_pods.runtime_reference import Runtime
+from webhook.patch import strategic
+from webhook.problem import Problem
+from webhook.releases import Release, shown
+from webhook.typed.job_sets import ReplicatedJob
+from webhook.wording import either
+
+PATCHED_JOB: Final = TRAIN_JOB.rule(
+    "train-job/patched-job",
+    title="A patch names replicated jobs of the runtime.",
+    why=(
+        "Trainer 2.2 and older refuse a patch of another job. Since 2.3 it is appended without containers, and JobSet "
+        "refuses it."
+    ),
+    source="https://github.com/kubeflow/trainer/pull/3948",
+    fails="controller",
+)
+PATCHED_CONTAINER: Final = TRAIN_JOB.rule(
+    "train-job/patched-container",
+    title="A patch names containers of the runtime.",
+    why="Another container is appended without an image, so the pods are refused.",
+    source="https://github.com/kubeflow/trainer/pull/3948",
+    fails="controller",
+)
+PATCH_MERGES: Final = TRAIN_JOB.rule(
+    "train-job/patch-merges",
+    title="A patch can be merged into the runtime.",
+    why="An item without its merge key, such as a container without a name, cannot be merged.",
+    refused_by="Trainer's controller, which cannot create the JobSet",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go",
+    function="mergeRuntimePatches",
+    fails="controller",
+)
+LOST_TOLERATION: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/lost-toleration",
+    title="A patch with tolerations repeats those of the runtime.",
+    why="Tolerations have no merge key, so a patch replaces all of them.",
+    fails="pending",
+)
+PATCHED_ENV: Final = TRAIN_JOB.rule(
+    "train-job/patched-env",
+    title="A patch sets no variables of the containers of the steps.",
+    why="Trainer refuses them there; spec.trainer.env and the env of the initializers set them.",
+    function="Validate of plugins/jobset/jobset.go",
+)
+
+_STEPS: Final = {
+    "node": "spec.trainer.env",
+    "dataset-initializer": "spec.initializer.dataset.env",
+    "model-initializer": "spec.initializer.model.env",
+}
+"""Where the variables of a step's container belong."""
+
+
+def patch_merges(layer: Layer, runtime: Runtime, error: strategic.Unmergeable) -> Problem:
+    """The problem of a patch that cannot be merged."""
+    where = f"in replicated job `{layer.overlays[0].name}`, " if len(layer.overlays) == 1 else ""
+    return PATCH_MERGES.problem(layer.at, f"cannot be merged into {runtime} because {where}{error}", error.fix)
+
+
+def patched_job(overlay: Overlay, jobs_by_name: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:
+    """kubeflow/trainer#3948: the webhook of 2.3 looks at the merged job, which has the unknown one by then."""
+    does = "refuses a patch of an unknown job"
+    if release >= WHOLE_JOBSET:
+        does = "adds a job of this name without containers, which JobSet refuses"
+    message = f"is not a replicated job of {runtime}, and Trainer {shown(release)} {does}"
+    fix = f"write {either(f'`{name}`' for name in jobs_by_name)}" if jobs_by_name else "remove the patch"
+    return PATCHED_JOB.problem(overlay.job.path("name"), message, fix, overlay.name)
+
+
+def patched_container(
+    merged: MergedJobSet, overlay: Overlay, before: ReplicatedJob, runtime: Runtime
+) -> Iterator[Problem]:
+    """A patch names containers that the replicated job has; others are noted in `merged.unknown` and reported."""
+    containers = {container.name for container in before.pod.containers} if overlay.pod.containers else ()
+    init = {container.name for container in before.pod.init_containers} if overlay.pod.init_containers else ()
+    for patch in overlay.pod.all_containers():
+        there, what = (init, "an init container") if patch.is_init else (containers, "a container")
+        if patch.name and patch.name not in there:
+            merged.unknown.add((overlay.name, patch.name))
+            of = f"replicated job `{overlay.name}` of {runtime}"
+            message = f"is not {what} of {of}, so Trainer adds a new container without an image"
+            fix = "write the name of a container that is there"
+            yield PATCHED_CONTAINER.problem(patch.path("name"), message, fix, patch.name)
+
+
+def lost_toleration(overlay: Overlay, before: ReplicatedJob) -> Iterator[Problem]:
+    """Tolerations have no merge key: a patch with any replaces all of the runtime's."""
+    if not overlay.pod.has("tolerations"):
+        return
+    kept = {toleration.key for toleration in overlay.pod.tolerations}
+    for lost in before.pod.tolerations:
+        if lost.key not in kept and "" not in kept:
+            of = f"for `{lost.key}`" if lost.key else "for every key"
+            message = f"replaces the whole list, so the runtime's toleration {of} is lost"
+            fix = "add that toleration to the patch too, if the pods need it"
+            yield LOST_TOLERATION.problem(overlay.pod.path("tolerations"), message, fix)
+
+
+def patched_env(overlay: Overlay) -> Iterator[Problem]:
+    """A patch sets no variables of the container of a step."""
+    for container in overlay.pod.containers:
+        if container.name in _STEPS and container.env:
+            message = f"must not be set because Trainer refuses variables of container `{container.name}` in a patch"
+            fix = f"set the variables in {_STEPS[container.name]}"
+            yield PATCHED_ENV.problem(container.path("env"), message, fix)

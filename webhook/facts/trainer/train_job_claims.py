@@ -1,0 +1,163 @@
+"""Device claims of TrainJobs: resourceClaimsPerNode, and claims in runtimePatches.
+
+Source: KEP-2782@3c8b998afa6b, kubeflow/trainer#3540. Trainer takes them only with its feature gate on, which the param
+`dynamicResourceAllocation` says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
+from webhook.facts.train_job_pods.overlays import Overlay
+from webhook.facts.train_job_pods.releases import CLAIMS
+from webhook.facts.trainer.node_claims import NodeClaim
+from webhook.name_faults import label_fault
+from webhook.names import dns1123_label
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.releases import shown
+from webhook.typed.pods import PodClaim
+
+CLAIM_TEMPLATE: Final = TRAIN_JOB.rule(
+    "train-job/claim-template",
+    title="A claim of resourceClaimsPerNode names a ResourceClaimTemplate.",
+    why="Trainer takes no other source there, for each node needs devices of its own.",
+    source="https://github.com/kubeflow/trainer/pull/3540",
+)
+CLAIM_NAME: Final = TRAIN_JOB.rule(
+    "train-job/claim-name",
+    title="The name of a claim of resourceClaimsPerNode is a DNS label.",
+    why="The pods have a claim of that name.",
+    source="https://github.com/kubeflow/trainer/pull/3540",
+)
+CLAIM_TWICE: Final = TRAIN_JOB.rule(
+    "train-job/claim-twice",
+    title="Each claim of resourceClaimsPerNode has a name of its own.",
+    why="The list is a map by name.",
+    source="https://github.com/kubeflow/trainer/pull/3540",
+)
+CLAIM_COUNT: Final = TRAIN_JOB.rule(
+    "train-job/claim-count",
+    title="resourceClaimsPerNode has at most 32 claims.",
+    why="The CustomResourceDefinition takes no more.",
+    source="https://github.com/kubeflow/trainer/pull/3540",
+)
+CLAIM_FEATURE_GATE: Final = TRAIN_JOB.rule(
+    "train-job/claim-feature-gate",
+    title="Claims of TrainJobs need Trainer's feature gate for dynamic resource allocation.",
+    why="Trainer refuses the fields while the gate is off. The param dynamicResourceAllocation says that it is on.",
+    source="https://github.com/kubeflow/trainer/pull/3540",
+)
+
+_MOST: Final = 32
+RESOURCES_CLAIMS: Final = TRAIN_JOB.rule(
+    "train-job/resources-claims",
+    title="resourcesPerNode has no claims since 2.4.",
+    why="Trainer refuses them, for resourceClaimsPerNode names the claims of a node.",
+    source="https://github.com/kubeflow/trainer/pull/4027",
+)
+IGNORED_CLAIMS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ignored-claims",
+    title="resourcesPerNode has no claims before 2.4.",
+    why="Trainer copies only limits and requests, so the claims never reach a pod.",
+    refused_by="nobody; the claims are ignored",
+    source="https://github.com/kubeflow/trainer/pull/4027",
+)
+SHARED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/shared-claim",
+    title="Nodes do not share one ResourceClaim.",
+    why="A ResourceClaim is allocated once, on one node of the cluster. A template gives each pod a claim of its own.",
+    fails="pending",
+    issues=("https://github.com/kubeflow/trainer/pull/3540",),
+)
+
+
+def validate_resource_claims_per_node(job: MergedTrainJob) -> Iterator[Problem]:
+    """Everything about claims of 2.4; earlier releases do not have the fields."""
+    if job.release < CLAIMS:
+        return
+    claims, path = job.trainer.resource_claims_per_node, job.trainer.path("resourceClaimsPerNode")
+    names = Counter(claim.name for claim in claims)
+    for claim in claims:
+        yield from _validate_claim(claim, names)
+    if len(claims) > _MOST:
+        message, fix = f"are more than the {_MOST} that are allowed", "ask for several devices in one claim"
+        yield CLAIM_COUNT.problem(path, message, fix, shown=f"{len(claims)} claims")
+    if not job.takes_claims:
+        yield from _claim_feature_gate(job, [path] if claims else [])
+
+
+def _validate_claim(claim: PodClaim, names: Counter[str]) -> Iterator[Problem]:
+    name = claim.name
+    if not claim.resource_claim_template_name:
+        message = f"must name a ResourceClaimTemplate for claim `{name}` because Trainer accepts no other source here"
+        yield CLAIM_TEMPLATE.problem(claim.at, message, "set resourceClaimTemplateName")
+    if dns1123_label(name) and not is_placeholder(name):
+        message = f"cannot be the name of a claim because {label_fault(name)}"
+        fix = "use at most 63 lower-case letters, digits and dashes"
+        yield CLAIM_NAME.problem(claim.path("name"), message, fix, name)
+    if names[name] > 1:
+        message = "is the name of several claims"
+        yield CLAIM_TWICE.problem(claim.path("name"), message, "give each claim its own name", name)
+
+
+def _claim_feature_gate(job: MergedTrainJob, places: list[FieldPath]) -> Iterator[Problem]:
+    """The fields that the feature gate guards."""
+    for layer in job.layers:
+        for overlay in layer.overlays:
+            places.extend(_guarded(overlay))
+    for place in places:
+        message = (
+            f"must not be set because Trainer {shown(job.release)} takes claims only with its feature gate for dynamic "
+            "resource allocation, which is off"
+        )
+        fix = (
+            "declare claims in the pod template of the runtime, or ask the administrator to turn the gate on and set "
+            "dynamicResourceAllocation to true in ConfigMap `trainer`"
+        )
+        yield CLAIM_FEATURE_GATE.problem(place, message, fix)
+
+
+def _guarded(overlay: Overlay) -> Iterator[FieldPath]:
+    for claim in overlay.pod.resource_claims:
+        yield claim.at
+    for container in overlay.pod.all_containers():
+        if container.resources.claims:
+            yield container.resources.path("claims")
+
+
+def validate_resource_claims(job: MergedTrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#4027: builder.go copies limits and requests alone."""
+    resources = job.trainer.resources_per_node
+    if not resources.claims:
+        return
+    names = ", ".join(f"`{claim.name}`" for claim in resources.claims)
+    if job.release >= CLAIMS:
+        message = f"must not be set because Trainer {shown(job.release)} refuses claims here"
+        fix = "name the claim's template in spec.trainer.resourceClaimsPerNode"
+        yield RESOURCES_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
+    else:
+        fix = "declare the claim in the pod template of the runtime"
+        message = f"is ignored because Trainer {shown(job.release)} copies only limits and requests"
+        yield IGNORED_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
+
+
+def shared_claims(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
+    """One ResourceClaim for several nodes."""
+    shared = [claim.reference for claim in claims if claim.kind == "ResourceClaim"]
+    if job.nodes > 1 and shared:
+        listed = ", ".join(f"`{name}`" for name in shared)
+        message = (
+            f"pods share ResourceClaim {listed}, which has its devices on one node of the cluster, so pods that do not "
+            "fit there stay Pending"
+        )
+        fix = (
+            "create a ResourceClaimTemplate, and name it in resourceClaimTemplateName instead of resourceClaimName in "
+            "the resourceClaims of the pods"
+        )
+        yield SHARED_CLAIM.problem("spec.trainer.numNodes", message, fix, job.nodes)

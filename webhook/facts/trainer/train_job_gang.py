@@ -1,0 +1,123 @@
+"""Who schedules the pods of a TrainJob together, how many it waits for, and the queue and classes that it names.
+
+A PodGroup has one member for each pod of one replica of each replicated job. Sources: kubeflow/trainer@8c0f5059bd51
+pkg/runtime/framework/plugins/{volcano/volcano,coscheduling/coscheduling}.go. Of TrainJobs without Volcano, a class that
+is not there is refused when the pods are made, by the plugin Priority of the API server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.fact import Result
+from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
+from webhook.facts.train_job_pods.releases import GANG_RESOURCES, QUEUES
+from webhook.problem import MissingObject, Problem
+from webhook.releases import shown
+from webhook.typed.collections import Items
+
+GANG_SIZE: Final = TRAIN_JOB.rule(
+    "train-job/gang-size",
+    title="A TrainJob whose pods coscheduling starts together has at least one of them.",
+    why=(
+        "A PodGroup of coscheduling has at least one member, so that Trainer can make neither the group nor the "
+        "JobSet. One of Volcano may have none."
+    ),
+    refused_by="the API server, when Trainer makes the PodGroup",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/coscheduling/coscheduling.go",
+    fails="controller",
+)
+VOLCANO_QUEUE: Final = TRAIN_JOB.rule(
+    "train-job/volcano-queue",
+    title="The annotation for the queue of Volcano is not empty.",
+    why="The volcano plugin refuses an empty name.",
+    function="Validate of plugins/volcano/volcano.go",
+)
+PRIORITY_CLASS: Final = TRAIN_JOB.rule(
+    "train-job/priority-class",
+    title="The pods of a TrainJob name a PriorityClass that exists.",
+    why="The volcano plugin refuses the TrainJob, and the API server the pods of others.",
+    source="https://github.com/kubeflow/trainer/issues/2437",
+    fails="controller",
+)
+TRAIN_JOB_GANG_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/gang-resources",
+    title="The PodGroup of a TrainJob counts its resources.",
+    why="Until 2.1 Trainer counts those of the runtime, so the gang may start without room for all its pods.",
+    source="https://github.com/kubeflow/trainer/issues/2980",
+    fails="waiting",
+)
+GANG_DEPENDENCY: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/gang-dependency",
+    title="Pods that are scheduled together do not wait for each other.",
+    why="The group waits for the pods of every replicated job, of which some are made only after others are done.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/coscheduling/coscheduling.go",
+    fails="pending",
+)
+
+_NEEDS_A_POD: Final = "coscheduling"
+"""spec.minMember is at least 1 in kubernetes-sigs/scheduler-plugins v0.33.5 apis/scheduling/v1alpha1/types.go, and at
+least 0 in volcano-sh/volcano@ed72c7c8 scheduling.volcano.sh_podgroups.yaml."""
+_QUEUE: Final = "scheduling.volcano.sh/queue-name"
+
+
+def validate_volcano_queue(job: MergedTrainJob) -> Iterator[Problem]:
+    """volcano.go, since 2.1."""
+    if job.scheduler == "volcano" and job.release >= QUEUES and job.merged.annotations.get(_QUEUE) == "":
+        message = (
+            f"must not set the annotation {_QUEUE} to an empty string because Trainer refuses it for {job.runtime}"
+        )
+        yield VOLCANO_QUEUE.problem(
+            job.merged.annotated[_QUEUE], message, "name a queue of Volcano, or remove the annotation"
+        )
+
+
+def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
+    """Pods that the group waits for and that are made later, and until 2.1 resources that it does not count."""
+    by = job.scheduler
+    if not by:
+        return
+    if job.release < GANG_RESOURCES and job.trainer.resources_per_node:
+        message = (
+            f"is not counted by Trainer {shown(job.release)} in the PodGroup for {by}, which asks only for the "
+            f"resources of {job.runtime}, so some pods may start before there is room for the others"
+        )
+        fix = "use a runtime that requests these resources"
+        yield TRAIN_JOB_GANG_RESOURCES.problem("spec.trainer.resourcesPerNode", message, fix)
+    pods = [replicated.parallelism for replicated in job.jobs]
+    if sum(pods) < 1 and job.jobs and by == _NEEDS_A_POD:
+        message = f"makes no pod for the PodGroup of {by}, which needs at least one pod, so the job is never started"
+        yield GANG_SIZE.problem("spec.trainer.numNodes", message, "set at least 1", sum(pods))
+    first = sum(replicated.parallelism for replicated in job.jobs if not replicated.depends_on)
+    if first != sum(pods):
+        message = (
+            f"names {job.runtime}, whose {sum(pods)} pods wait for each other ({by}), but {sum(pods) - first} of them "
+            "are created only after another replicated job has started or completed (dependsOn), so no pod ever starts"
+        )
+        yield GANG_DEPENDENCY.problem("spec.runtimeRef", message, f"use a runtime without {by} or without dependsOn")
+
+
+def validate_priority_class(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
+    """Classes that are known not to be there; of others nobody knows."""
+    result = subject.result("priorities")
+    for priority in Items(result.value["classes"], subject.deadline):
+        if priority["found"]:
+            continue
+        if priority["absent"]:
+            message = (
+                f"leads to pods that are refused because replicated job `{priority['podSet']}` of {job.runtime} names "
+                f"PriorityClass `{priority['name']}`, which does not exist"
+            )
+            near = priority["nearest"]
+            where = "in the runtime, " if priority["path"] == "spec.runtimeRef" else ""
+            fix = f"{where}write `{near}`, or create the class" if near else f"create the class, or {where}name another"
+            yield PRIORITY_CLASS.problem(priority["path"], message, fix)
+        else:
+            yield PRIORITY_CLASS.problem(priority["path"], missing=_lacking(result, priority["name"]))
+
+
+def _lacking(priorities: Result, name: str) -> tuple[MissingObject, ...]:
+    return tuple(missing for missing in priorities.lacks(("classes",)) if missing.name == name)

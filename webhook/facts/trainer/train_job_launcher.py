@@ -1,0 +1,118 @@
+"""What the launcher in the trainer container of a TrainJob starts by itself, whatever Trainer sets beside it.
+
+A launcher's own option wins over the variables PET_* that Trainer sets: pytorch/pytorch@010929fd
+torch/distributed/argparse_util.py env takes them as defaults alone; accelerate and deepspeed do not read them. The
+container is the merged one, so that a command of the runtime or of a patch counts too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.facts.command_lines.command import Launch
+from webhook.facts.launch.train_jobs import command_of, command_path
+from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
+from webhook.problem import Problem
+from webhook.wording import counted
+
+LAUNCHER_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/launcher-processes",
+    title="The launcher of a TrainJob starts a process for each GPU of a node.",
+    why=(
+        "The number in the command wins over PET_NPROC_PER_NODE. With fewer processes GPUs stay idle, with more some "
+        "fail or share a GPU."
+    ),
+    source="pytorch/pytorch@010929fd torch/distributed/argparse_util.py",
+    function="env",
+)
+LAUNCHER_AND_FIELD: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/launcher-and-field",
+    title="The launcher of a TrainJob and numProcPerNode say the same.",
+    why="The number in the command wins over PET_NPROC_PER_NODE, so Trainer is told of another number than starts.",
+    source="pytorch/pytorch@010929fd torch/distributed/argparse_util.py",
+    function="env",
+)
+
+_READ_BY: Final = ("torch", "jax", "plain", "none")
+"""Plugins that leave it to the command of a node how many processes it starts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launched:
+    """A launcher that says itself how many processes it starts.
+
+    Args:
+        by: torchrun, accelerate or deepspeed; "" where none does.
+        option: what tells it: `--nproc_per_node`.
+        processes: how many start on each node; None where that is not known.
+        at: the rendered path of the command in the TrainJob, or of the runtime that has it.
+    """
+
+    by: str = ""
+    option: str = ""
+    processes: int | None = None
+    at: str = ""
+
+
+NOBODY: Final = Launched()
+
+
+def launched(subject: Subject, gpus: int) -> Launched:
+    """Which launcher starts how many processes on each node of a TrainJob, where a node has so many GPUs."""
+    job = subject.once(merge_train_job)
+    if job.plugin not in _READ_BY or job.node is None:
+        return NOBODY
+    started = command_of(subject)
+    option = _option(started)
+    if not option:
+        return NOBODY
+    counts = started.per_node in ("gpu", "auto") and gpus > 0
+    processes = gpus if counts else started.processes
+    return Launched(by=started.by, option=option, processes=processes or None, at=command_path(subject))
+
+
+def _option(started: Launch) -> str:
+    """The option that says how many processes start, "" where none does."""
+    if started.by == "torchrun" and (started.processes or started.per_node in ("gpu", "auto")):
+        return "--nproc_per_node"
+    if started.processes is None:
+        return ""
+    return {"accelerate": "--num_processes", "deepspeed": "--num_gpus"}.get(started.by, "")
+
+
+def advise_launcher(job: MergedTrainJob, gpus: int, launcher: Launched) -> Iterator[Problem]:
+    """A launcher's own number that is not the number of GPUs, or not what Trainer is told."""
+    if launcher.processes is None:
+        return
+    if gpus and launcher.processes != gpus:
+        yield _launcher_processes(job, gpus, launcher)
+    elif job.plugin == "torch":
+        yield from _launcher_and_field(job, launcher)
+
+
+def _launcher_processes(job: MergedTrainJob, gpus: int, launcher: Launched) -> Problem:
+    per_node, processes = job.trainer.num_proc_per_node, launcher.processes or 0
+    starts = f"{counted(processes, 'process', 'processes')} per node on {counted(gpus, 'GPU')}"
+    more = "processes without a GPU of their own fail or share one"
+    outcome = more if processes > gpus else "the other GPUs stay idle"
+    suffix = f" although numProcPerNode is {per_node}" if per_node == gpus else ""
+    message = f"{launcher.by} starts {starts}{suffix}, so {outcome}"
+    return LAUNCHER_PROCESSES.problem(launcher.at, message, _fix(launcher, gpus, job))
+
+
+def _launcher_and_field(job: MergedTrainJob, launcher: Launched) -> Iterator[Problem]:
+    per_node, processes = job.trainer.num_proc_per_node, launcher.processes or 0
+    if per_node is not None and str(per_node) not in (str(processes), "auto", "gpu"):
+        starts = f"{launcher.by} starts {counted(processes, 'process', 'processes')} per node"
+        message = f"has no effect because {starts}, as its own option {launcher.option} says"
+        fix = f"set {processes}, or remove {launcher.option}"
+        yield LAUNCHER_AND_FIELD.problem("spec.trainer.numProcPerNode", message, fix, per_node)
+
+
+def _fix(launcher: Launched, gpus: int, job: MergedTrainJob) -> str:
+    """What makes a launcher start a process for each GPU; accelerate counts those of all nodes."""
+    return f"set {launcher.option}={gpus * job.nodes if launcher.by == 'accelerate' else gpus}"

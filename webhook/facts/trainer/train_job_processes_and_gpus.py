@@ -1,0 +1,224 @@
+"""GPUs and processes of a TrainJob on its runtime: what merging loses, and numbers that do not fit together.
+
+Sources: those of train_job_pods/processes.py; kubeflow/trainer#3974 and #3551 for GPUs that resourcesPerNode leaves
+out; NVIDIA/aicr#2280 for jobs that train on CPUs though they are made for GPUs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
+from webhook.facts.train_job_pods.releases import INJECTION, NUMBERS_ONLY, REFUSES_ZERO
+from webhook.facts.trainer.node_claims import NodeClaim
+from webhook.facts.trainer.node_devices import pod_gpus, runtime_gpus
+from webhook.facts.trainer.train_job_claims import shared_claims
+from webhook.facts.trainer.train_job_launcher import Launched, advise_launcher, launched
+from webhook.facts.trainer.unset_processes import NOT_READ
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.releases import shown
+from webhook.typed.fields import whole
+from webhook.typed.pods import PodSpec, Resources
+
+LOST_GPUS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/lost-gpus",
+    title="resourcesPerNode repeats the GPUs of the runtime.",
+    why=(
+        "Before 2.3 Trainer replaces the resources, so the pods lose the GPUs. Since then it counts processes without "
+        "them."
+    ),
+    source="https://github.com/kubeflow/trainer/pull/3974",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/3551",
+        "https://github.com/NVIDIA/aicr/issues/2306",
+    ),
+)
+PROCESSES_PER_GPU: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/processes-per-gpu",
+    title="numProcPerNode is the number of GPUs of a node.",
+    why="With fewer processes GPUs stay idle, with more some processes fail or share a GPU.",
+)
+AMBIGUOUS_GPUS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ambiguous-gpus",
+    title="One resource has `gpu` in its name, or numProcPerNode is set.",
+    why="Trainer counts the first such resource that it meets, which is another one each time.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go",
+    function="GetNumGPUPerNode",
+)
+NO_GPU: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/no-gpu",
+    title="A TrainJob whose pods or image are made for GPUs requests one.",
+    why="Without a GPU torch starts as many processes as CPUs and trains on them.",
+    source="https://github.com/NVIDIA/aicr/issues/2280",
+)
+
+_PER_NODE, _PROCESSES = "spec.trainer.resourcesPerNode", "spec.trainer.numProcPerNode"
+_GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
+PROCESSES: Final = TRAIN_JOB.rule(
+    "train-job/processes",
+    title="numProcPerNode is a number, or a word, that the release of Trainer and the plugin take.",
+    why=(
+        "Since 2.2 it is a whole number, since 2.4 at least 1. Before, torch takes auto, cpu and gpu, and mpi takes "
+        "only numbers."
+    ),
+    source="https://github.com/kubeflow/trainer/pull/3239",
+)
+NO_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/no-processes",
+    title="numProcPerNode is at least 1.",
+    why="Releases before 2.4 take 0 and start no process.",
+    source="https://github.com/kubeflow/trainer/pull/3809",
+    fails="start",
+)
+
+
+def devices(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> int:
+    """GPUs of one node: of its container, or of its claims where the devices of all are known; 0 with both."""
+    claims = [claim for claim in claims if not claim.is_unused]
+    if not any(claim.is_gpu for claim in claims):
+        return pod_gpus(job)
+    if pod_gpus(job):
+        return 0
+    counts = [(claim, claim.devices) for claim in claims if claim.devices is not None]
+    return sum(count for claim, count in counts if claim.is_gpu) if len(counts) == len(claims) else 0
+
+
+def advise_processes(subject: Subject, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
+    """Everything about GPUs and processes of a TrainJob whose nodes have these claims."""
+    job = subject.once(merge_train_job)
+    gpus = devices(job, claims)
+    launcher = launched(subject, gpus)
+    yield from lost_gpus(job, launcher)
+    yield from processes_per_gpu(job, gpus) if launcher.processes is None else advise_launcher(job, gpus, launcher)
+    yield from ambiguous_gpus(job)
+    yield from no_gpu(job, gpus, claims)
+    yield from shared_claims(job, claims)
+
+
+def lost_gpus(job: MergedTrainJob, launcher: Launched) -> Iterator[Problem]:
+    """ResourcesPerNode without the GPUs of the runtime: before 2.3 the pods lose them, since then their count does."""
+    resources = job.trainer.resources_per_node
+    if not resources or runtime_gpus(job) == 0 or job.counted[0] > 0 or _says_none(resources):
+        return
+    lacks = f"has no GPU although {job.runtime} has {runtime_gpus(job)} per node"
+    if pod_gpus(job) == 0:
+        message = f"{lacks}, and Trainer {shown(job.release)} replaces all resources, so the job runs without a GPU"
+        yield LOST_GPUS.problem(resources.at, message, "request the GPUs here too")
+    elif launcher.processes is None and not _is_count_right(job):
+        message = f"{lacks}, so the pods keep these GPUs, but the processes per node will be {job.processes}"
+        number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {pod_gpus(job)}"
+        yield LOST_GPUS.problem(resources.at, message, f"request the GPUs here too{number}")
+
+
+def _says_none(resources: Resources) -> bool:
+    """Whether GPUs are among the amounts, which all are 0 where none is counted."""
+    return any("gpu" in name for name in (*resources.limits, *resources.requests))
+
+
+def _is_count_right(job: MergedTrainJob) -> bool:
+    explicit = job.trainer.has("numProcPerNode") and job.plugin != "xgboost"  # which does not read it
+    return explicit or job.processes.count == pod_gpus(job) or job.plugin in NOT_READ
+
+
+def processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]:
+    """A number of processes that is not the number of GPUs."""
+    count = job.processes.count
+    if not job.trainer.has("numProcPerNode") or not count or count < 1 or gpus == 0:
+        return
+    if job.plugin not in (*NOT_READ, "xgboost") and count != gpus:
+        idle = "processes without a GPU of their own fail or share one" if count > gpus else "the other GPUs stay idle"
+        there = f"{gpus} GPUs" if gpus > 1 else "one GPU"
+        message = f"differs from the {there} of a node, so {idle}"
+        yield PROCESSES_PER_GPU.problem(_PROCESSES, message, f"set {gpus}", job.processes.per_node)
+
+
+def ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
+    """Several resources with `gpu` in their names."""
+    explicit = job.trainer.has("numProcPerNode")
+    if job.counted[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
+        message = (
+            "has several resources with `gpu` in their names, but Trainer counts only one of them, chosen at random"
+        )
+        fix = "keep one of them" if job.plugin == "xgboost" else "set numProcPerNode"
+        yield AMBIGUOUS_GPUS.problem(_PER_NODE, message, fix)
+
+
+def no_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
+    """A torch job that is made for GPUs and requests none."""
+    explicit = job.trainer.has("numProcPerNode")
+    if job.plugin != "torch" or job.node is None or explicit or claims:
+        return
+    if job.counted[0] == gpus == runtime_gpus(job) == 0 and (reason := _made_for_gpus(job)):
+        message = f"has no GPU although {reason} is for GPUs, so the job trains on CPUs only"
+        fix = "set the number of GPUs for each node in limits, such as nvidia.com/gpu: 1"
+        yield NO_GPU.problem(_PER_NODE, message, fix)
+
+
+def _made_for_gpus(job: MergedTrainJob) -> str:
+    """What puts the pods where GPUs are, or the image that the job chose for them; "" without."""
+    if job.node_job is not None and (what := _stands_by_gpus(job.node_job.pod)):
+        return what
+    image = "" if job.trainer.resources_per_node else job.trainer.image
+    return f"image `{image}`" if _GPU_IMAGE.search(image) is not None else ""
+
+
+def _stands_by_gpus(pod: PodSpec) -> str:
+    for key in pod.node_selector:
+        if key.startswith("nvidia.com/") or "gpu" in key:
+            return f"node selector `{key}`"
+    for toleration in pod.tolerations:
+        if toleration.key in ("nvidia.com/gpu", "amd.com/gpu"):
+            return f"the toleration of taint `{toleration.key}`"
+    return "runtimeClassName `nvidia`" if pod.runtime_class_name == "nvidia" else ""
+
+
+def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#3239 since 2.2, #3809 since 2.4; before, a plugin says what it takes."""
+    per_node = job.trainer.num_proc_per_node
+    if job.release < NUMBERS_ONLY:
+        return
+    if isinstance(per_node, str) and not is_placeholder(per_node):
+        message = f"must be a whole number because Trainer {shown(job.release)} does not take a string"
+        otherwise = "set a number, or remove numProcPerNode for one process per GPU"
+        fix = f"write the number {per_node}" if per_node.isdecimal() else otherwise
+        yield wrong_processes(message, fix, f"the text `{per_node}`")
+    elif (number := whole(per_node)) is not None and number < 1 and job.release >= REFUSES_ZERO:
+        message = f"must be at least 1 because Trainer {shown(job.release)} refuses less"
+        fix = "set a number of at least 1, or remove numProcPerNode for one process per GPU"
+        yield wrong_processes(message, fix, f"`{number}`")
+
+
+def wrong_processes(message: str, fix: str, shown: str) -> Problem:
+    """A number of processes that the API server or a plugin refuses."""
+    return PROCESSES.problem("spec.trainer.numProcPerNode", message, fix, shown=shown)
+
+
+def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
+    """What a plugin does not take for numProcPerNode; what the API server refuses is job_validation.py's."""
+    per_node = job.trainer.num_proc_per_node
+    if per_node is None or is_placeholder(str(per_node)):
+        return
+    number = whole(per_node)
+    if job.release < NUMBERS_ONLY and number is None:
+        yield from _validate_word(job, per_node)
+    elif number is not None and number < 1 and job.release < REFUSES_ZERO:
+        fix = "set a whole number of at least 1, or remove numProcPerNode"
+        if job.plugin == "flux" and job.release >= INJECTION:
+            message = f"must be at least 1 because the flux plugin of Trainer {shown(job.release)} refuses less"
+            yield wrong_processes(message, fix, f"`{number}`")
+        else:
+            yield NO_PROCESSES.problem(_PROCESSES, "does not start a process on any node", fix, number)
+
+
+def _validate_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem]:
+    """Words that 2.0 and 2.1 take: torch three, mpi none; other plugins do not read it."""
+    words = {"torch": ("auto", "cpu", "gpu"), "mpi": ()}.get(job.plugin, (per_node,))
+    if per_node not in words:
+        allowed = "a whole number, auto, cpu or gpu" if words else "a whole number"
+        message = f"must be {allowed} for the {job.plugin} plugin of Trainer {shown(job.release)}"
+        yield wrong_processes(message, "set such a value, or remove numProcPerNode", f"the text `{per_node}`")

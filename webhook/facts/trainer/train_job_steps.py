@@ -1,0 +1,136 @@
+"""Whether the runtime of a TrainJob is there, and what reaches its steps: spec.initializer and spec.trainer.
+
+Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go, and branches
+release-2.0 to release-2.3. The jobs are those of the runtime with the patches merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
+from webhook.facts.train_job_pods.nodes import (
+    STEP_LABEL,
+    container_of,
+    init_container_of,
+    job_named,
+    trainer_step,
+)
+from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT
+from webhook.problem import Problem
+from webhook.typed.job_sets import ReplicatedJob
+
+INITIALIZER_STEP: Final = TRAIN_JOB.rule(
+    "train-job/initializer-step",
+    title="An initializer has its step in the runtime.",
+    why="Trainer refuses a TrainJob whose runtime has no replicated job, container or mount for the initializer.",
+    source="https://github.com/kubeflow/trainer/pull/3714",
+    function="checkInitializer",
+)
+TRAINER_STEP: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/trainer-step",
+    title="spec.trainer reaches a container of the runtime.",
+    why=(
+        "Trainer lays it over the container `node` of the replicated job that is labelled as the trainer. Without "
+        "one, it has no effect."
+    ),
+    refused_by="nobody; the fields are ignored",
+    source="https://github.com/kubeflow/trainer/pull/2722",
+)
+RUNTIME_ARGS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/runtime-args",
+    title="A TrainJob that sets a command sets its args too.",
+    why="Trainer replaces command and args each by itself, so the command runs with the args of the runtime.",
+)
+
+_FIELDS: Final = ("image", "command", "args", "env", "resourcesPerNode")
+_SHARED: Final = ("env", "resourcesPerNode")
+"""Fields that an MPI job named `node` gets where the launcher is a node."""
+_SHOWN: Final = 80
+IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ignored-nodes",
+    title="numNodes needs a runtime with a trainer step.",
+    why="Trainer writes the number into the replicated job that is labelled as the trainer.",
+)
+
+
+def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
+    """jobset.go checkInitializer: the job, its container, and since 2.3 its mount (kubeflow/trainer#3714)."""
+    initializer = job.spec.initializer
+    for role, source in (("dataset", initializer.dataset), ("model", initializer.model)):
+        lacking = _lacks_initializer(job, f"{role}-initializer") if source else ""
+        if lacking:
+            message = f"needs {lacking}, which {job.runtime} does not have"
+            fix = "use a runtime with that step, or remove the initializer"
+            if lacking.startswith("a volumeMount"):
+                fix = "add the volumeMount to the runtime, or remove the initializer"
+            yield INITIALIZER_STEP.problem(source.at, message, fix)
+
+
+def _lacks_initializer(job: MergedTrainJob, name: str) -> str:
+    step = job_named(job.jobs, name)
+    if step is None:
+        return f"a replicated job `{name}`"
+    container = container_of(step, name)
+    if container is None and init_container_of(step, name) is None:
+        return f"a container `{name}` in its replicated job `{name}`"
+    mounts = () if container is None else container.volume_mounts
+    if job.release >= INITIALIZER_MOUNT and not any(mount.name == "initializer" for mount in mounts):
+        return f"a volumeMount `initializer` in its container `{name}`"
+    return ""
+
+
+def validate_trainer(job: MergedTrainJob) -> Iterator[Problem]:
+    """Fields of spec.trainer that land in no container (kubeflow/trainer#2722)."""
+    step = trainer_step(job.jobs)
+    node = container_of(step, "node")
+    if unreached := _unreached(job):
+        yield _trainer_step(unreached, _lacks_node(job, step))
+    elif node is not None and job.trainer.command and not job.trainer.has("args") and node.args:
+        args = " ".join(node.args)
+        shown = args if len(args) <= _SHOWN else f"{args[:_SHOWN]} …"
+        message = f"runs with the args of {job.runtime}, `{shown}`"
+        yield RUNTIME_ARGS.problem("spec.trainer.command", message, "set spec.trainer.args too")
+
+
+def _trainer_step(names: Sequence[str], reason: str) -> Problem:
+    if len(names) == 1:
+        path, message, fix = f"spec.trainer.{names[0]}", "has no effect", "remove the field"
+    else:
+        *most, last = [f"`{name}`" for name in names]
+        path, message, fix = "spec.trainer", f"{', '.join(most)} and {last} have no effect", "remove these fields"
+    return TRAINER_STEP.problem(path, f"{message} because {reason}", f"use a runtime with a trainer step, or {fix}")
+
+
+def _unreached(job: MergedTrainJob) -> list[str]:
+    """Fields of spec.trainer for a container that is not there, and then the number of nodes that nobody reads."""
+    if container_of(trainer_step(job.jobs), "node") is not None:
+        return []
+    names = [name for name in _FIELDS if job.trainer.json.get(name) and not (name in _SHARED and _shares_node(job))]
+    return [*names, "numNodes"] if names and _is_number_unread(job) else names
+
+
+def _lacks_node(job: MergedTrainJob, step: ReplicatedJob | None) -> str:
+    if step is None:
+        return f"{job.runtime} has no replicated job with the label {STEP_LABEL}: trainer"
+    return f"replicated job `{step.name}`, the trainer of {job.runtime}, has no container `node`"
+
+
+def _shares_node(job: MergedTrainJob) -> bool:
+    """Whether the launcher of an MPI job is a node beside the job named `node`, which then gets a share."""
+    is_node = job.runtime.spec.ml_policy.mpi.run_launcher_as_node
+    return is_node and container_of(job_named(job.jobs, "node"), "node") is not None
+
+
+def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
+    """The number goes to the labelled job, of an MPI runtime to the job named `node`."""
+    if _is_number_unread(job) and not _unreached(job):
+        message = f"is ignored because {_lacks_node(job, None)}"
+        yield IGNORED_NODES.problem("spec.trainer.numNodes", message, "use a runtime with a trainer step")
+
+
+def _is_number_unread(job: MergedTrainJob) -> bool:
+    has_worker = job.plugin == "mpi" and job_named(job.jobs, "node") is not None
+    return trainer_step(job.jobs) is None and not has_worker and job.trainer.num_nodes is not None

@@ -1,0 +1,124 @@
+"""What the torch plugin of Kubeflow Trainer refuses of a TrainJob that runs torchtune (`command: [tune, run]`).
+
+The model is read from the runtime's name, `<anything>-<name>-<size>`; the recipe from nodes, devices and arguments.
+Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go and pkg/constants; adapters
+exist since 2.1, the last two rules since 2.3 (branches release-2.0 to release-2.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.train_job_pods.groups import TRAIN_JOB
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
+from webhook.facts.train_job_pods.releases import ADAPTERS, INJECTION, NUMBERS_ONLY
+from webhook.facts.train_job_pods.torchtune_recipe import ENTRYPOINT, MANAGED, is_quantized, model_of
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.releases import shown
+from webhook.wording import counted
+
+TUNE_MODEL: Final = TRAIN_JOB.rule(
+    "train-job/tune-model",
+    title="The name of a torchtune runtime ends with a model that Trainer trains.",
+    why="The torch plugin reads the model from the name of the runtime.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
+)
+TUNE_NODES: Final = TRAIN_JOB.rule(
+    "train-job/tune-nodes",
+    title="torchtune trains most models on one node.",
+    why="Only llama3.3-70b has a recipe for several nodes.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
+)
+TUNE_QUANTIZED: Final = TRAIN_JOB.rule(
+    "train-job/tune-quantized",
+    title="Quantized adapters need a model that has them.",
+    why="qwen2.5-1.5b has no recipe for QLoRA.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
+)
+TUNE_DEVICES: Final = TRAIN_JOB.rule(
+    "train-job/tune-devices",
+    title="Quantized adapters of small models train on one device.",
+    why="The recipes of llama3.2 for QLoRA use one device.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
+)
+TUNE_ADAPTERS: Final = TRAIN_JOB.rule(
+    "train-job/tune-adapters",
+    title="Adapters train on one node.",
+    why="torchtune has no recipe for LoRA or QLoRA on several nodes.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
+)
+TUNE_ARGUMENT: Final = TRAIN_JOB.rule(
+    "train-job/tune-argument",
+    title="A torchtune job leaves out the arguments that its runtime manages.",
+    why="Trainer refuses paths of the output, the tokenizer and the checkpoint.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
+)
+
+_MANY_NODES: Final = "llama3_3/70B"
+_SMALL: Final = ("llama3_2/1B", "llama3_2/3B")
+_UNQUANTIZED: Final = "qwen2_5/1.5B"
+_MODELS: Final = (*_SMALL, _MANY_NODES, _UNQUANTIZED)
+_FIRST_MODELS: Final = ("llama3_2/1B", "llama3_2/7B", _MANY_NODES)  # of 2.0
+_NAME, _NODES = "spec.runtimeRef.name", "spec.trainer.numNodes"
+
+
+def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
+    """Everything that is refused of a TrainJob of a torch runtime."""
+    name = job.runtime.name
+    if job.trainer.command != ENTRYPOINT or job.plugin != "torch" or is_placeholder(name):
+        return
+    explicit = job.trainer.num_proc_per_node
+    if job.release < NUMBERS_ONLY and explicit is None:  # the plugin's checks ended there
+        return
+    model, args = model_of(name), job.trainer.args
+    nodes = 1 if job.trainer.num_nodes is None else job.trainer.num_nodes
+    yield from _validate_model(job, model, nodes)
+    if job.release >= ADAPTERS and nodes == 1 and is_quantized(args, job.release):
+        yield from _validate_quantized(model, explicit, job)
+    if job.release >= INJECTION:
+        yield from _validate_args(args, nodes, job)
+
+
+def _validate_model(job: MergedTrainJob, model: str, nodes: int) -> Iterator[Problem]:
+    models = _MODELS if job.release >= ADAPTERS else _FIRST_MODELS
+    if model not in models:
+        message = f"names a runtime for a model that Trainer {shown(job.release)} cannot tune with torchtune"
+        fix = f"use one of {', '.join(map(_runtime_name, models))}"
+        yield TUNE_MODEL.problem(_NAME, message, fix, job.runtime.name)
+    if nodes > 1 and model != _MANY_NODES:
+        message = f"must be 1 because Trainer tunes the model of `{job.runtime.name}` on one node only"
+        yield TUNE_NODES.problem(_NODES, message, "set 1", nodes)
+
+
+def _validate_quantized(model: str, explicit: JSON, job: MergedTrainJob) -> Iterator[Problem]:
+    """Quantized adapters: one model has none, and the small ones train on one device only."""
+    gpus, _ = job.counted
+    if model == _UNQUANTIZED:
+        message = f"names model `{model}`, which has no quantized adapters (QLoRA)"
+        yield TUNE_QUANTIZED.problem(_NAME, message, "remove model.quantize_base from spec.trainer.args")
+    if model in _SMALL and explicit != 1 and gpus != 1:
+        message = (
+            f"each node has {counted(gpus, 'GPU')}, by this field or by the runtime, but quantized adapters (QLoRA) of "
+            f"`{job.runtime.name}` train on one device"
+        )
+        fix = "request one GPU in limits, or set spec.trainer.numProcPerNode to 1"
+        yield TUNE_DEVICES.problem("spec.trainer.resourcesPerNode", message, fix)
+
+
+def _validate_args(args: Sequence[str], nodes: int, job: MergedTrainJob) -> Iterator[Problem]:
+    adapted = any("model.lora_attn_modules" in argument for argument in args) or is_quantized(args, job.release)
+    if nodes > 1 and adapted:
+        message = "must be 1 because adapters (LoRA, QLoRA) train on one node only"
+        yield TUNE_ADAPTERS.problem(_NODES, message, "set 1, or remove the arguments for adapters", nodes)
+    for index, argument in enumerate(args):
+        if (key := argument.split("=")[0]) in MANAGED:
+            message = "must not be set because the runtime of a torchtune job manages it"
+            yield TUNE_ARGUMENT.problem(job.trainer.path("args", index), message, "remove the argument", key)
+
+
+def _runtime_name(model: str) -> str:
+    name, _, size = model.partition("/")
+    return f"torchtune-{name.replace('_', '.')}-{size.lower()}"

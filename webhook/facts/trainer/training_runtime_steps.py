@@ -1,0 +1,125 @@
+"""The steps of a runtime: jobs with a label, one replica and a container of a certain name.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go; #3714 for the mount of initializers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
+from webhook.facts.train_job_pods.nodes import STEP_LABEL, container_of, step, trainer_step
+from webhook.facts.train_job_pods.releases import (
+    INITIALIZER_MOUNT,
+    STEP_CONTAINERS,
+)
+from webhook.facts.train_job_pods.types import RuntimeSpec
+from webhook.facts.trainer.training_runtime import jobs_of
+from webhook.problem import Problem
+from webhook.releases import Release, shown
+from webhook.typed.job_sets import ReplicatedJob
+
+CONTAINERS: Final = {
+    "trainer": "node",
+    "dataset-initializer": "dataset-initializer",
+    "model-initializer": "model-initializer",
+}
+"""The container that each step needs."""
+STEP_REPLICAS: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/step-replicas",
+    title="A replicated job that is labelled as a step has one replica.",
+    why="mlPolicy.numNodes and the TrainJob say how many nodes there are.",
+    function="validateReplicatedJobs",
+)
+STEP_CONTAINER: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/step-container",
+    title="A replicated job that is labelled as a step has the container of the step.",
+    why="Trainer lays settings of TrainJobs over this container, `node` for the trainer.",
+    source="https://github.com/kubeflow/trainer/pull/2722",
+)
+TRAINER_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/trainer-step",
+    title="A runtime labels the job that trains.",
+    why="spec.trainer of TrainJobs goes to the replicated job with this label, and nowhere without one.",
+    source="https://github.com/kubeflow/trainer/pull/2722",
+)
+OVERLOOKED_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/overlooked-step",
+    title="A changed TrainingRuntime keeps the rules of its steps.",
+    why="Trainer's webhook does not look at changes of a TrainingRuntime, but refuses it when it is created anew.",
+)
+TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/initializer-mount",
+    title="The container of an initializer mounts the volume `initializer`.",
+    why="Since 2.3 Trainer refuses TrainJobs that use the step without it.",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    source="https://github.com/kubeflow/trainer/pull/3714",
+    fails="create",
+)
+
+
+def validate_steps(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
+    """trainingruntime_webhook.go: a labelled step has one replica and its container."""
+    for job in jobs_of(runtime):
+        yield from _step_replicas(job, release)
+    for job in jobs_of(runtime) if release >= STEP_CONTAINERS else ():
+        yield from _step_container(job)
+
+
+def _step_replicas(job: ReplicatedJob, release: Release) -> Iterator[Problem]:
+    name = step(job)
+    is_launcher = release < STEP_CONTAINERS and job.name == "launcher"
+    if job.replicas != 1 and (name in CONTAINERS or is_launcher):
+        of = f"step `{name}`" if name in CONTAINERS else "the launcher"
+        message = f"must be 1 for {of} because mlPolicy.numNodes sets the number of nodes"
+        yield STEP_REPLICAS.problem(job.path("replicas"), message, "set 1", job.replicas)
+
+
+def _step_container(job: ReplicatedJob) -> Iterator[Problem]:
+    name = step(job)
+    if name in CONTAINERS and container_of(job, CONTAINERS[name]) is None:
+        there = ", ".join(f"`{container.name}`" for container in job.pod.containers) or "none"
+        message = f"must have a container `{CONTAINERS[name]}` for step `{name}`, but has {there}"
+        fix = f"rename the main container to `{CONTAINERS[name]}`"
+        yield STEP_CONTAINER.problem(job.pod.path("containers"), message, fix)
+
+
+def advise_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
+    """A runtime whose TrainJobs cannot say what runs."""
+    jobs, path = jobs_of(runtime), runtime.template.spec.path("replicatedJobs")
+    if jobs and trainer_step(jobs) is None:
+        message = f"has no template with the label {STEP_LABEL}: trainer, so spec.trainer of TrainJobs has no effect"
+        yield TRAINER_STEP.problem(path, message, "add the label to template.metadata.labels of the job that trains")
+
+
+def advise_overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
+    """Steps that Trainer's webhook refuses in a new runtime, and overlooks in a changed one."""
+    for job in jobs_of(runtime):
+        container = CONTAINERS.get(step(job))
+        fixes = {}
+        if container and container_of(job, container) is None:
+            fixes[f"a container `{container}`"] = f"rename the main container to `{container}`"
+        if container and job.replicas != 1:
+            fixes["one replica"] = "set replicas to 1"
+        if fixes:
+            message = (
+                f"must have {' and '.join(fixes)} because Trainer refuses to create such a runtime, although it lets "
+                "this update pass"
+            )
+            yield OVERLOOKED_STEP.problem(job.at, message, ", and ".join(fixes.values()))
+
+
+def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
+    """Containers of initializers without the mount that TrainJobs need."""
+    jobs = [job for job in jobs_of(runtime) if step(job).endswith("-initializer")]
+    for job in jobs if release >= INITIALIZER_MOUNT else ():
+        for container in job.pod.containers:
+            is_mounted = any(mount.name == "initializer" for mount in container.volume_mounts)
+            if container.name == step(job) and not is_mounted:
+                message = (
+                    f"has no mount `initializer`, so Trainer {shown(release)} refuses TrainJobs that use this step"
+                )
+                yield TRAINING_RUNTIME_INITIALIZER_MOUNT.problem(
+                    container.path("volumeMounts"), message, "add the mount"
+                )

@@ -1,0 +1,98 @@
+"""The autoscaler of an elastic PyTorchJob, which its operator makes of spec.elasticPolicy.metrics.
+
+The HorizontalPodAutoscaler changes the number of workers: kubeflow/trainer@3a3a1da8d528 (release-1.9)
+pkg/controller.v1/pytorch/hpa.go. How it reads metrics: k8s.io/kubernetes v1.36 pkg/controller/podautoscaler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.cluster.interest import reading
+from webhook.facts.subject import Subject
+from webhook.facts.training_jobs.groups import TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.typed_job import Job
+from webhook.facts.training_jobs.types import Metric, PyTorchJob
+from webhook.problem import Problem
+from webhook.typed.collections import Items
+from webhook.typed.limit_ranges import LimitRange
+from webhook.typed.pods import Container, PodSpec
+from webhook.typed.view import Reading
+
+AUTOSCALER_REQUESTS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/autoscaler-requests",
+    title="Workers that are scaled by their use of a resource request that resource.",
+    why=(
+        "Utilization is a share of what every container of a worker requests. Where one requests nothing, the "
+        "autoscaler reports FailedGetResourceMetric and never changes the number of workers."
+    ),
+    source="k8s.io/kubernetes v1.36 pkg/controller/podautoscaler/replica_calculator.go",
+    function="calculatePodRequestsFromContainers",
+    fails="silent",
+)
+
+LOOKUPS: Final = (reading(LimitRange.gvk, "spec.limits"),)
+_AT: Final = ("spec", "elasticPolicy", "metrics")
+
+
+def pods_at_most(job: Job) -> int | None:
+    """How many pods a job may have while those that it has wait; None where nobody can tell.
+
+    An autoscaler sees no load on workers that wait, so it adds some of them only up to minReplicas. Of another metric
+    than the load nobody knows what it says.
+    """
+    pods, metrics = job.pods(), _metrics(job)
+    if pods is None or job.is_unfilled("elasticPolicy", "metrics"):
+        return None
+    if not metrics:
+        return pods
+    is_load = all(metric.resource.name in ("cpu", "memory") and metric.type == "Resource" for metric in metrics)
+    workers, limit = job.roles.get("Worker"), job.number("elasticPolicy", "minReplicas" if is_load else "maxReplicas")
+    if workers is None or workers.replicas is None or (limit is None and not is_load):
+        return None
+    return pods + max(0, (limit or 0) - workers.replicas)
+
+
+def _metrics(job: Job) -> Items[Metric]:
+    listed = job.given("elasticPolicy", "metrics") or []
+    reading_of = Reading(job.deadline)
+    return Items([Metric.of(each, (*_AT, index), reading_of) for index, each in enumerate(listed)], job.deadline)
+
+
+def validate_autoscaler_requests(job: Job, subject: Subject) -> Iterator[Problem]:
+    """Workers without requests that an autoscaler compares their use with."""
+    if job.kind != "PyTorchJob" or job.is_open or not (metrics := _metrics(job)):
+        return
+    worker = subject.typed(PyTorchJob).spec.roles.get("Worker")
+    if worker is None:
+        return
+    pod = worker.template.spec
+    names = {metric.requested: None for metric in metrics if metric.requested[0]}
+    for name, container in names:
+        for each in pod.running_containers():
+            if container in ("", each.name) and not _requests(name, each, pod) and not _is_defaulted(name, subject):
+                message = f"requests no {name}, so the autoscaler of elasticPolicy.metrics cannot tell how much is used"
+                at = each.path("resources", "requests")
+                yield AUTOSCALER_REQUESTS.problem(at, message, f"set {name} to what a worker needs")
+
+
+def _requests(name: str, container: Container, pod: PodSpec) -> bool:
+    """Whether a container has a request, or a limit, which is then the request; or the whole pod has."""
+    resources = container.resources
+    if container.is_omitted("resources") or any(resources.is_omitted(side) for side in ("requests", "limits")):
+        return True
+    amounts = (resources.written_requests, resources.written_limits)
+    return bool(pod.resources) or any(side.get(name) is not None for side in amounts) or _is_unfilled(name, container)
+
+
+def _is_unfilled(name: str, container: Container) -> bool:
+    sides = (container.path("resources", side, name) for side in ("requests", "limits"))
+    return any(path in container.reading.omitted for path in sides)
+
+
+def _is_defaulted(name: str, subject: Subject) -> bool:
+    """Whether a LimitRange of the namespace gives containers a request or a limit of their own."""
+    ranges = (each for each in subject.view().every(LimitRange) if each.namespace == subject.namespace)
+    items = (item for each in ranges for item in each.spec.limits if item.type == "Container")
+    return any(name in item.default or name in item.default_request for item in items)

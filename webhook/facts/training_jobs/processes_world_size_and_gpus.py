@@ -1,0 +1,294 @@
+"""How many processes a PyTorchJob starts, on how many GPUs and nodes, and what its pods wait for.
+
+Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/pytorch/envvar.go; pytorch/pytorch@010929fd
+torch/distributed/run.py determine_local_world_size. WORLD_SIZE is pods times processes as soon as nprocPerNode is a
+number, and set only where there is a master.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.storage.shared_memory import MORE_SHARED_MEMORY
+from webhook.facts.training_jobs.autoscaler import pods_at_most
+from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.typed_job import Job, Role
+from webhook.paths import render
+from webhook.problem import Problem
+from webhook.wording import counted
+
+WORLD_SIZE_AS_NODES: Final = TRAINING_JOB.rule(
+    "training-job/world-size-as-nodes",
+    title="WORLD_SIZE is not passed as the number of nodes once it counts processes.",
+    why="With a number in nprocPerNode, WORLD_SIZE is pods times processes. torchrun waits for as many nodes for ever.",
+    refused_by="nobody, torchrun waits",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
+    function="setPodEnv",
+    fails="waiting",
+    issues=("https://github.com/kubeflow/trainer/issues/1790",),
+)
+WORLD_SIZE_UNSET: Final = TRAINING_JOB.rule(
+    "training-job/world-size-unset",
+    title="WORLD_SIZE is used in jobs with a master.",
+    why="The operator sets WORLD_SIZE only in jobs with a master. torchrun gets the text itself and ends.",
+    refused_by="torchrun, when the pods start",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
+    function="setPodEnv",
+    fails="start",
+    issues=("https://github.com/kubeflow/trainer/issues/1790",),
+)
+PROCESSES_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/processes-and-gpus",
+    title="The launcher starts a process for each GPU.",
+    why="GPUs without a process stay idle, and processes without a GPU fail or share one.",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    function="determine_local_world_size",
+    issues=("https://github.com/kubeflow/pytorch-operator/issues/331",),
+)
+NPROC_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/nproc-and-gpus",
+    title="nprocPerNode is the number of GPUs of a pod.",
+    why="GPUs without a process stay idle, and processes without a GPU fail or share one.",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    function="determine_local_world_size",
+    issues=("https://github.com/kubeflow/pytorch-operator/issues/331",),
+)
+PROCESSES_OF_THE_HOST: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/processes-of-the-host",
+    title="A job without GPUs says how many processes torchrun starts.",
+    why="torchrun counts the CPUs of the host and not those of the limit, so that far too many processes start.",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    function="determine_local_world_size",
+    fails="start",
+    issues=("https://github.com/kubeflow/trainer/issues/2407",),
+)
+GPU_FOR_TORCHRUN: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/gpu-for-torchrun",
+    title="torchrun that counts GPUs has one.",
+    why="torchrun ends where it is told `gpu` and there is none.",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    function="determine_local_world_size",
+    fails="start",
+)
+NPROC_VALUE: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/nproc-value",
+    title="nprocPerNode is a number or a kind of device.",
+    why="torchrun ends on any other text.",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    function="determine_local_world_size",
+    fails="start",
+)
+ONE_PROCESS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/one-process",
+    title="Several GPUs have several processes.",
+    why="A Python program uses one GPU unless it starts others itself.",
+    source="https://github.com/kubeflow/trainer/issues/1992",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/1872",
+        "https://github.com/kubeflow/trainer/issues/1713",
+    ),
+)
+PROCESSES_AWAITED: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/processes-awaited",
+    title="As many processes start as WORLD_SIZE counts.",
+    why="Python without a launcher is one process. It waits for the others, and the job never begins to train.",
+    function="setPodEnv",
+    fails="waiting",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/1790",
+        "https://github.com/kubeflow/trainer/issues/1836",
+    ),
+)
+UNEQUAL_GPUS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/unequal-gpus",
+    title="All roles have as many GPUs when one nprocPerNode holds for all.",
+    why="The number fits one role at most.",
+    function="setPodEnv",
+    issues=("https://github.com/kubeflow/pytorch-operator/issues/331",),
+)
+MORE_NODES_THAN_PODS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/more-nodes-than-pods",
+    title="torchrun waits for no more nodes than there are pods.",
+    why="The missing nodes never come, so the job never begins to train.",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    function="parse_min_max_nnodes",
+    fails="waiting",
+)
+SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/shared-memory",
+    title="Several GPUs have enough shared memory.",
+    why="NCCL and data loaders need more than the 64 MiB that a container gets, and fail.",
+    source="https://github.com/NVIDIA/nccl/issues/525",
+    fails="start",
+)
+
+_LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed")
+_WORLD_SIZE: Final = ("$(WORLD_SIZE)", "$WORLD_SIZE", "${WORLD_SIZE}")
+_COUNT: Final = re.compile(r"[1-9][0-9]{0,8}")
+_VALUE: Final = re.compile(r"[?]|[1-9][0-9]*|auto|cpu|gpu|xpu|hpu|npu|mps|mlu|musa")
+_NODES: Final = re.compile(r"([0-9]{1,9})(:[0-9]{1,9})?")
+_AT: Final = ("spec", "nprocPerNode")
+
+
+def validate_processes(job: Job) -> Iterator[Problem]:
+    """Everything that is to be said of the processes of a PyTorchJob."""
+    if job.kind == "PyTorchJob":
+        for validate in (_world_size, _of_command, _of_setting, _nodes, _shared_memory):
+            yield from validate(job)
+
+
+def _processes(job: Job) -> str:
+    """What PET_NPROC_PER_NODE will be; `?` where it is still to be filled in."""
+    if job.is_unfilled("nprocPerNode") or job.is_unfilled("elasticPolicy", "nProcPerNode"):
+        return "?"
+    said = (job.given("nprocPerNode"), job.given("elasticPolicy", "nProcPerNode"))
+    return str(next((each for each in said if each is not None), "auto"))
+
+
+def _counted(job: Job) -> int | None:
+    """The same as a number."""
+    said = _processes(job)
+    return int(said) if _COUNT.fullmatch(said) else None
+
+
+def _world_size(job: Job) -> Iterator[Problem]:
+    """WORLD_SIZE that a command passes to torchrun as a number of nodes."""
+    said = str(job.given("nprocPerNode") or "")
+    has_master = "Master" in job.roles
+    passed = [role for role in job.roles.values() if role.launch.nodes in _WORLD_SIZE]
+    if re.fullmatch("[0-9]+", said) and said not in ("0", "1") and has_master and passed:
+        message = (
+            "makes WORLD_SIZE count processes, but the command uses WORLD_SIZE as the number of nodes (--nnodes) of "
+            "torchrun, which then waits for nodes that never come"
+        )
+        fix = "use --nnodes=$(PET_NNODES), or remove nprocPerNode"
+        yield WORLD_SIZE_AS_NODES.problem(_AT, message, fix, said)
+    for role in passed if not has_master and not job.is_open else ():
+        if role.launch.nodes == _WORLD_SIZE[0] and role.env.isdisjoint(("WORLD_SIZE", "*")):
+            message = (
+                "passes $(WORLD_SIZE) to torchrun as --nnodes, but only a job with a `Master` gets this variable, so "
+                "torchrun fails"
+            )
+            fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
+            yield WORLD_SIZE_UNSET.problem(role.template, message, fix)
+
+
+def _of_command(job: Job) -> Iterator[Problem]:
+    """What each command starts by itself; a launcher's own number is used, and not the operator's."""
+    has_number = _counted(job) is not None
+    for role in job.roles.values():
+        started, by = role.launch.processes, role.launch.by
+        if by in _LAUNCHERS and role.gpus and started is not None and started != role.gpus:
+            both = f"{counted(started, 'process', 'processes')} in each pod, which has {counted(role.gpus, 'GPU')}"
+            message = f"{by} starts {both}, so {_outcome(started, role.gpus)}"
+            fix = f"set --nproc_per_node={role.gpus}" if by == "torchrun" else f"start {role.gpus} in each pod"
+            yield PROCESSES_AND_GPUS.problem(role.template, message, fix)
+        if by == "python" and role.gpus > 1 and not has_number:
+            message = f"runs a single Python process for {role.gpus} GPUs unless the script itself starts more"
+            yield ONE_PROCESS.problem(role.template, message, "start the script with torchrun")
+        if _has_no_gpu(role) and _asks(role, job) == "gpu":
+            field = _field(job) if _is_silent(role) else "--nproc_per_node"
+            message = f"requests no GPU, but {field} is `gpu`, so torchrun looks for GPUs and fails"
+            fix = f"request GPUs, or set {field} to a number of processes"
+            yield GPU_FOR_TORCHRUN.problem(role.template, message, fix)
+
+
+def _field(job: Job) -> str:
+    """The field that tells the operator how many processes to start."""
+    elastic = ("elasticPolicy", "nProcPerNode")
+    is_elastic = job.given("nprocPerNode") is None and job.given(*elastic) is not None
+    return render(("spec", *elastic) if is_elastic else _AT)
+
+
+def _outcome(processes: int, gpus: int) -> str:
+    return "processes without a GPU fail or share one" if processes > gpus else "some GPUs stay idle"
+
+
+def _has_no_gpu(role: Role) -> bool:
+    is_known = not role.has_open_gpus and not role.null_gpus and not role.claims
+    return role.launch.by == "torchrun" and role.gpus == 0 and is_known
+
+
+def _asks(role: Role, job: Job) -> str:
+    """What torchrun is told of processes: by its command, or by the operator's variable."""
+    return _processes(job) if _is_silent(role) else role.launch.per_node
+
+
+def _is_silent(role: Role) -> bool:
+    return role.launch.by == "torchrun" and role.launch.per_node == "" and role.launch.whole
+
+
+def _of_setting(job: Job) -> Iterator[Problem]:
+    """What nprocPerNode says, for roles whose commands leave the number to it."""
+    said, number, roles = _processes(job), _counted(job), tuple(job.roles.values())
+    if not _VALUE.fullmatch(said):
+        message = "must be a number of processes or a kind of device because torchrun fails on anything else"
+        yield NPROC_VALUE.problem(_AT, message, "set auto, cpu, gpu or a whole number of at least 1", said)
+    hosts = [role for role in roles if _has_no_gpu(role) and role.cpus and _asks(role, job) == "auto"]
+    if hosts:
+        yield _processes_of_the_host(job, [each for each in hosts if _is_silent(each)], hosts)
+    if number is not None:
+        yield from _of_number(job, number, roles)
+
+
+def _processes_of_the_host(job: Job, silent: list[Role], hosts: list[Role]) -> Problem:
+    """As many processes as the node has CPUs, of roles without GPUs: by the setting, or by their own commands."""
+    roles, given = silent or hosts, job.given("nprocPerNode") if silent else None
+    many = "a process for every CPU of the node"
+    why = f"{_named(roles)} {'has' if len(roles) == 1 else 'have'} no GPU"
+    fix = f"{roles[0].cpus}, the number of CPUs of a pod"
+    if not silent:
+        message = (
+            f"has no effect on {_named(roles)}, where torchrun with --nproc_per_node=auto starts {many} because {why}"
+        )
+        return PROCESSES_OF_THE_HOST.problem(_AT, message, f"set --nproc_per_node={fix}")
+    does = "is not set, so torchrun starts" if given is None else "makes torchrun start"
+    return PROCESSES_OF_THE_HOST.problem(_AT, f"{does} {many} because {why}", f"set {fix}", given)
+
+
+def _of_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[Problem]:
+    unequal = [role for role in roles if _is_silent(role) and role.gpus and role.gpus != number]
+    if unequal:
+        gpus = " and ".join(f"a pod of `{role.name}` has {counted(role.gpus, 'GPU')}" for role in unequal)
+        message = f"starts {counted(number, 'process', 'processes')} in each pod, but {gpus}"
+        same = f"set {unequal[0].gpus}, or " if len({role.gpus for role in roles}) == 1 else ""
+        fix = f"{same}remove {_field(job)}"
+        yield NPROC_AND_GPUS.problem(_AT, f"{message}, so {_outcome(number, unequal[0].gpus)}", fix)
+    elif len({role.gpus for role in roles}) > 1 and not any(role.has_open_gpus for role in roles):
+        gpus = " and ".join(f"`{role.name}` has {counted(role.gpus, 'GPU')}" for role in roles)
+        message = f"{gpus}, but nprocPerNode is the same for all roles"
+        yield UNEQUAL_GPUS.problem(job.roles_at, message, "request the same number of GPUs in every role")
+    alone = [role for role in roles if role.launch.by == "python"]
+    if number > 1 and "Master" in job.roles and alone:
+        message = (
+            f"makes WORLD_SIZE count {number} processes for each pod, but each pod of {_named(alone)} starts only one, "
+            "which waits for the others without end"
+        )
+        yield PROCESSES_AWAITED.problem(_AT, message, f"start the script with torchrun, or remove {_field(job)}")
+
+
+def _named(roles: list[Role]) -> str:
+    return " and ".join(f"`{role.name}`" for role in roles)
+
+
+def _nodes(job: Job) -> Iterator[Problem]:
+    """More nodes than there are pods, those included that an autoscaler may add."""
+    pods = pods_at_most(job)
+    if pods is None:
+        return
+    for role in job.roles.values():
+        match = _NODES.fullmatch(role.launch.nodes)
+        if match and int(match[1]) > pods:
+            message = f"torchrun waits for {role.launch.nodes} nodes, but the job has {counted(pods, 'pod')}"
+            fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
+            yield MORE_NODES_THAN_PODS.problem(role.template, message, fix)
+
+
+def _shared_memory(job: Job) -> Iterator[Problem]:
+    """https://github.com/NVIDIA/nccl/issues/525."""
+    for role in job.roles.values():
+        if role.gpus > 1 and not role.shares_memory:
+            message = f"has {role.gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
+            yield SHARED_MEMORY.problem(role.template, message, MORE_SHARED_MEMORY)

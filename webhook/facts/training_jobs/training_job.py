@@ -1,0 +1,283 @@
+"""What the operators refuse or overlook of a job outside its roles: its name, and the policies of its run.
+
+Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go, pkg/common/util/webhooks.go,
+pkg/controller.v1/common/job.go, pkg/core/job.go; kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.typed_job import Job, Role
+from webhook.name_faults import label_fault
+from webhook.names import DNS_1035_LABEL
+from webhook.paths import FieldPath, get
+from webhook.problem import Problem
+from webhook.wording import change, counted, either
+
+NAME_FORMAT: Final = TRAINING_JOB.rule(
+    "training-job/name-format",
+    title="The name of a job is a DNS label.",
+    why="Services and pods are named after the job, and a service needs a label as of RFC 1035.",
+    function="ValidateCreate",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/1745",
+        "https://github.com/kubeflow/trainer/issues/1101",
+    ),
+)
+NAME_LENGTH: Final = TRAINING_JOB.rule(
+    "training-job/name-length",
+    title="The name of a job leaves enough characters for the names of its pods.",
+    why="The name of the last service, host or label of the job may have 63 characters.",
+    source="k8s.io/apimachinery v0.36 pkg/util/validation/validation.go",
+    function="IsDNS1035Label",
+    fails="controller",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/1745",
+        "https://github.com/kubeflow/trainer/issues/1101",
+        "https://github.com/project-codeflare/mlbatch/issues/38",
+    ),
+)
+MANAGED_BY: Final = TRAINING_JOB.rule(
+    "training-job/managed-by",
+    title="A job is managed by the Training Operator or by MultiKueue.",
+    why="The webhook of the operator refuses other controllers.",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/common/util/webhooks.go",
+    function="ValidateManagedBy",
+    issues=("https://github.com/kubeflow/trainer/pull/2203",),
+)
+MANAGED_BY_IMMUTABLE: Final = TRAINING_JOB.rule(
+    "training-job/managed-by-immutable",
+    title="The controller of a job does not change.",
+    why="The webhook of the operator refuses the update.",
+    function="ValidateUpdate",
+)
+QUEUE_IMMUTABLE: Final = TRAINING_JOB.rule(
+    "training-job/queue-immutable",
+    title="The queue of a job does not change.",
+    why="A rule of the CRD refuses the update.",
+    refused_by="the API server",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) manifests/base/crds",
+)
+NOT_NEGATIVE: Final = TRAINING_JOB.rule(
+    "training-job/not-negative",
+    title="Deadlines and retries are not negative.",
+    why="A negative number is used up before the job has begun.",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/core/job.go",
+    function="PastActiveDeadline",
+    fails="controller",
+)
+MIN_AVAILABLE: Final = TRAINING_JOB.rule(
+    "training-job/min-available",
+    title="A gang is not larger than the job.",
+    why="The scheduler waits for more pods than there will be, so none starts.",
+    refused_by="the scheduler, which waits",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/job.go",
+    function="ReconcileJobs",
+    fails="pending",
+    issues=("https://github.com/volcano-sh/volcano/issues/2462",),
+)
+CLEAN_POD_POLICY: Final = TRAINING_JOB.rule(
+    "training-job/clean-pod-policy",
+    title="The clean-up policy of an MPIJob v2beta1 is one that the MPI Operator knows.",
+    why="Names are compared letter by letter, and the operator refuses others.",
+    source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
+    function="validateRunPolicy",
+    fails="controller",
+)
+MANAGED_BY_OTHER: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/managed-by-other",
+    title="An MPIJob is managed by its operator or by MultiKueue.",
+    why="The operator does not run the job, and nothing happens unless another controller exists.",
+    source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
+    function="managedByExternalController",
+    fails="pending",
+)
+MANAGED_BY_IGNORED: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/managed-by-ignored",
+    title="A JAXJob names no other controller.",
+    why="The controller of JAXJobs does not look at this field and runs the job in any case.",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/jax/jaxjob_controller.go",
+    function="Reconcile",
+)
+MANAGED_BY_CHANGE: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/managed-by-change",
+    title="The controller of a job does not change while it runs.",
+    why=(
+        "One controller stops and another starts its own pods next to those of the first. Nobody refuses it for these "
+        "kinds."
+    ),
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks/pytorch/pytorchjob_webhook.go",
+    function="ValidateUpdate",
+)
+CLEAN_POD_POLICY_UNKNOWN: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/clean-pod-policy-unknown",
+    title="The clean-up policy of a job is one that the Training Operator knows.",
+    why="It takes any other text for All, and deletes the pods with their logs.",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/job.go",
+    function="DeletePodsAndServices",
+)
+NO_TIME: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/no-time",
+    title="A job has more than no time.",
+    why="The operator ends the job as soon as it starts.",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/core/job.go",
+    function="PastActiveDeadline",
+    fails="start",
+)
+
+_LONGEST: Final = 63
+"""Characters of a label and of a host (k8s.io/apimachinery v0.36 pkg/util/validation DNS1035LabelMaxLength)."""
+_OPERATOR, _MULTIKUEUE, _MPI_OPERATOR = (
+    "kubeflow.org/training-operator",
+    "kueue.x-k8s.io/multikueue",
+    "kubeflow.org/mpi-operator",
+)
+_POLICY: Final = ("spec", "runPolicy")
+_QUEUE: Final = ("runPolicy", "schedulingPolicy", "queue")
+_CLEANING: Final = ("None", "Running", "All")
+RESTART_POLICY: Final = TRAINING_JOB.rule(
+    "training-job/restart-policy",
+    title="The restart policy of a role is one that its pods can have.",
+    why=(
+        "The Training Operator copies the text into the pods, which the API server then refuses. The MPI Operator "
+        "refuses the job."
+    ),
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/pod.go",
+    function="setRestartPolicy",
+    fails="controller",
+    issues=("https://github.com/kubeflow/trainer/issues/2200",),
+)
+_RESTARTS: Final = ("Always", "OnFailure", "Never", "ExitCode")
+_RESTARTS_BETA: Final = ("Never", "OnFailure")
+
+
+def validate_name(job: Job) -> Iterator[Problem]:
+    """A service per pod is named after a job; a host of the MPI Operator; a label of an MPIJob v1."""
+    is_label = job.kind == "MPIJob" and not job.is_beta
+    if job.name and not is_label and not DNS_1035_LABEL.fullmatch(job.name):
+        fault = label_fault(job.name, begins_with_letter=True)
+        message = f"cannot be the name of the job because {fault}, and services and pods are named after the job"
+        fix = "use lower-case letters, digits and dashes, and begin with a letter"
+        yield NAME_FORMAT.problem(("metadata", "name"), message, fix, job.name)
+    longest = max(_suffixes(job), key=len, default="")
+    if len(job.name) + len(longest) > _LONGEST:
+        of = "the value of a label" if is_label else "the name of a host" if job.is_beta else "the name of a service"
+        message = (
+            f"must have at most {_LONGEST - len(longest)} characters because `{job.name}{longest}` is {of}, with at "
+            f"most {_LONGEST} characters"
+        )
+        fix = f"remove {counted(len(job.name) + len(longest) - _LONGEST, 'character')}"
+        yield NAME_LENGTH.problem(("metadata", "name"), message, fix, job.name)
+
+
+def _suffixes(job: Job) -> Iterator[str]:
+    """What follows the name of a job in the last name of each role."""
+    if job.is_beta:
+        worker = job.roles.get("Worker")
+        yield from ("-launcher", f"-worker-{max((worker and worker.replicas) or 0, 1) - 1}")
+    elif job.kind != "MPIJob":
+        for role in job.roles.values():
+            yield f"-{role.name.lower()}-{max(role.replicas or 0, 1) - 1}"
+
+
+def validate_managed_by(job: Job) -> Iterator[Problem]:
+    """As ValidateManagedBy and ValidateManagedByUpdate; the webhook of PyTorchJobs compares the new job with itself."""
+    path: FieldPath = (*_POLICY, "managedBy")
+    given = job.given("runPolicy", "managedBy")
+    if job.kind == "JAXJob":
+        if given not in (None, _OPERATOR):
+            message = "is ignored because the Training Operator runs every JAXJob"
+            yield MANAGED_BY_IGNORED.problem(path, message, "remove managedBy", given)
+    elif job.kind == "MPIJob":
+        if given not in (None, _MULTIKUEUE, _MPI_OPERATOR if job.is_beta else _OPERATOR):
+            operator = "MPI Operator" if job.is_beta else "Training Operator"
+            message = f"names another controller, so the {operator} does not run the job"
+            yield MANAGED_BY_OTHER.problem(
+                path, message, "remove managedBy, or make sure that this controller exists", given
+            )
+    elif given not in (None, _OPERATOR, _MULTIKUEUE):
+        message = f"must be {_OPERATOR} or {_MULTIKUEUE} because no other controller runs such jobs"
+        yield MANAGED_BY.problem(path, message, "set one of them, or remove managedBy", given)
+    if job.old_spec is not None and job.kind != "JAXJob" and not job.is_unfilled("runPolicy", "managedBy"):
+        before = get(job.old_spec, ("runPolicy", "managedBy"))
+        if before != given:
+            yield _changed_controller(job, path, before, given)
+
+
+def _changed_controller(job: Job, path: FieldPath, before: object, given: object) -> Problem:
+    changed = change(before, given)
+    fix = (
+        "remove managedBy again, or create a new job"
+        if before is None
+        else f"set `{before}` again, or create a new job"
+    )
+    if job.kind in ("PyTorchJob", "MPIJob"):
+        message = (
+            f"{changed} because running pods would stay, and another controller would start more pods next to them"
+        )
+        return MANAGED_BY_CHANGE.problem(path, message, fix)
+    message = f"{changed} because a job keeps its controller"
+    return MANAGED_BY_IMMUTABLE.problem(path, message, fix)
+
+
+def validate_queue(job: Job) -> Iterator[Problem]:
+    """x-kubernetes-validations of every CRD of v1: a queue stays once it is set; the MPI Operator's has none."""
+    now, before = job.given(*_QUEUE), get(job.old_spec, _QUEUE)
+    if not job.is_beta and now is not None and before is not None and now != before:
+        message = f"{change(before, now)} because a job keeps its queue"
+        fix = f"set `{before}` again, or create a new job"
+        yield QUEUE_IMMUTABLE.problem(("spec", *_QUEUE), message, fix)
+
+
+def validate_run_policy(job: Job) -> Iterator[Problem]:
+    """As validateRunPolicy of the MPI Operator; core/job.go PastActiveDeadline and PastBackoffLimit of the other."""
+    # v1 merely deletes a job at once that has a negative ttl
+    names = ("activeDeadlineSeconds", "backoffLimit", *(["ttlSecondsAfterFinished"] if job.is_beta else []))
+    for name in names:
+        value = job.number("runPolicy", name)
+        if value is not None and value < 0:
+            message = "must not be negative because the job then fails at once"
+            yield NOT_NEGATIVE.problem((*_POLICY, name), message, f"set 0 or more, or remove {name}", value)
+    if job.number("runPolicy", "activeDeadlineSeconds") == 0:
+        fix = "set the seconds that the job may take, or remove activeDeadlineSeconds"
+        yield NO_TIME.problem((*_POLICY, "activeDeadlineSeconds"), "ends the job as soon as it starts", fix, 0)
+
+
+def validate_min_available(job: Job) -> Iterator[Problem]:
+    """The pods that must start together; the workers of an elastic job may become more."""
+    pods, least = job.pods(), job.number("runPolicy", "schedulingPolicy", "minAvailable")
+    if least is not None and pods is not None and least > pods and job.given("elasticPolicy") is None:
+        message = (
+            f"must not be more than the {counted(pods, 'pod')} of the job because no pod starts until so many pods "
+            "can start"
+        )
+        path: FieldPath = (*_POLICY, "schedulingPolicy", "minAvailable")
+        yield MIN_AVAILABLE.problem(path, message, "lower minAvailable, or remove the field", least)
+
+
+def validate_clean_pod_policy(job: Job) -> Iterator[Problem]:
+    """The MPI Operator refuses what it does not know; common/job.go DeletePodsAndServices takes it for All."""
+    if job.is_beta:
+        if (value := job.given("runPolicy", "cleanPodPolicy")) not in (None, *_CLEANING):
+            message = f"must be {either(_CLEANING)}, in this spelling, because the MPI Operator refuses others"
+            yield CLEAN_POD_POLICY.problem((*_POLICY, "cleanPodPolicy"), message, "set one of them", value)
+        return
+    for path in (("cleanPodPolicy",), ("runPolicy", "cleanPodPolicy")):
+        if (value := job.given(*path)) not in (None, *_CLEANING) and (job.kind == "MPIJob" or len(path) > 1):
+            message = (
+                "is treated as All because the operator does not know this value, so pods are deleted with their logs"
+            )
+            fix = f"set {either(_CLEANING)}, in this spelling"
+            yield CLEAN_POD_POLICY_UNKNOWN.problem(("spec", *path), message, fix, value)
+
+
+def validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
+    """The MPI Operator refuses others; of v1, common/pod.go setRestartPolicy copies any text into the pods."""
+    choices = _RESTARTS_BETA if job.is_beta else _RESTARTS
+    if role.restart_policy and role.restart_policy not in choices:
+        who = "the MPI Operator refuses others" if job.is_beta else "Kubernetes refuses pods with another"
+        message = f"must be {either(choices)} because {who}"
+        yield RESTART_POLICY.problem((*role.path, "restartPolicy"), message, "set one of them", role.restart_policy)

@@ -1,0 +1,274 @@
+"""A job of the Training Operator or the MPI Operator as its rules read it: settings, and roles with their pods.
+
+Of the types of its CRD. What is still to be filled in (`$`, `{{`) counts as not there, and can be asked for by its
+path; a role whose containers cannot be told is open. Sources: kubeflow/trainer@3a3a1da8d528 (release-1.9)
+pkg/apis/kubeflow.org/v1; kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/v2beta1/default.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.attributes import JSON, Operation
+from webhook.deadline import Deadline
+from webhook.facts.command_lines.command import Launch, launched_by
+from webhook.facts.gpu.resources import gpus_of
+from webhook.facts.resource_units import cpu_count
+from webhook.facts.subject import Subject
+from webhook.facts.training_jobs.types import (
+    AnyJob,
+    JAXJob,
+    MPIJob,
+    PaddleJob,
+    PyTorchJob,
+    ReplicaSpec,
+    TFJob,
+    XGBoostJob,
+)
+from webhook.paths import FieldPath, get
+from webhook.placeholders import is_placeholder
+from webhook.typed.collections import Entries, Items
+from webhook.typed.pods import Container
+from webhook.typed.volumes import VolumeMount
+
+BETA: Final = "v2beta1"
+_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
+_CONTAINERS: Final = ("template", "spec", "containers")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Where a kind keeps its roles, the container that its operator prepares, and the roles that it may have.
+
+    container: "" is the first one. roles: () is any.
+    """
+
+    field: str
+    container: str
+    roles: tuple[str, ...]
+    type: type[AnyJob]
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "PyTorchJob": Kind("pytorchReplicaSpecs", "pytorch", ("Master", "Worker"), PyTorchJob),
+    "TFJob": Kind("tfReplicaSpecs", "tensorflow", (), TFJob),
+    "MPIJob": Kind("mpiReplicaSpecs", "", ("Launcher", "Worker"), MPIJob),
+    "XGBoostJob": Kind("xgbReplicaSpecs", "xgboost", ("Master", "Worker"), XGBoostJob),
+    "PaddleJob": Kind("paddleReplicaSpecs", "paddle", ("Master", "Worker"), PaddleJob),
+    "JAXJob": Kind("jaxReplicaSpecs", "jax", ("Worker",), JAXJob),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One job.
+
+    Args:
+        kind: one of KINDS.
+        is_beta: whether it is the MPI Operator's, MPIJob of v2beta1; all others are the Training Operator's.
+        name: "" where it has none yet.
+        spec: what it says, without what is still to be filled in where no text belongs.
+        old_spec: what it said before an update, null otherwise.
+        roles: by their names, in the order of the object; a role that is null does not exist.
+        is_open: whether nobody can tell which roles there will be.
+        unfilled: where values are still to be filled in that are not texts, or cannot be decoded.
+        deadline: is charged for what is walked.
+
+    """
+
+    kind: str
+    is_beta: bool
+    name: str
+    spec: Mapping[str, JSON]
+    old_spec: JSON
+    roles: Entries[Role]
+    is_open: bool
+    unfilled: frozenset[FieldPath]
+    deadline: Deadline
+
+    @property
+    def roles_at(self) -> FieldPath:
+        """Where its roles stand."""
+        return ("spec", KINDS[self.kind].field)
+
+    @property
+    def a_kind(self) -> str:
+        """Its kind with an article: `an MPIJob`."""
+        return f"{'an' if self.kind in ('MPIJob', 'XGBoostJob') else 'a'} {self.kind}"
+
+    def given(self, *path: str) -> JSON:
+        """What it says at a path below its spec; null for nothing, and for what is still to be filled in."""
+        value = get(self.spec, path)
+        return None if isinstance(value, str) and is_placeholder(value) else value
+
+    def number(self, *path: str) -> int | None:
+        """A number that it says."""
+        number: int | None = self.given(*path)
+        return number
+
+    def is_unfilled(self, *path: str) -> bool:
+        """Whether what stands at a path below its spec is still to be filled in."""
+        value = get(self.spec, path)
+        return ("spec", *path) in self.unfilled or (isinstance(value, str) and is_placeholder(value))
+
+    def pods(self) -> int | None:
+        """How many pods it makes; None where nobody can tell."""
+        counts = [role.replicas for role in self.roles.values()]
+        known = [count for count in counts if count is not None]
+        return None if self.is_open or len(known) < len(counts) else sum(known)
+
+
+def read_job(subject: Subject) -> Job:
+    """The job that a subject is."""
+    name = subject.group_kind[1]
+    job, before = subject.typed(KINDS[name].type), subject.typed_old(KINDS[name].type)
+    is_update = subject.attributes.operation == Operation.UPDATE
+    return Job(
+        kind=name,
+        is_beta=name == "MPIJob" and subject.attributes.kind.version == BETA,
+        name="" if is_placeholder(job.name) else job.name,
+        spec=job.spec.json,
+        old_spec=before.spec.json if is_update else None,
+        roles=_roles(name, job, subject),
+        is_open=job.is_omitted("spec") or job.spec.is_omitted(KINDS[name].field),
+        unfilled=subject.omitted,
+        deadline=subject.deadline,
+    )
+
+
+def _roles(kind: str, job: AnyJob, subject: Subject) -> Entries[Role]:
+    """Every role; one that is null does not exist, and of one that is still to be filled in nothing is known."""
+    at, reading = job.spec.path(KINDS[kind].field), subject.reading
+    unfilled = [path for path in Items([*subject.omitted], subject.deadline) if path[:-1] == at]
+    listed = {**job.spec.roles, **{str(path[-1]): ReplicaSpec.of(None, path, reading) for path in unfilled}}
+    roles = {
+        # an MPIJob of either version has no workers where it does not say so
+        name: read_role(
+            replica,
+            main=KINDS[kind].container,
+            default=int((kind, name) != ("MPIJob", "Worker")),
+            subject=subject,
+        )
+        for name, replica in Entries(listed, subject.deadline).items()
+    }
+    return Entries(roles, subject.deadline)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """One role.
+
+    Args:
+        name: Master, Worker, Launcher, PS …
+        path: where it stands.
+        is_given: whether it says replicas.
+        replicas: their number as the operator fills it in; None where that is still to be filled in.
+        restart_policy: that of the role, "" where it says none.
+        pod_restart_policy: that of its template.
+        containers: those of its template.
+        is_open: whether there may be other containers, or they may say something else.
+        has_main: whether the container that trains is there, or may be the one that has no name yet.
+        shares_memory: whether that has more shared memory than 64 MiB.
+        limits_gpus: whether a container limits a resource with `gpu` in its name.
+        gpus: GPUs of the container that trains.
+        has_open_gpus: whether their number is still to be filled in.
+        null_gpus: resources of GPUs whose amount is null.
+        claims: device claims of that container.
+        env: names of its variables; `*` stands for variables from elsewhere.
+        cpus: its CPUs, rounded up.
+        launch: what its command starts.
+
+    """
+
+    name: str
+    path: FieldPath
+    is_given: bool
+    replicas: int | None
+    restart_policy: str
+    pod_restart_policy: str
+    containers: Items[Container]
+    is_open: bool
+    has_main: bool
+    shares_memory: bool
+    limits_gpus: bool
+    gpus: int
+    has_open_gpus: bool
+    null_gpus: tuple[str, ...]
+    claims: int
+    env: frozenset[str]
+    cpus: int
+    launch: Launch
+
+    @property
+    def template(self) -> FieldPath:
+        """Where its template stands."""
+        return (*self.path, "template")
+
+    @property
+    def containers_at(self) -> FieldPath:
+        """Where its containers stand."""
+        return (*self.path, *_CONTAINERS)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether its name is there, and not still to be filled in."""
+        return not is_placeholder(self.name)
+
+
+def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject) -> Role:
+    """A role of a job.
+
+    Args:
+        replica: what stands there; the last step of its place is its name.
+        main: the name of the container that trains; "" is the first one.
+        default: its replicas where it does not say how many.
+        subject: the job.
+
+    """
+    subject.deadline.spend(10)  # a role is as much work as some loops
+    pod = replica.template.spec
+    chosen = next((container for container in pod.containers if container.name == main or not main), None)
+    container = Container.of(None) if chosen is None else chosen
+    resources, is_unfilled = container.resources, replica.is_omitted("replicas")
+    written = (*resources.written_limits.items(), *resources.written_requests.items())
+    amounts = [(name, amount) for name, amount in written if "gpu" in name]
+    return Role(
+        name=str(replica.at[-1]),
+        path=replica.at,
+        is_given=replica.has("replicas"),
+        replicas=None if is_unfilled else default if replica.replicas is None else replica.replicas,
+        restart_policy=_filled(replica.restart_policy),
+        pod_restart_policy=_filled(pod.restart_policy),
+        containers=pod.containers,
+        is_open=_is_open(replica),
+        has_main=chosen is not None or any(is_placeholder(container.name) for container in pod.containers),
+        shares_memory=pod.host_ipc or any(map(_is_shared_memory, container.volume_mounts)),
+        limits_gpus=any("gpu" in name for one in pod.containers for name in one.resources.written_limits),
+        gpus=gpus_of(resources),
+        has_open_gpus=any(is_placeholder(str(amount)) for _, amount in amounts),
+        null_gpus=tuple(name for name, amount in amounts if amount is None),
+        claims=len(resources.claims),
+        env=frozenset((*container.environment.names, *(["*"] if container.env_from else []))),
+        cpus=cpu_count(resources.json),
+        launch=launched_by(container, subject),
+    )
+
+
+def _filled(text: str) -> str:
+    return "" if is_placeholder(text) else text
+
+
+def _is_open(replica: ReplicaSpec) -> bool:
+    """Whether the role, its template or a container of it is still to be filled in."""
+    omitted, pod = replica.reading.omitted, replica.template.spec
+    if not omitted:
+        return False
+    places = (replica.at, replica.template.at, pod.at, pod.path("containers"))
+    return any(place in omitted for place in (*places, *(container.at for container in pod.containers)))
+
+
+def _is_shared_memory(mount: VolumeMount) -> bool:
+    """Whether something is mounted over the 64 MiB that a container runtime gives /dev/shm."""
+    return mount.mount_path.rstrip("/") == _SHARED_MEMORY

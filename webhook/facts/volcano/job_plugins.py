@@ -1,0 +1,238 @@
+"""The plugins of a Job: which there are, their arguments, and the tasks that they look for by name.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins. An argument that a plugin cannot read is logged by
+the controller, and the defaults stay from there on; of mpi, the webhook asks for the master.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
+from webhook.facts.volcano_objects.go_flags import Flags
+from webhook.facts.volcano_objects.plugins import PLUGINS
+from webhook.facts.volcano_objects.types import Job, Task
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.similar_names import nearest
+from webhook.wording import did_you_mean
+
+PLUGIN: Final = VOLCANO_JOB.rule(
+    "volcano-job/plugin",
+    title="The plugins of a Job exist.",
+    why="Names are in lower case, and there are no others.",
+    function="validateJobCreate",
+)
+MPI_MASTER: Final = VOLCANO_JOB.rule(
+    "volcano-job/mpi-master",
+    title="The task of the master that the plugin mpi looks for exists.",
+    why="The plugin sets up the launcher in it. Options behind one that cannot be read are ignored.",
+    function="validateJobCreate",
+)
+PLUGIN_ARGUMENT: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-argument",
+    title="Plugins can read their arguments.",
+    why=(
+        "A plugin that meets an argument it does not know ignores it and all that follow, and says so only in the log "
+        "of the controller."
+    ),
+    refused_by="nobody; the plugin uses its defaults",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins",
+)
+PLUGIN_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-keys",
+    title="The plugin ssh is given both keys of a pair, or none.",
+    why="The public key lets the pods log in to each other. Without a private key, the plugin makes a pair of its own.",
+    refused_by="nobody; logins fail, or other keys are used",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
+    function="withUserProvidedRsaKey",
+    fails="start",
+)
+PLUGIN_PORT: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-port",
+    title="The port of the plugin ssh is one.",
+    why="The plugin takes 22 in place of a number that is not a port, and says so only in the log of the controller.",
+    refused_by="nobody; the plugin takes port 22",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
+    function="validateSSHPort",
+    fails="start",
+)
+PLUGIN_TASK: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-task",
+    title="The task that a plugin cannot do without exists.",
+    why="The plugin pytorch sets no MASTER_ADDR without a master, and the plugin ray creates no pods without a head.",
+    refused_by="nobody; the job never runs",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
+    severity="high",
+    fails="waiting",
+)
+PLUGIN_ROLE: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-role",
+    title="Plugins know the tasks of a Job.",
+    why="A plugin finds tasks by their names, which its arguments change. It does not set up the others.",
+    refused_by="nobody; the plugin leaves tasks out",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
+)
+
+
+_LARGEST_PORT: Final = 65535
+_MOST_DIGITS: Final = 9
+_HELP: Final = frozenset(("h", "help"))
+_NEVER: Final[Mapping[str, tuple[str, str]]] = {
+    "pytorch": ("master", "the ranks do not know where to meet"),
+    "ray": ("head", "no pod is created"),
+}
+"""The task without which the job of a plugin never runs, and why."""
+_ONE_POD: Final[Mapping[str, tuple[str, str]]] = {
+    "mpi": ("master", "every pod would start the whole program on all workers"),
+    "pytorch": ("master", "every pod would get rank 0"),
+    "ray": ("head", "the workers join only the first pod"),
+    "tensorflow": ("chief", "TensorFlow allows only one chief"),
+}
+"""The role of each plugin that one pod has, and what comes of more."""
+PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-one-pod",
+    title="The master, head or chief that a plugin looks for is one pod.",
+    why="Plugins set up one pod of these roles. A second one gets the rank of the first, or starts the work again.",
+    refused_by="nobody; the pods get in each other's way",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
+    function="OnPodCreate",
+)
+
+
+def roles(job: Job, plugin: str) -> Mapping[str, str]:
+    """The tasks that a plugin looks for, by role."""
+    return {**PLUGINS[plugin].tasks, **PLUGINS[plugin].read(job.spec.plugins[plugin]).values}
+
+
+def validate_plugins(job: Job) -> Iterator[Problem]:
+    """The plugins exist, and the master of mpi."""
+    for name in job.spec.plugins:
+        yield from _plugin(name, job)
+    if "mpi" in job.spec.plugins:
+        yield from _mpi_master(job)
+
+
+def _plugin(name: str, job: Job) -> Iterator[Problem]:
+    if name not in PLUGINS and not is_placeholder(name):
+        near = nearest(name.lower(), PLUGINS) or (name.lower() if name.lower() in PLUGINS else "")
+        fix = did_you_mean(near, f"use one of {', '.join(sorted(PLUGINS))}")
+        yield PLUGIN.problem(job.spec.path("plugins", name), "must be a plugin of Volcano", fix, name)
+
+
+def _mpi_master(job: Job) -> Iterator[Problem]:
+    wanted = roles(job, "mpi")["master"]
+    if wanted in job.spec.tasks_by_name or is_placeholder(wanted):
+        return
+    default = PLUGINS["mpi"].tasks["master"]
+    looked_for = f"task `{wanted}`, " + ("the default of --master" if wanted == default else "as --master says")
+    message = f"looks for the master in {looked_for}, but the job has no such task"
+    yield MPI_MASTER.problem(job.spec.path("plugins", "mpi"), message, _choice("master", wanted))
+
+
+def _choice(role: str, wanted: str) -> str:
+    """What to do where the task of a role does not exist."""
+    return f"add --{role}=<task> with the name of one of the tasks, or name a task `{wanted}`"
+
+
+def advise_plugins(job: Job) -> Iterator[Problem]:
+    """Arguments that a plugin cannot read, and tasks that it looks for in vain."""
+    for name, arguments in job.spec.plugins.items():
+        if name in PLUGINS and name != "env" and not any(map(is_placeholder, arguments)):
+            flags = PLUGINS[name].read(arguments)
+            yield from _plugin_argument(name, arguments, flags, job)
+            if name == "ssh":
+                yield from _plugin_keys(flags, job)
+                yield from _plugin_port(flags, job)
+            yield from _advise_roles(name, {**PLUGINS[name].tasks, **flags.values}, job)
+
+
+def _plugin_argument(name: str, arguments: Sequence[str], flags: Flags, job: Job) -> Iterator[Problem]:
+    if flags.error and flags.error.split("`")[1] not in _HELP:
+        message = f"cannot be read because {flags.error}, so the plugin ignores this and all later arguments"
+        path = job.spec.path("plugins", name, flags.at)
+        yield PLUGIN_ARGUMENT.problem(path, message, flags.fix, arguments[flags.at])
+
+
+def _plugin_keys(flags: Flags, job: Job) -> Iterator[Problem]:
+    """Keys go in pairs: ssh.go OnJobAdd, withUserProvidedRsaKey."""
+    private, public = (bool(flags.values.get(f"ssh-{side}-key")) for side in ("private", "public"))
+    path = job.spec.path("plugins", "ssh")
+    if private and not public:
+        message = "has --ssh-private-key without --ssh-public-key, so the pods cannot log in to each other"
+        yield PLUGIN_KEYS.problem(path, message, "add the public key, or remove the private key to get a new pair")
+    elif public and not private:
+        message = "has --ssh-public-key without --ssh-private-key, so the plugin ignores the key and makes a new pair"
+        yield PLUGIN_KEYS.problem(path, message, "add the private key, or remove the public key")
+
+
+def _plugin_port(flags: Flags, job: Job) -> Iterator[Problem]:
+    """A port that is none is 22: ssh.go validateSSHPort."""
+    port = flags.values.get("ssh-port", "22")
+    if port.isdecimal() and not 0 < int(port[:_MOST_DIGITS]) <= _LARGEST_PORT:
+        message = f"has --ssh-port={port}, but the plugin ignores this port and uses 22"
+        path = job.spec.path("plugins", "ssh")
+        yield PLUGIN_PORT.problem(path, message, f"set a port from 1 to {_LARGEST_PORT}")
+
+
+def _advise_roles(name: str, wanted: Mapping[str, str], job: Job) -> Iterator[Problem]:
+    """The tasks that a plugin looks for; the first mistake is reported."""
+    broken = _plugin_task(name, wanted, job) or _plugin_role(name, wanted, job)
+    if broken:
+        yield broken
+
+
+def _plugin_task(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
+    role, outcome = _NEVER.get(name, ("", ""))
+    if not role or wanted[role] in job.spec.tasks_by_name:
+        return None
+    message = f"needs a task `{wanted[role]}`, which does not exist, so {outcome}"
+    return PLUGIN_TASK.problem(job.spec.path("plugins", name), message, _choice(role, wanted[role]))
+
+
+def _plugin_role(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
+    reason = _absent_role(name, wanted, job) or _left_out(name, wanted, job)
+    return PLUGIN_ROLE.problem(job.spec.path("plugins", name), *reason) if reason else None
+
+
+def _absent_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
+    """An argument that names a task that does not exist. The webhook refuses a Job without the master of mpi."""
+    tasks = job.spec.tasks_by_name
+    named = {role: wanted[role] for role, default in PLUGINS[name].tasks.items() if wanted[role] != default}
+    absent = {role: task for role, task in named.items() if task not in tasks}
+    if not absent or (name == "mpi" and "master" in absent):
+        return None
+    role, task = next(iter(absent.items()))
+    message = f"names task `{task}` by --{role}, which does not exist, so the plugin leaves this role out"
+    return message, f"write the name of a task, or remove --{role}"
+
+
+def _left_out(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
+    """A task that has no role."""
+    tasks, names = job.spec.tasks, [wanted[role] for role in PLUGINS[name].tasks]
+    left = next((task.name for task in tasks if task.name not in names), None)
+    if left is None:
+        return None
+    if name == "tensorflow" and not _is_alone(tasks):
+        message = f"does not know the role of task `{left}`, so TF_CONFIG leaves the task out"
+        return message, f"add an argument with the role of the task, such as --ps={left}"
+    worker = wanted.get("worker") if name != "tensorflow" else None
+    if worker is not None and worker not in job.spec.tasks_by_name and len(tasks) > 1:
+        message = f"looks for a task `{worker}`, which does not exist, so task `{left}` is not set up"
+        return message, f"name that task with --worker={left}"
+    return None
+
+
+def _is_alone(tasks: Sequence[Task]) -> bool:
+    """One pod trains without TF_CONFIG."""
+    return len(tasks) == 1 and tasks[0].replicas == 1
+
+
+def advise_plugin_one_pod(job: Job) -> Iterator[Problem]:
+    """The task that a plugin takes for its master, head or chief has one pod."""
+    for plugin, (role, outcome) in _ONE_POD.items():
+        task = job.spec.tasks_by_name.get(roles(job, plugin)[role]) if plugin in job.spec.plugins else None
+        if task is not None and task.replicas > 1:
+            message = f"must be 1 because the task is the {role} of the plugin {plugin}, and {outcome}"
+            yield PLUGIN_ONE_POD.problem(task.path("replicas"), message, "set 1", task.replicas)

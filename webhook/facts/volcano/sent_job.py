@@ -1,0 +1,54 @@
+"""A Volcano Job as its webhook validates it: sent as it is, or made from the template of a CronJob or a JobTemplate.
+
+Knows where its spec stands and what that defaults to, and no rule.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.attributes import Operation
+from webhook.facts.subject import Subject
+from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano_objects.defaults import defaulted, webhook_of_job
+from webhook.facts.volcano_objects.types import CronJob, Job, JobSpec, JobTemplate
+from webhook.schema import decode_object
+from webhook.typed.view import Reading
+
+RUN_SUFFIX: Final = "-01234567"
+"""As long as what a CronJob puts behind its name: a dash and the minutes since 1970 (cronjob_controller getJobName)."""
+
+
+def read_job(subject: Subject) -> Job:
+    """The Job of an object, or the one that it makes; to be asked for with `Subject.once`."""
+    if subject.group_kind == kinds.JOB:
+        return Job.of(subject.once(defaulted), (), subject.reading)
+    name = subject.typed(CronJob).name if subject.group_kind == kinds.CRON_JOB else ""
+    return _job(sent_spec(subject), f"{name}{RUN_SUFFIX}" if name else "")
+
+
+def sent_spec(subject: Subject) -> JobSpec:
+    """The spec of the Job as it was sent, without defaults."""
+    if subject.group_kind == kinds.CRON_JOB:
+        return subject.typed(CronJob).spec.job_template.spec
+    if subject.group_kind == kinds.JOB_TEMPLATE:
+        return subject.typed(JobTemplate).spec
+    return subject.typed(Job).spec
+
+
+def job_of_template(template: JobTemplate, name: str) -> Job:
+    """The Job that a controller makes from a JobTemplate of the cluster."""
+    deadline = template.reading.deadline
+    decoded = decode_object(template.json, JobTemplate.gvk, deadline)
+    return _job(JobTemplate.of(decoded.value, (), Reading(deadline, frozenset(decoded.unfilled))).spec, name)
+
+
+def _job(sent: JobSpec, name: str) -> Job:
+    """A Job with a spec, as Volcano's webhook leaves it."""
+    spec = webhook_of_job(sent.json, sent.reading.deadline)
+    return Job.of({"metadata": {"name": name}, "spec": spec}, sent.at[:-1], sent.reading)
+
+
+def is_created(subject: Subject) -> bool:
+    """Whether the object is created, and not changed."""
+    return subject.attributes.operation is Operation.CREATE

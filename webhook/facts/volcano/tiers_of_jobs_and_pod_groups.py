@@ -1,0 +1,212 @@
+"""Network topologies: whether there are HyperNodes within which a gang, or a part of it, may be placed.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware isEligibleHyperNode: with mode hard
+a gang is placed within one HyperNode of at most the highest tier that it allows. A tier by name is looked up first
+(pkg/scheduler/framework/session.go adjustNetworkTopologySpec), and one that no HyperNode has limits nothing. The same
+is wrong in Jobs, in partitions of their tasks, in PodGroups and in their subgroups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from webhook.facts.subject import Subject
+from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE, VOLCANO_POD_GROUP, VOLCANO_POD_GROUP_ADVICE
+from webhook.facts.volcano.queue_tree import read_queues
+from webhook.facts.volcano_objects.types import HyperNode, Job, NetworkTopology
+from webhook.paths import render
+from webhook.placeholders import is_placeholder
+from webhook.problem import MissingObject, Problem
+from webhook.problems.rule import Rule
+from webhook.wording import did_you_mean
+
+JOB_TIER: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/tier",
+    title="A HyperNode is of a tier that the gang allows.",
+    why=(
+        "A gang with a hard network topology is placed within one HyperNode of at most the highest tier that it "
+        "allows. Where there is none, it waits for ever."
+    ),
+    refused_by="nobody; the job stays pending",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go",
+    function="isEligibleHyperNode",
+    fails="pending",
+)
+JOB_TIER_NAME: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/tier-name",
+    title="The name of a tier is one that HyperNodes have.",
+    why=(
+        "Where no HyperNode has it, the scheduler logs a warning and leaves the topology out, so the pods may be "
+        "placed far from each other."
+    ),
+    refused_by="nobody; the topology has no effect",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/session.go",
+    function="adjustNetworkTopologySpec",
+)
+JOB_TIER_ORDER: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/tier-order",
+    title="Parts of a gang are kept closer together than the whole.",
+    why=(
+        "The scheduler looks for a HyperNode for each part inside the one that the whole gang is kept in, so a higher "
+        "tier of a part allows nothing more."
+    ),
+    refused_by="nobody; the topology of the part has no effect",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions/allocate/allocate.go",
+    function="allocateForJob",
+    severity="low",
+)
+JOB_HIGHEST_TIER: Final = VOLCANO_JOB.rule(
+    "volcano-job/highest-tier",
+    title="The highest tier of a network topology is given by its number or its name, not both.",
+    why="Two statements could contradict each other.",
+    function="validateNetworkTopology",
+)
+POD_GROUP_TIER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/tier",
+    title="A HyperNode is of a tier that the PodGroup allows.",
+    why=(
+        "A gang with a hard network topology is placed within one HyperNode of at most the highest tier that it "
+        "allows. Where there is none, it waits for ever."
+    ),
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go",
+    function="isEligibleHyperNode",
+)
+POD_GROUP_TIER_NAME: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/tier-name",
+    title="The name of a tier is one that HyperNodes have.",
+    why=(
+        "Where no HyperNode has it, the scheduler logs a warning and leaves the topology out, so the pods may be "
+        "placed far from each other."
+    ),
+    refused_by="nobody; the topology has no effect",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/session.go",
+    function="adjustNetworkTopologySpec",
+    fails="silent",
+)
+POD_GROUP_TIER_ORDER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/tier-order",
+    title="Parts of a gang are kept closer together than the whole.",
+    why=(
+        "The scheduler looks for a HyperNode for each part inside the one that the whole gang is kept in, so a higher "
+        "tier of a part allows nothing more."
+    ),
+    refused_by="nobody; the topology of the part has no effect",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions/allocate/allocate.go",
+    function="allocateForJob",
+    severity="low",
+    fails="silent",
+)
+POD_GROUP_HIGHEST_TIER: Final = VOLCANO_POD_GROUP.rule(
+    "volcano-pod-group/highest-tier",
+    title="The highest tier of a PodGroup's topology is given by its number or its name, not both.",
+    why="Two statements could contradict each other.",
+    function="validateNetworkTopology",
+)
+
+_ABSENT = (MissingObject(kind="HyperNode", name=""),)
+_SECOND: Final = 2
+
+
+class TopologyRules(NamedTuple):
+    """The rules of the topologies of one kind."""
+
+    highest_tier: Rule
+    tier: Rule
+    tier_name: Rule
+    tier_order: Rule
+
+
+OF_JOBS: Final = TopologyRules(JOB_HIGHEST_TIER, JOB_TIER, JOB_TIER_NAME, JOB_TIER_ORDER)
+OF_POD_GROUPS: Final = TopologyRules(POD_GROUP_HIGHEST_TIER, POD_GROUP_TIER, POD_GROUP_TIER_NAME, POD_GROUP_TIER_ORDER)
+
+
+@dataclass(frozen=True, slots=True)
+class Tiers:
+    """The tiers of the HyperNodes of a cluster.
+
+    Args:
+        lowest: the lowest number; None without HyperNodes.
+        names: the names of tiers.
+        is_unknown: whether there may be HyperNodes that nobody can look up.
+    """
+
+    lowest: int | None
+    names: frozenset[str]
+    is_unknown: bool
+
+
+def read_tiers(subject: Subject) -> Tiers:
+    """Those of the cluster, to be asked for with `Subject.once`."""
+    view = subject.view()
+    nodes = view.every(HyperNode)
+    numbers = [node.spec.tier for node in nodes if node.spec.tier is not None]
+    names = frozenset(node.spec.tier_name for node in nodes if node.spec.tier_name)
+    is_unknown = not (view.is_whole(HyperNode.gvk) or (nodes and subject.once(read_queues).is_whole))
+    return Tiers(min(numbers, default=None), names, is_unknown)
+
+
+def validate_network_topology(topology: NetworkTopology, rules: TopologyRules) -> Iterator[Problem]:
+    """The highest tier is given by its number or by its name."""
+    if topology.highest_tier_allowed is not None and topology.highest_tier_name:
+        path, message = topology.path("highestTierName"), "must not be set together with highestTierAllowed"
+        yield rules.highest_tier.problem(path, message, "remove one of the two", topology.highest_tier_name)
+
+
+def advise_job_topology(job: Job, subject: Subject) -> Iterator[Problem]:
+    """Tiers that there are, and partitions that are nearer together than the whole job."""
+    gang = job.spec.network_topology
+    yield from advise_topology(gang, subject, OF_JOBS)
+    for task in job.spec.tasks:
+        if part := task.partition_policy.network_topology:
+            yield from advise_part(part, gang, subject, OF_JOBS)
+
+
+def advise_topology(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
+    """Tiers that there are."""
+    yield from _tier(topology, subject, rules)
+    yield from _tier_name(topology, subject, rules)
+
+
+def advise_part(
+    part: NetworkTopology, gang: NetworkTopology, subject: Subject, rules: TopologyRules
+) -> Iterator[Problem]:
+    """The same of a partition or a subgroup, whose pods are nearer together than the whole gang."""
+    yield from advise_topology(part, subject, rules)
+    yield from _tier_order(part, gang, rules)
+
+
+def _tier(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
+    """A highest tier that is lower than the tiers of all HyperNodes."""
+    most, name = topology.highest_tier_allowed, topology.highest_tier_name
+    if topology.mode == "soft" or (most is None and not name):
+        return
+    tiers = subject.once(read_tiers)
+    if tiers.is_unknown:
+        yield rules.tier.problem(topology.at, missing=_ABSENT)
+    elif most is not None and tiers.lowest is not None and tiers.lowest > most:
+        message = f"is below {tiers.lowest}, the lowest tier of all HyperNodes, so the pods are never placed"
+        yield rules.tier.problem(topology.path("highestTierAllowed"), message, f"set {tiers.lowest} or more", most)
+
+
+def _tier_name(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
+    """A name of a tier that no HyperNode has, where there are HyperNodes."""
+    name = topology.highest_tier_name
+    if topology.mode == "soft" or topology.highest_tier_allowed is not None or not name or is_placeholder(name):
+        return
+    tiers = subject.once(read_tiers)
+    if tiers.lowest is not None and name not in tiers.names:
+        message = "is not the tier name of any HyperNode, so Volcano places the pods without regard to the topology"
+        fix = did_you_mean(subject.view().nearest(name, tiers.names), "write the tier name of a HyperNode")
+        yield rules.tier_name.problem(topology.path("highestTierName"), message, fix, name)
+
+
+def _tier_order(part: NetworkTopology, gang: NetworkTopology, rules: TopologyRules) -> Iterator[Problem]:
+    """A highest tier of a part of a gang that is higher than that of the gang."""
+    most, bound = part.bound, gang.bound
+    if bound is not None and most is not None and most > bound:
+        above = render(gang.path("highestTierAllowed"))
+        message = f"has no effect because {above} keeps all pods within tier {bound}"
+        lower = f"set {'at most ' if bound > _SECOND else ''}{bound - 1}" if bound > 1 else "remove the field here"
+        yield rules.tier_order.problem(part.path("highestTierAllowed"), message, f"{lower}, or raise {above}", most)
