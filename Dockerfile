@@ -10,6 +10,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY policies policies
 COPY docs/rules docs/rules
 COPY deploy/samples deploy/samples
+COPY deploy/claimgate.1 deploy/claimgate.1
 COPY certs certs
 COPY webhook webhook
 RUN pip install --no-deps --no-build-isolation --no-index . && pip uninstall --yes hatchling editables pip

@@ -9,7 +9,7 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e bench bench-compare profile bench-bounds bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs precision rule-homes lock clean
+.PHONY: help demo serve install test coverage e2e browser packages bench bench-compare profile bench-bounds bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site release precision rule-homes lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -26,10 +26,10 @@ test: $(DEV_STAMP) ## everything CI runs: lint, format, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not e2e"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not e2e and not browser and not nightly"
 
 coverage: $(DEV_STAMP) ## the tests with branch coverage, which takes twice as long
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not e2e" --cov --cov-branch --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not e2e and not browser and not nightly" --cov --cov-branch --cov-report=term:skip-covered
 
 e2e: $(DEV_STAMP) ## against a real kube-apiserver (KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin)
 	$(BIN)/python -m pytest tests/e2e -m e2e
@@ -59,7 +59,7 @@ fuzz: $(DEV_STAMP) ## 100,000 random CEL expressions, every wrong value, and pro
 	$(BIN)/python -m tests.fuzz.cel 100000
 	$(BIN)/python -m tests.fuzz.deadlines 20000
 	CLAIMGATE_TESTS=all $(BIN)/python -m pytest -n auto --dist worksteal tests/policies
-	$(BIN)/python -m pytest -m "not e2e" --hypothesis-profile=fuzz $(shell grep -rl --include='test_*.py' 'from hypothesis' tests)
+	$(BIN)/python -m pytest -m "not e2e and not browser and not nightly" --hypothesis-profile=fuzz $(shell grep -rl --include='test_*.py' 'from hypothesis' tests)
 
 fuzz-yaml: $(DEV_STAMP) ## 100,000 random YAML texts, read by the quick reader and by the parser; YAML=1000000 for more
 	$(BIN)/python -m tests.fuzz.yaml_readers $(or $(YAML),100000) 29 tests/data
@@ -70,7 +70,13 @@ fuzz-differential: $(DEV_STAMP) ## 20,000 random reviews, answered by a process 
 fuzz-doors: $(DEV_STAMP) ## 10,000 reviews, answered by replay and by a running server; DOORS=100000 for more
 	$(BIN)/python -m tests.fuzz.doors $(or $(DOORS),10000)
 
-nightly: fuzz fuzz-yaml fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
+browser: $(DEV_STAMP) ## the playground in a real browser (chromium and chromedriver); AXE=axe.min.js looks for barriers, PICTURES=DIR keeps pictures
+	CLAIMGATE_AXE=$(AXE) CLAIMGATE_PICTURES=$(PICTURES) $(BIN)/python -m pytest tests/playground -m browser
+
+packages: $(DEV_STAMP) ## what the action and pipx install, downloaded and used as written
+	$(BIN)/python -m pytest tests/test_integrations.py -m nightly
+
+nightly: fuzz browser packages release site fuzz-yaml fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
 
 fuzz-server: $(DEV_STAMP) ## 3,000 random CEL expressions, compared with a real kube-apiserver's answers; FUZZ_SERVER=KUBECONFIG names one
 	$(BIN)/python -m tests.fuzz.cel 3000 --server $(FUZZ_SERVER)
@@ -87,12 +93,21 @@ rule-homes: $(DEV_STAMP) ## draw 50 rules at random, with where each is found: S
 docs: $(DEV_STAMP) deploy ## write everything that follows from rules, facts, policies and settings anew: docs, README, deploy/base
 	$(BIN)/python -m pytest -q --update-golden tests/facts/test_reference.py tests/policies/test_rules.py tests/policies/test_late_failures.py
 	$(BIN)/python -m tests.test_readme
+	$(BIN)/python -m tests.man_page
+
+release: $(DEV_STAMP) ## wheel, sdist, chart, image context and kubectl plug-in in dist/, checked; publishes nothing
+	$(BIN)/python -m tests.release
+
+site: $(RUN_STAMP) ## the documentation as a site in build/site; fails on a link that leads nowhere
+	@$(PIP) install --require-hashes -r requirements-docs.lock
+	$(BIN)/python -m tests.documentation_site
 
 lock: $(DEV_STAMP) ## write the lock files anew from pyproject.toml: newest versions, hashes, no host
 	$(PIP) install uv
 	$(BIN)/uv pip compile $(COMPILE) pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile $(COMPILE) pyproject.toml --group dev -o requirements-dev.lock
 	$(BIN)/uv pip compile $(COMPILE) --group build -o requirements-build.lock
+	$(BIN)/uv pip compile $(COMPILE) --group docs -o requirements-docs.lock
 COMPILE := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	--no-emit-index-url --no-emit-find-links
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.placeholders import is_placeholder, names_variable, stands_for_another_type
+from webhook.attributes import JSON
+from webhook.placeholders import is_placeholder, is_read_as_brackets, names_variable, stands_for_another_type
 
 
 @pytest.mark.parametrize(
@@ -12,6 +13,7 @@ from webhook.placeholders import is_placeholder, names_variable, stands_for_anot
     [
         *("$N", "${N}", "gpu-$(N)", "{{ .Values.n }}", "a{{n}}b"),
         *("__NUM_NODES__", "PLACEHOLDER_NUM_GPU", "<queue>", "<ADD LUN ID Here>", "gs://<bucket>/a", "...", "…"),
+        *("[[size]]", "a-[[ name ]]", "((tag))", "<%= queue %>", "@NUM_NODES@", "gs://%BUCKET%/a"),
     ],
 )
 def test_a_text_that_something_fills_in(text: str) -> None:
@@ -23,6 +25,7 @@ def test_a_text_that_something_fills_in(text: str) -> None:
     [
         *("", "gpu-1", "nvidia.com/gpu", "{n}", "500m"),
         *("a__b", "__init__", "a < b", "<", "->", "a...b", "v1.2", "placeholder"),
+        *("a[0]", "[[ -f x ]]", "img@sha256:ab", "50%", "a@b@c", "((1+2))", "[[1, 2]]"),
     ],
 )
 def test_a_finished_text(text: str) -> None:
@@ -43,3 +46,15 @@ def test_a_sign_alone_names_no_variable(text: str, expected: bool) -> None:
 )
 def test_a_constant_in_the_place_of_a_number_is_filled_in_by_somebody(text: str, expected: bool) -> None:
     assert stands_for_another_type(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        *(([["size"]], True), ({"num_nodes": None}, True), ([["number of nodes"]], True)),
+        *((["size"], False), ([[1]], False), ([["a", "b"]], False), ({"a": 1}, False), ({}, False), ([], False)),
+        *(({"a": None, "b": None}, False), (7, False), ([[{"a": None}]], False)),
+    ],
+)
+def test_what_yaml_makes_of_brackets_without_quotes(value: JSON, expected: bool) -> None:
+    assert is_read_as_brackets(value) is expected

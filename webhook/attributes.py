@@ -47,6 +47,7 @@ class GroupVersionKind(NamedTuple):
 
 NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 POD: Final = GroupVersionKind("", "v1", "Pod")
+CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 """The API server gives each Namespace (since 1.22) this label with its name, so no look-up is needed to know it."""
 

@@ -23,6 +23,7 @@ VERBS = {
     "serve": "Answer AdmissionReviews of an API server over HTTPS.",
     "replay": "Say what the webhook would answer to recorded reviews or plain objects.",
     "audit": "Report every finding about the objects of folders, files or stdin.",
+    "backtest": "Say what policies would have done to the requests of an API server's audit log.",
     "test": "Run the suites of policies.",
     "explain": "Say of a rule what it demands and why, with a bad and a good example.",
     "policies": "List, check and export policies.",
@@ -31,6 +32,7 @@ VERBS = {
     "webhook-config": "Print the webhook configurations for exactly what the policies match.",
     "queues": "Show the queues of Kueue and what each could ever admit.",
     "cel": "Evaluate CEL expressions.",
+    "ui": "Try policies and objects in the browser, on this machine alone.",
     "version": "Print the version.",
     "demo": "Issue a certificate, serve, send sample reviews, audit sample manifests, stop.",
 }

@@ -121,6 +121,14 @@ def of_file(source: str, read: yamlfile.Parts, *, is_named: bool, is_first: bool
     )
 
 
+def of_text(text: str, source: str) -> Inputs:
+    """The documents of a text that is at hand; `source` is what its places are called."""
+    read = yamlfile.parts(text, source)
+    return Inputs(
+        documents=tuple(_split(source, read.documents)), files=1, problems=read.problems, repeated=read.repeated
+    )
+
+
 def _could_be_manifest(source: str) -> bool:
     """Whether somebody should hear that a file cannot be read: also where its text cannot be had."""
     try:

@@ -15,6 +15,7 @@
     │           └── TooLarge      what is too large to be compiled here, and which the API server may take
     ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
     ├── LookupFailed          an object that could not be looked up (absent is None, not this)
+    │   └── PlaceUnknown      an object of a file that may be the one, and may be called otherwise
     └── PatchError            a patch that does not apply
     ReviewPaused              a review that begins anew: outside the tree, so that nothing absorbs it
       InlineBudgetSpent       it needs a process of its own
@@ -169,6 +170,10 @@ class BindingError(ClaimgateError):
 
 class LookupFailed(ClaimgateError):
     """The view could not say whether the object exists: the answer is unknown."""
+
+
+class PlaceUnknown(LookupFailed):
+    """A file has an object that may be meant: nobody knows its namespace, or a kustomization may name it otherwise."""
 
 
 class PatchError(ClaimgateError):

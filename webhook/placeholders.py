@@ -9,8 +9,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from webhook.attributes import JSON
+
 _VARIABLE: Final = re.compile(r"\$[A-Za-z_{(]|\{\{")
-_BLANK: Final = re.compile(r"<[A-Za-z_][^<>\n]*>|__[A-Z][A-Z0-9_]*__")
+_SIGNS: Final = ("<", "__", "[[", "((", "@", "%")
+"""What a text has that the pattern below finds."""
+_BLANK: Final = re.compile(
+    r"<[A-Za-z_%][^<>\n]*>|__[A-Z][A-Z0-9_]*__|@[A-Z][A-Z0-9_]*@|%[A-Z][A-Z0-9_]*%"
+    r"|\[\[ ?[\w.-]+ ?\]\]|\(\( ?[\w.-]+ ?\)\)"
+)
+_WORD_IN_BRACKETS: Final = re.compile(r"[A-Za-z_][\w. -]*")
 _CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 _WORD: Final = "PLACEHOLDER"
 _DOTS: Final = frozenset(("...", "…"))
@@ -20,7 +28,8 @@ def is_placeholder(text: str) -> bool:
     """Whether a text is still to be filled in, wholly or in part.
 
     None of the signs may stand in a name or an amount that Kubernetes takes, so that no finished text is taken for one:
-    `gpu-${N}`, `<queue>`, `__NUM_NODES__`, `PLACEHOLDER_QUEUE` and `...` are placeholders, `gpu-1` is not.
+    `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `@NODES@`, `PLACEHOLDER_QUEUE` and `...` are placeholders,
+    `gpu-1` is not.
     """
     return "$" in text or "{{" in text or _is_blank(text)
 
@@ -33,6 +42,22 @@ def stands_for_another_type(text: str) -> bool:
     return is_placeholder(text) or _CONSTANT.fullmatch(text) is not None
 
 
+def is_read_as_brackets(value: JSON) -> bool:
+    """Whether YAML made lists or a mapping of a placeholder that is not in quotes: `[[name]]`, `{name}`.
+
+    Where a number, a text or a truth value belongs, nobody means a list of one list of one word, or a mapping of one
+    word to nothing.
+    """
+    if isinstance(value, dict):
+        return len(value) == 1 and next(iter(value.values())) is None and _is_word(next(iter(value)))
+    is_nested = isinstance(value, list) and len(value) == 1 and isinstance(value[0], list) and len(value[0]) == 1
+    return is_nested and _is_word(value[0][0])
+
+
+def _is_word(text: JSON) -> bool:
+    return isinstance(text, str) and _WORD_IN_BRACKETS.fullmatch(text) is not None
+
+
 def names_variable(text: str) -> bool:
     """Whether a text names what is filled in, for texts in which a `$` alone is a mistake, or ends a pattern.
 
@@ -43,6 +68,6 @@ def names_variable(text: str) -> bool:
 
 def _is_blank(text: str) -> bool:
     """Whether a person is to fill something in. The regular expression is asked of few texts, because it is slow."""
-    if "<" in text or "__" in text:
+    if any(sign in text for sign in _SIGNS):
         return _BLANK.search(text) is not None or _WORD in text
     return _WORD in text or text in _DOTS

@@ -26,10 +26,11 @@ class UserCache(Generic[Key, Value]):
     """A table of two generations: when the newer one has half of the bytes, it becomes the older one, which is dropped.
 
     So what is asked for often is computed anew once a generation, and a look at a table is a look at two dicts. A
-    thread that looks while another adds finds an entry or none; both may compute it.
+    thread that looks while another adds finds an entry or none; both may compute it. `newer` is for those who look in
+    the newer one alone at first.
     """
 
-    __slots__ = ("__weakref__", "_half", "_newer", "_newer_bytes", "_older", "_older_bytes")
+    __slots__ = ("__weakref__", "_half", "_newer_bytes", "_older", "_older_bytes", "newer")
 
     def __init__(self, most_bytes: int) -> None:
         """Begin empty.
@@ -38,14 +39,14 @@ class UserCache(Generic[Key, Value]):
             most_bytes: what all entries together take at most.
         """
         self._half = most_bytes // 2
-        self._newer: dict[Key, Value] = {}
+        self.newer: dict[Key, Value] = {}
         self._older: dict[Key, Value] = {}
         self._newer_bytes = self._older_bytes = 0
         _CACHES.add(self)
 
     def get(self, key: Key, missing: Value) -> Value:
         """What is kept under a key, or `missing`."""
-        value = self._newer.get(key, missing)
+        value = self.newer.get(key, missing)
         return self._older.get(key, missing) if value is missing else value
 
     def put(self, key: Key, value: Value, size: int) -> None:
@@ -60,9 +61,9 @@ class UserCache(Generic[Key, Value]):
         if size > self._half // _SHARE:
             return
         if self._newer_bytes + size > self._half:
-            self._older, self._older_bytes = self._newer, self._newer_bytes
-            self._newer, self._newer_bytes = {}, 0
-        self._newer[key] = value
+            self._older, self._older_bytes = self.newer, self._newer_bytes
+            self.newer, self._newer_bytes = {}, 0
+        self.newer[key] = value
         self._newer_bytes += size
 
     @property

@@ -128,6 +128,12 @@ def read_parts(path: str | Path) -> Parts:
         return Parts(problems=error.problems)
 
 
+def documents_of(text: str) -> tuple[str, ...]:
+    """The documents of a YAML text, each with the `---` above it; none where only a parser can tell them apart."""
+    is_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
+    return () if is_json else yamltext.parts_of(text)
+
+
 def text(path: str | Path) -> str:
     """What stands in a file; `-` is standard input.
 

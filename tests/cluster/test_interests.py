@@ -197,10 +197,10 @@ def test_nothing_is_held_twice(given, wanted):
 @pytest.mark.parametrize(
     "places, wanted",
     [
-        pytest.param([("a", 20)], ["a"], id="of one namespace"),
-        pytest.param([("a", 9), ("b", 9)], ["a", "b"], id="of two"),
-        pytest.param([("a", 9), ("", 9)], [""], id="of any"),
-        pytest.param([(f"n{number}", 1) for number in range(17)], [""], id="of too many"),
+        pytest.param([("a", 70)], ["a"], id="of one namespace"),
+        pytest.param([("a", 35), ("b", 35)], ["a", "b"], id="of two"),
+        pytest.param([("a", 35), ("", 35)], [""], id="of any"),
+        pytest.param([(f"n{number}", 1) for number in range(65)], [""], id="of too many"),
     ],
 )
 def test_the_number_of_watches_is_bounded(places, wanted):

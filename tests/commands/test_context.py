@@ -311,3 +311,32 @@ def test_a_patch_of_a_kustomization_is_no_object(
     files = {"kustomization.yaml": kustomization("[whole.yaml]", **more), "whole.yaml": job(), "part.yaml": wrong}
     run(["audit", written(tmp_path, files)])
     assert capsys.readouterr().out.count("part.yaml") == told
+
+
+@pytest.mark.parametrize("kustomization", ["namePrefix: dev-\nresources: [config.yaml, pod.yaml]\n", ""])
+def test_an_object_of_unknown_namespace_configures_no_policy(kustomization: str, tmp_path: Path, capsys) -> None:
+    name = "limits" if kustomization else "gpu-limits"
+    kustomization = kustomization.replace("dev-", "gpu-")
+    config = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}, data: {{a: b}}}}"
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: a, image: x, resources: "
+    (tmp_path / "config.yaml").write_text(config)
+    (tmp_path / "pod.yaml").write_text(pod + "{limits: {nvidia.com/gpu: 1}}}]}}")
+    if kustomization:
+        (tmp_path / "kustomization.yaml").write_text(kustomization)
+    assert run(["audit", str(tmp_path), "-v"]) == 0
+    assert "failed to configure" not in capsys.readouterr().out
+
+
+def test_a_definition_of_another_folder_serves_its_version(tmp_path: Path, capsys) -> None:
+    names = "{kind: MXJob, plural: mxjobs}"
+    versions = "[{name: v1, served: true, storage: true}]"
+    crd = f"{{group: kubeflow.org, names: {names}, scope: Namespaced, versions: {versions}}}"
+    job = "{apiVersion: kubeflow.org/v1, kind: MXJob, metadata: {name: j}, spec: {mxReplicaSpecs: {}}}"
+    for folder in ("manifests", "examples"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "examples" / "job.yaml").write_text(job)
+    assert run(["audit", str(tmp_path)]) == 1
+    assert "Training Operator 1.9 no longer serves" in capsys.readouterr().out
+    definition = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: m}, spec: "
+    (tmp_path / "manifests" / "crd.yaml").write_text(f"{definition}{crd}}}")
+    assert run(["audit", str(tmp_path)]) == 0

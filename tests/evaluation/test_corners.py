@@ -20,7 +20,6 @@ from webhook.cel.values import Duration
 from webhook.cluster.files import FilesCluster
 from webhook.errors import EvaluationError, PatchError
 from webhook.evaluation import patch_values as patchvalues
-from webhook.evaluation.activation import Activation
 from webhook.evaluation.cost_budget import CostBudget, Variables
 from webhook.evaluation.mutating import mutate
 from webhook.evaluation.object_decoding import Undecodable, decode
@@ -79,9 +78,13 @@ def test_a_null_is_taken_for_absent():
     assert decode({**before, "spec": {"nodeName": None}}, before, POD_KIND)["spec"] == {}
 
 
+class Names(dict[str, object]):
+    """What expressions see."""
+
+
 def test_a_variable_that_did_not_compile_is_an_error_that_is_kept():
     budget = CostBudget(RUNTIME_BUDGET, None)
-    variables = Variables({"x": Expression("1 +", error="compilation failed")}, Activation({}), budget)
+    variables = Variables({"x": Expression("1 +", error="compilation failed")}, Names(), budget)
     for _ in range(2):
         with pytest.raises(EvaluationError, match='composited variable "x" fails to compile'):
             variables["x"]

@@ -1,6 +1,4 @@
-"""The decisions of one review: rules that hold are kept up to a bound, however they come."""
-
-import pytest
+"""The decisions of one review: rules that hold are kept up to a bound."""
 
 from webhook.decisions import Decision
 from webhook.evaluation.decision_list import MOST_ADMITTED, DecisionList
@@ -9,17 +7,16 @@ HOLDS = Decision(policy="p", binding="b", action="admit", evaluation="admit")
 DENIES = Decision(policy="p", binding="b", action="deny", evaluation="deny")
 
 
-@pytest.mark.parametrize("name", ["add", "admit"])
-def test_rules_that_hold_are_kept_up_to_a_bound(name):
+def test_rules_that_hold_are_kept_up_to_a_bound():
     listed = DecisionList()
     for count in (2, MOST_ADMITTED - 3, 3, 1):
-        getattr(listed, name)((HOLDS,) * count)
+        listed.add((HOLDS,) * count)
     assert len(listed.decisions) == MOST_ADMITTED
 
 
 def test_what_denies_is_kept_behind_too_many_that_hold():
     listed = DecisionList()
-    listed.admit((HOLDS,) * (MOST_ADMITTED + 1))
+    listed.add((HOLDS,) * (MOST_ADMITTED + 1))
     listed.add([DENIES])
     assert listed.decisions[-1] is DENIES
     assert len(listed.decisions) == MOST_ADMITTED + 1

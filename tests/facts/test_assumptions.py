@@ -29,6 +29,14 @@ def test_a_param_says_what_a_cluster_has(param: object, expected: Assumptions) -
     assert assumptions(param) == expected
 
 
+def test_params_that_say_the_same_are_one_value() -> None:
+    """Facts and checks are computed once for all policies that assume the same."""
+    assert assumptions({"data": {"kubernetes": "1.36"}}) is assumptions(None)
+    assert assumptions({"data": {"kubernetes": "1.35"}}) is assumptions(
+        {"data": {"kubernetes": "v1.35.2", "other": "x"}}
+    )
+
+
 def test_a_text_that_is_no_release_is_an_error() -> None:
     with pytest.raises(
         LookupFailed, match=r"data.trainer of its parameter is `latest`: write a release such as 2.3 there"

@@ -13,7 +13,7 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.evaluation.fact_values import fact
+from webhook.evaluation.activation import fact
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.target import Target
 from webhook.facts.dra.pod_claims import pod_claims

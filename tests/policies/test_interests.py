@@ -10,7 +10,7 @@ import pytest
 
 from tests.literals import TABLE
 from tests.policies.test_suites import FOLDERS, cases
-from webhook.attributes import JSON
+from webhook.attributes import CRD, JSON
 from webhook.cluster.interest import Interest
 from webhook.cluster.lookup import place_of
 from webhook.cluster.projection import projection
@@ -49,6 +49,8 @@ def differences(case: Case) -> Sequence[object]:
 
 
 def counted_in_files_alone(asked: Request) -> Iterator[JSON]:
-    """What makes pods, of which no live view holds all: without files, gangs of Volcano and Kueue are not compared."""
+    """What no live view holds: all that makes pods, and definitions for a check that is asked about files alone."""
+    if asked.attributes.kind.group == "kubeflow.org":
+        yield from (each for each in asked.context if each.get("kind") == CRD.kind)
     if (asked.attributes.kind.group, asked.attributes.kind.kind) in ((SCHEDULING, "PodGroup"), ("", "Pod")):
         yield from (each for each in asked.context if podsets(each, TABLE))

@@ -7,7 +7,7 @@ kube-apiserver 1.36 sends.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ _HEAD_BYTES: Final = 4 * 1024 * 1024
 """Within so many bytes kube-apiserver has named everything but the objects: a user may send a name of 3 MB."""
 _WHOLE_BYTES: Final = 1024 * 1024
 """A body up to this size is skimmed whole where its objects come first: some milliseconds."""
+Names = TypeVar("Names", bound=tuple[str, ...])
 _LONGEST_NAME: Final = 253
 """Characters: no API server serves a group, kind, resource or namespace whose name is longer."""
 _OPERATIONS: Final = {operation.value: operation for operation in Operation}
@@ -158,29 +159,26 @@ def _kind(kind: wire.Kind | None, path: str) -> GroupVersionKind:
     if kind is None or not kind.kind or not kind.version:
         raise _refuse(f"{path}: expected group, version and kind, found none or empty ones")
     named = GroupVersionKind(kind.group or "", kind.version, kind.kind)
-    _bound(named, path)
-    return named
+    return named if sum(map(len, named)) <= _LONGEST_NAME else _bounded(named, path)
 
 
 def _resource(resource: wire.Resource | None, path: str) -> GroupVersionResource:
     if resource is None or not resource.resource or not resource.version:
         raise _refuse(f"{path}: expected group, version and resource, found none or empty ones")
     named = GroupVersionResource(resource.group or "", resource.version, resource.resource)
-    _bound(named, path)
-    return named
+    return named if sum(map(len, named)) <= _LONGEST_NAME else _bounded(named, path)
 
 
-def _bound(names: tuple[str, ...], path: str) -> None:
-    """Refuse a name that is too long: policies are looked up by it."""
+def _bounded(names: Names, path: str) -> Names:
+    """The names, unless one is too long: policies are looked up by them."""
     longest = max(map(len, names))
     if longest > _LONGEST_NAME:
         raise _refuse(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {longest}")
+    return names
 
 
 def _name_at(name: str, path: str) -> str:
-    if len(name) > _LONGEST_NAME:
-        _bound((name,), path)
-    return name
+    return name if len(name) <= _LONGEST_NAME else _bounded((name,), path)[0]
 
 
 def _user(user: wire.User | None) -> UserInfo:

@@ -69,7 +69,7 @@ def review(
     until = deadline or Deadline()
     context = request_context(policies, attributes, cluster, until, authorizer, options=options)
     verdict = _review(context, phase, authorizer, api_server_text=api_server_text)
-    if context.faults.faults and is_mistyped(attributes, until):  # so it was not an API server that sent it
+    if context.faults and is_mistyped(attributes, until):  # so it was not an API server that sent it
         if options.trace is not None:
             options.trace.forget()
         undecoded = replace(attributes, is_decoded=False)
@@ -77,7 +77,7 @@ def review(
         verdict = _review(context, phase, authorizer, api_server_text=api_server_text)
     if options.trace is not None:
         verdict = replace(verdict, explanations=tuple(options.trace.explanations))
-    return replace(verdict, faults=tuple(context.faults.faults)) if context.faults.faults else verdict
+    return replace(verdict, faults=tuple(context.faults)) if context.faults else verdict
 
 
 def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None, *, api_server_text: bool) -> Verdict:

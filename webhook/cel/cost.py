@@ -87,13 +87,13 @@ class Meter:
         budget = self.budget
         if budget < 0:
             raise BudgetExceeded(OVER_BUDGET)
-        most = min(budget, self.limit)  # min() would take as long as all the rest
+        most = budget if budget < self.limit else self.limit  # noqa: FURB136 - `min` takes as long as all the rest
         if self.deadline is None:
             return most
         if budget <= self.due:
             self.deadline.look()
             self.due = budget - STEP
-        return min(most, step)
+        return most if most < step else step  # noqa: FURB136
 
     def check(self, cost: int, step: int) -> int:
         """Let the expression go on beyond the last bound, if it may; gives the next one.

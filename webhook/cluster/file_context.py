@@ -3,6 +3,8 @@
 An object of the first of these that has the name is meant. Where it has several that differ, or where nobody knows the
 namespace of one, the answer is unknown. Nothing is known to be absent, unless somebody says that the files are whole:
 then they are all there is, and an object without a namespace is in `default`.
+
+CustomResourceDefinitions alone are those of all files: a tree that defines a kind in one folder uses it in others.
 """
 
 from __future__ import annotations
@@ -10,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
+from webhook.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.candidates import UNSAID, Candidate, Candidates
 from webhook.cluster.lookup import describe
-from webhook.errors import LookupFailed
+from webhook.errors import LookupFailed, PlaceUnknown
 
 DEFAULT: Final = "default"
 Place: TypeAlias = tuple[str, str]
@@ -27,6 +29,7 @@ class FileContext:
         layers: the objects that may be meant, those that count first before the others.
         unsaid: the namespace that the request carries although nobody knows that of the object; "" where it is known.
         is_whole: whether there is nothing else.
+        definitions: the CustomResourceDefinitions of all files.
         tell: is called with what differs and the files that have it.
     """
 
@@ -36,11 +39,13 @@ class FileContext:
         *,
         unsaid: str = "",
         is_whole: bool = False,
+        definitions: Sequence[JSON] = (),
         tell: Callable[[str, Sequence[str]], None] = lambda _what, _files: None,
     ) -> None:
         self._layers: Final = layers
         self._unsaid: Final = unsaid
         self._is_whole: Final = is_whole
+        self._definitions: Final = definitions
         self._tell: Final = tell
         self._listed: Final[dict[tuple[GroupVersionKind, str | None], Sequence[JSON]]] = {}
 
@@ -48,7 +53,8 @@ class FileContext:
         """The object, or None where no file that counts has it.
 
         Raises:
-            LookupFailed: several objects may be meant, or the namespace of one is unknown.
+            PlaceUnknown: the namespace or the name of one that may be meant is unknown.
+            LookupFailed: several objects may be meant.
         """
         if gvk == NAMESPACE and name == self._unsaid:
             return None
@@ -66,6 +72,8 @@ class FileContext:
         Raises:
             LookupFailed: one of them may be one of several that differ.
         """
+        if (gvk.group, gvk.kind) == (CRD.group, CRD.kind):
+            return self._definitions
         known = self._listed.get((gvk, namespace))
         if known is None:
             known = self._listed[gvk, namespace] = self._list(gvk, namespace)
@@ -111,7 +119,7 @@ class FileContext:
         """The object that is meant where all are the same."""
         first = meant[0]
         if any(not each.is_named for each in meant):
-            raise LookupFailed(f"{what}: kustomizations may give the one in {first.file} another name")
+            raise PlaceUnknown(f"{what}: kustomizations may give the one in {first.file} another name")
         if any(each.value != first.value for each in meant[1:]):
             files = list(dict.fromkeys(each.file for each in meant))
             self._tell(what, files)
@@ -122,7 +130,7 @@ class FileContext:
         """Raise where an object may be in the namespace that is asked about: of one of the two, it is not known."""
         for each in named:
             if (self._namespace(each) is UNSAID) != (where is UNSAID):
-                raise LookupFailed(f"{what}: the one in {each.file} may be in another namespace")
+                raise PlaceUnknown(f"{what}: the one in {each.file} may be in another namespace")
 
     def _places(
         self, gvk: GroupVersionKind, layer: Candidates, namespace: str | None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.attributes import CRD, JSON
 from webhook.cluster.candidates import Candidates, candidates
 from webhook.cluster.file_context import FileContext
-from webhook.cluster.naming import Naming
+from webhook.cluster.naming import Naming, group_kind
 from webhook.cluster.units import Unit, Units, normal
+from webhook.object_lists import unlisted
 
 
 class FileTree:
@@ -32,9 +33,9 @@ class FileTree:
     ) -> None:
         self._documents: Final = _by_file(objects, files)
         self._units: Final = Units(self._documents)
-        self._context: Final = Candidates(
-            each for file, values in _by_file(context).items() for each in candidates(file, values)
-        )
+        of_context = _by_file(context)
+        self._context: Final = Candidates(each for item in of_context.items() for each in candidates(*item))
+        self._definitions: Final = (*_definitions(of_context), *_definitions(self._documents))
         self._differing: Final = dict[str, Sequence[str]]()
         self._recorded: Final = set[str]()
         self._of_units: Final[dict[Unit, Candidates]] = {}
@@ -71,6 +72,7 @@ class FileTree:
             layers,
             unsaid="" if self.is_whole else unsaid,
             is_whole=self.is_whole,
+            definitions=self._definitions,
             tell=self._differs,
         )
 
@@ -124,3 +126,12 @@ def _by_file(objects: Iterable[tuple[str, JSON]], files: Iterable[str] = ()) -> 
     for file, obj in objects:
         documents.setdefault(normal(file), []).append(obj)
     return documents
+
+
+def _definitions(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
+    """The CustomResourceDefinitions of some files."""
+    for values in documents.values():
+        for value in values:
+            for _, obj in unlisted(value):
+                if isinstance(obj, dict) and group_kind(obj) == (CRD.group, CRD.kind):
+                    yield obj

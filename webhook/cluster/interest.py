@@ -15,7 +15,7 @@ from webhook.attributes import GroupVersionKind
 Fields: TypeAlias = frozenset[str] | None
 """Paths such as `spec.devices.requests`, with all that is below them and in each item of a list; None is everything."""
 
-MOST_NAMED: Final = 16
+MOST_NAMED: Final = 64
 """Names of one kind that have a watch each, on a connection of its own; more are picked out of a namespace."""
 
 

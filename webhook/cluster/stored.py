@@ -28,7 +28,7 @@ def stored(cluster: Cluster, attributes: Attributes) -> Cluster:
     except LookupFailed:  # nobody holds objects of this kind, or not yet
         return cluster
     old = None if attributes.operation is Operation.CREATE else attributes.old_object
-    if _says_nothing_else(held, old):
+    if (held is None and old is None) or _says_nothing_else(held, old):
         return cluster
     return StoredCluster(cluster, (kind.group, kind.kind), (namespace, name), held, old)
 

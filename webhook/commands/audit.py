@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from webhook import assembly
-from webhook.commands import options, output, report_options, submitted
+from webhook import assembly, submitted
+from webhook.commands import options, output, report_options
 from webhook.commands.audit_index import index
 from webhook.commands.audit_part import PartAudit, PartResult, Reviewed
 from webhook.commands.audit_totals import AuditTotals

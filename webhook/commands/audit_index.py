@@ -1,7 +1,8 @@
 """What audited files hold of the cluster: the objects that policies look up, found without decoding all others.
 
 A first walk over the files looks for the kinds that policies look up in the text, and decodes the parts that may have
-one. Memory grows with the objects of these kinds alone.
+one. Memory grows with the objects of these kinds alone. Of the definitions of kinds, which are long, those are read
+that may serve a version which releases serve no more.
 """
 
 from __future__ import annotations
@@ -9,19 +10,20 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from webhook import document_stream, yamlfile
 from webhook.admission import fixtures
-from webhook.attributes import JSON
+from webhook.attributes import CRD, JSON
 from webhook.cluster import kustomizations
 from webhook.cluster.candidates import NAMELESS
 from webhook.cluster.interest import Interest
 from webhook.cluster.naming import group_kind
 from webhook.document_stream import DocumentStream
+from webhook.facts.served_versions.removed_versions import removed_versions
 
-_ESCAPED: Final = re.compile(r"\\(?:x|u00|U000000)(?:6[bBeE49])|\?\s+[\"']?kind")
+_HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
 """A letter of `kind` as an escape, or an explicit key: nobody writes that, and it must not hide an object."""
 
 
@@ -50,14 +52,19 @@ def index(stream: DocumentStream, interests: Iterable[Interest], *, is_whole: bo
     """
     kinds = {interest.kind for interest in interests} | NAMELESS
     looks = _look({kind for _, kind in kinds})
+    groups = frozenset(group for group, _, _ in removed_versions())
+    kinds |= {(CRD.group, CRD.kind)}
     looked_up = AuditIndex(is_complete=not stream.problems)
     for part in stream.parts():
         text = part.part.text
         is_kustomization = posixpath.basename(part.source) in kustomizations.FILES
-        if not (is_whole or is_kustomization or looks.search(text) or _ESCAPED.search(text)):
+        has_definition = CRD.kind in text and any(group in text for group in groups)
+        some = text if is_whole or is_kustomization or has_definition else _some(text, looks)
+        if some != text:
             looked_up.files[yamlfile.shown(part.source)] = None
+        if not some and part.problem is None:
             continue
-        read = document_stream.read(part)
+        read = document_stream.read(replace(part, part=replace(part.part, text=some)))
         looked_up.is_complete &= not read.problems and not read.templates
         for each in read.documents:
             if not fixtures.is_call(each.value):
@@ -65,6 +72,23 @@ def index(stream: DocumentStream, interests: Iterable[Interest], *, is_whole: bo
                 if is_kustomization or _kind(each.value) in kinds:
                     looked_up.objects.append((each.source, each.value))
     return looked_up
+
+
+def _some(text: str, looks: re.Pattern[str]) -> str:
+    """The documents of a text that may have such an object; all of them where a parser alone can tell them apart."""
+    if not _may_have(text, looks):
+        return ""
+    documents = yamlfile.documents_of(text)
+    return "".join(each for each in documents if _may_have(each, looks)) if documents else text
+
+
+def _may_have(text: str, looks: re.Pattern[str]) -> bool:
+    """Whether a text may have such an object or a recorded review; each pattern begins with what is quickly found."""
+    return (
+        "operation" in text
+        or looks.search(text) is not None
+        or (("\\" in text or "? " in text) and _HIDDEN.search(text) is not None)
+    )
 
 
 def _kind(value: JSON) -> tuple[str, str]:
@@ -78,4 +102,4 @@ def _look(kinds: Iterable[str]) -> re.Pattern[str]:
     """
     names = "|".join(map(re.escape, sorted((*kinds, "AdmissionReview"))))
     kind = rf"(?:{names})(?:List)?\b|[A-Za-z]*\\|[^\s\"'A-Za-z]"
-    return re.compile(rf"""\bkind["']?\s*:\s*["']?(?:{kind})|\boperation["']?\s*:""")
+    return re.compile(rf"""kind["']?\s*:\s*["']?(?:{kind})""")

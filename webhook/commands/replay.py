@@ -13,12 +13,12 @@ from typing import Annotated
 
 import typer
 
-from webhook import assembly, documents, terminal
+from webhook import assembly, documents, submitted, terminal
 from webhook.admission import fixtures, respond
 from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import Door, Local, PhaseName, run
 from webhook.attributes import JSON, Attributes, Phase
-from webhook.commands import options, output, submitted
+from webhook.commands import options, output
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.paths import get

@@ -22,26 +22,18 @@ def is_contained(error: Exception) -> bool:
     return not isinstance(error, _PASSED_ON)
 
 
-class FaultLog:
-    """The faults of one review."""
-
-    __slots__ = ("faults",)
-
-    def __init__(self) -> None:
-        self.faults: list[Fault] = []
-
-    def contain(self, policy: str, error: Exception) -> str:
-        """Note what failed while a policy was asked, and give the text of its decision."""
-        frames = traceback.extract_tb(error.__traceback__)
-        groups = [*getattr(error, "__notes__", ())]
-        fault = Fault(
-            policy=policy,
-            checks=groups[0] if groups else "",
-            error=type(error).__name__,
-            traceback=tuple(places(frames)),
-        )
-        self.faults.append(fault)
-        place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
-        failed = f"checks `{fault.checks}`" if fault.checks else "evaluation"
-        text = f"the policy cannot be asked because its {failed} failed ({fault.error} in {place})"
-        return f"{text}: report this as a bug of claimgate"
+def contain(faults: list[Fault], policy: str, error: Exception) -> str:
+    """Note among the faults of a review what failed while a policy was asked, and give the text of its decision."""
+    frames = traceback.extract_tb(error.__traceback__)
+    groups = [*getattr(error, "__notes__", ())]
+    fault = Fault(
+        policy=policy,
+        checks=groups[0] if groups else "",
+        error=type(error).__name__,
+        traceback=tuple(places(frames)),
+    )
+    faults.append(fault)
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
+    failed = f"checks `{fault.checks}`" if fault.checks else "evaluation"
+    text = f"the policy cannot be asked because its {failed} failed ({fault.error} in {place})"
+    return f"{text}: report this as a bug of claimgate"

@@ -28,11 +28,10 @@ class OutOfBudget(EvaluationError):
 class CostBudget(Meter):
     """What several expressions may still cost together, and until when they may run.
 
-    `computed` is how many variables were evaluated, `variables` what they cost. `idle` are meters of variables that
-    are evaluated; the next one takes one of them.
+    `owed` is the cost of variables that nobody has paid for yet.
     """
 
-    __slots__ = ("computed", "idle", "owed", "variables")
+    __slots__ = ("owed",)
 
     def __init__(self, budget: int, deadline: Deadline | None) -> None:  # as Meter's, which a call more would cost
         self.limit = PER_CALL_LIMIT
@@ -42,13 +41,6 @@ class CostBudget(Meter):
         self.spent = 0
         self.cost = 0
         self.owed = 0
-        self.computed = 0
-        self.variables = 0
-        self.idle: list[Meter] = []
-
-    def again(self, declared: int) -> int:
-        """The most that so many variables cost when they are evaluated anew: what they cost before, or their limit."""
-        return self.variables + (declared - self.computed) * PER_CALL_LIMIT
 
     def covers(self, expressions: int, besides: int = 0) -> bool:
         """Say whether that many expressions and a cost besides them can be paid without any chance of running out."""
@@ -74,12 +66,6 @@ class CostBudget(Meter):
             self._pay()
         return value
 
-    def spare(self) -> Meter:
-        """A meter for a variable, which has a limit of its own. The clock was read when the budget's was."""
-        meter = Meter(limit=PER_CALL_LIMIT, deadline=self.deadline)
-        meter.due -= STEP
-        return meter
-
     def _pay(self) -> None:
         """Pay for the variables that the last expression used first."""
         self.budget -= self.owed
@@ -95,7 +81,7 @@ class Variables(dict[str, Any]):
     until a collection of garbage, which stops the server for tens of milliseconds.
     """
 
-    __slots__ = ("_activation", "_budget", "_declared", "_errors")
+    __slots__ = ("_activation", "_budget", "_computed", "_declared", "_errors", "_idle", "_spent")
 
     def __init__(self, declared: Mapping[str, Expression], activation: Mapping[str, Any], budget: CostBudget) -> None:
         super().__init__()
@@ -103,6 +89,13 @@ class Variables(dict[str, Any]):
         self._activation = ref(activation)
         self._budget = budget
         self._errors: dict[str, str] = {}
+        self._computed = 0
+        self._spent = 0
+        self._idle: list[Meter] = []  # of variables that are evaluated; the next one takes one of them
+
+    def again(self) -> int:
+        """The most that all cost when they are evaluated anew: what they cost before, or their limit."""
+        return self._spent + (len(self._declared) - self._computed) * PER_CALL_LIMIT
 
     def __contains__(self, name: object) -> bool:
         """Say whether there is such a variable; has() evaluates it, so an error of it is an error of has()."""
@@ -117,7 +110,7 @@ class Variables(dict[str, Any]):
         program, budget = self._declared[name].program, self._budget
         if program is None:
             raise self._failed(name, f'composited variable "{name}" fails to compile: {self._declared[name].error}')
-        meter = budget.idle.pop() if budget.idle else budget.spare()
+        meter = self._idle.pop() if self._idle else self._meter()
         try:
             value = self[name] = program.evaluate(cast("Mapping[str, Any]", self._activation()), meter)
         except EvaluationError as error:
@@ -129,12 +122,18 @@ class Variables(dict[str, Any]):
             if budget.deadline is not None and spent > STEP:
                 budget.due += spent  # the clock is read before the next expression, though the budget has not paid yet
             budget.owed += spent
-            budget.variables += spent
-            budget.computed += 1
+            self._spent += spent
+            self._computed += 1
             meter.spent = 0
             meter.budget += spent
-            budget.idle.append(meter)
+            self._idle.append(meter)
         return value
+
+    def _meter(self) -> Meter:
+        """A meter for a variable, which has a limit of its own. The clock was read when the budget's was."""
+        meter = Meter(limit=PER_CALL_LIMIT, deadline=self._budget.deadline)
+        meter.due -= STEP
+        return meter
 
     def _failed(self, name: str, text: str) -> EvaluationError:
         """The error of a variable, which every use of it gets."""

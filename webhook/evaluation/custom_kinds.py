@@ -7,7 +7,7 @@ view has no definition of is an object of unknown fields.
 
 from __future__ import annotations
 
-from webhook.attributes import JSON
+from webhook.attributes import CRD, JSON
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.evaluation.request_context import RequestContext
@@ -15,7 +15,6 @@ from webhook.evaluation.target import Target
 from webhook.patch import structural
 from webhook.patch.schema import definition, is_builtin_group
 from webhook.policy.compiled import Policy
-from webhook.policy.interests import CRD
 
 
 def definition_of(target: Target, policy: Policy, context: RequestContext) -> JSON:

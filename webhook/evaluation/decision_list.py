@@ -30,14 +30,6 @@ class DecisionList:
         self._spoken = 0
         self._named: set[tuple[object, ...]] = set()
 
-    def admit(self, decisions: Sequence[Decision]) -> None:
-        """Keep these of rules that hold, as far as they are not too many."""
-        self._admitted += len(decisions)
-        if self._admitted <= MOST_ADMITTED:
-            self.decisions += decisions
-        else:
-            self.decisions += decisions[: max(0, MOST_ADMITTED - self._admitted + len(decisions))]
-
     def add(self, decisions: Iterable[Decision]) -> None:
         """Keep these, or of too many the first of each rule that has something to say."""
         for decision in decisions:

@@ -42,7 +42,7 @@ def _judges(policy: Policy, target: Target, context: RequestContext) -> bool:
     """Whether a policy is asked about a target that is not of its types; that is noted if it may be about it."""
     kind = (target.kind.group, target.kind.kind)
     if context.policies.registry.concerns(policy.checks, kind, target.object):
-        context.undecoded.add(target, policy)
+        context.undecoded.append((target, policy))
     return policy.judges_types
 
 

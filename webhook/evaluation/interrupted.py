@@ -18,7 +18,7 @@ from webhook.errors import BindingError, LookupFailed
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Policy
-from webhook.policy.matching import Criteria, is_exempt, matches_namespace
+from webhook.policy.matching import Criteria, matches_namespace
 from webhook.policy.policy_set import PolicySet
 
 _DENY = (ValidationAction.DENY,)
@@ -28,8 +28,6 @@ _CODES = {"validating": 422, "mutating": 403}
 
 def interrupted(attributes: Attributes, policies: PolicySet, cluster: Cluster, phase: Phase) -> tuple[Decision, ...]:
     """An error of every policy of a phase that may concern a request, under each of its bindings."""
-    if is_exempt(attributes):
-        return ()
     context = request_context(policies, attributes, cluster)
     candidates = policies.validating_for(attributes, phase)
     if phase is Phase.MUTATE and attributes.operation is not Operation.DELETE:

@@ -5,7 +5,7 @@ Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/generic/policy_dispat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,18 +15,19 @@ from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.evaluation.whole_policy import other_version
 from webhook.policy.candidates import Candidate, CandidateBinding
-from webhook.policy.compiled import Binding, Policy
+from webhook.policy.compiled import Binding, MatchConditions, Policy
 from webhook.policy.static_params import Param
 
 _REVERSIBLE: Final = ("none", "version")
 """Conversions after which what was changed can be put back into the object as it came."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which makes it twice as slow to make
 class Invocation:
-    """One policy under one binding with one parameter, to be run on one object."""
+    """One policy under one binding with one parameter, to be run on one object; `gate` has its matchConditions."""
 
     policy: Policy
+    gate: MatchConditions | None
     binding: Binding
     param: Param
     target: Target
@@ -47,38 +48,45 @@ class Unusable:
     is_told: bool = False
 
 
-def invocations(candidate: Candidate, context: RequestContext) -> Iterator[Invocation | Unusable]:
+def invocations(candidate: Candidate, context: RequestContext) -> list[Invocation | Unusable]:
     """The runs of one policy, in the order of its bindings, parameters and targets."""
-    policy = candidate.policy
+    policy, runs = candidate.policy, list[Invocation | Unusable]()
     try:
         targets = (candidate.is_own_alone and context.objects.typed_own) or targets_of(candidate, context)
     except (BindingError, LookupFailed) as error:
-        yield Unusable(policy, None, f"failed to configure policy: {error}")
+        return [Unusable(policy, None, f"failed to configure policy: {error}")]
     except BudgetExceeded as error:
-        yield Unusable(policy, None, str(error))
-    else:
-        if context.options.trace is not None:
-            explain_targets(candidate, targets, context)
-        for binding in candidate.bindings if targets else ():
-            yield from _of_binding(policy, binding, targets, context)
+        return [Unusable(policy, None, str(error))]
+    if context.options.trace is not None:
+        explain_targets(candidate, targets, context)
+    for binding in candidate.bindings if targets else ():
+        runs += _of_binding(candidate, binding, targets, context)
+    return runs
 
 
 def _of_binding(
-    policy: Policy, candidate: CandidateBinding, targets: Sequence[Target], context: RequestContext
-) -> Iterator[Invocation | Unusable]:
-    binding = candidate.binding
+    candidate: Candidate, candidate_binding: CandidateBinding, targets: Sequence[Target], context: RequestContext
+) -> Sequence[Invocation | Unusable]:
+    policy, binding, index = candidate.policy, candidate_binding.binding, candidate_binding.index
     try:
-        bound_targets = targets if candidate.index is None else matching(candidate.index, targets, context)
-        params = context.params.of(policy, binding) if bound_targets else ()
+        bound = targets if index is None else matching(index, targets, context)
+        params = context.params.of(policy, binding) if bound else ()
     except (BindingError, LookupFailed) as error:
-        yield Unusable(policy, binding, f"failed to configure binding: {error}")
+        return [Unusable(policy, binding, f"failed to configure binding: {error}")]
     except BudgetExceeded as error:
-        yield Unusable(policy, binding, str(error))
-    else:
-        if context.options.trace is not None:
-            explain_binding(policy, binding, targets, context, bound=bound_targets, params=params)
-        can = [target for target in bound_targets if target.match.conversion in _REVERSIBLE]
-        for target in bound_targets:
-            if target.match.conversion not in _REVERSIBLE and params and not target.attributes.is_plain:
-                yield Unusable(policy, binding, other_version(target), is_told=True)
-        yield from (Invocation(policy, binding, param, target) for param in params for target in can)
+        return [Unusable(policy, binding, str(error))]
+    if context.options.trace is not None:
+        explain_binding(policy, binding, targets, context, bound=bound, params=params)
+    if not params:
+        return ()
+    others = [target for target in bound if target.match.conversion not in _REVERSIBLE]
+    can = [target for target in bound if target.match.conversion in _REVERSIBLE] if others else bound
+    unusable = [
+        Unusable(policy, binding, other_version(target), is_told=True)
+        for target in others
+        if not target.attributes.is_plain
+    ]
+    return [
+        *unusable,
+        *(Invocation(policy, candidate.gate, binding, param, target) for param in params for target in can),
+    ]

@@ -1,7 +1,7 @@
 """matchConditions: does a policy want to speak about this request.
 
-A false condition beats an error in another one, also in one before it. Source: k8s.io/apiserver v0.36
-pkg/admission/plugin/webhook/matchconditions/matcher.go.
+They see no namespaceObject. A false condition beats an error in another one, also in one before it.
+Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/matchconditions/matcher.go.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from webhook.attributes import Operation
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET
 from webhook.errors import EvaluationError
-from webhook.evaluation.activation import for_conditions
+from webhook.evaluation.activation import Activation
 from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.manifests.field_errors import aggregate
-from webhook.policy.compiled import Condition, Policy
+from webhook.policy.compiled import AUTHORIZER, Condition, MatchConditions, Policy
+from webhook.policy.matching import Match
 from webhook.policy.static_params import Param
 
 
-def is_asked(policy: Policy, target: Target, param: Param, context: RequestContext) -> bool:
+def is_asked(gate: MatchConditions, policy: Policy, target: Target, param: Param, context: RequestContext) -> bool:
     """Whether the conditions of a policy hold for an object. Under failurePolicy Ignore an error is one that does not.
 
     Raises:
@@ -29,32 +29,34 @@ def is_asked(policy: Policy, target: Target, param: Param, context: RequestConte
         LookupFailed: nobody can say something that they ask about.
 
     """
-    gate = policy.gate()
+    names = Activation(policy, target, param, context, _requested(target, context))
+    if not gate.needs.isdisjoint(AUTHORIZER):
+        names.update(context.variables.authorizer())
     try:
-        names = for_conditions(policy, gate.needs, target, param, context)
-        changes = gate.spec_changes
-        if changes and not (target.has_new_spec or _has_new_spec(changes, target, names, context)):
-            return _no(changes, context)
-        unmet = first_false(gate.conditions, names, context)
-        return unmet is None or _no(unmet, context)
+        unmet: Condition | EvaluationError | None = None
+        if gate.spec_changes is not None and not _has_new_spec(gate.spec_changes, target, names, context):
+            unmet = gate.spec_changes
+        elif gate.conditions:
+            unmet = first_false(gate.conditions, names, context)
     except EvaluationError as error:
         if policy.is_fail:
             raise
-        return _no(error, context)
+        unmet = error
+    if unmet is not None and context.options.trace is not None:
+        context.options.trace.unmet(unmet)
+    return unmet is None
 
 
-def _no(reason: Condition | EvaluationError, context: RequestContext) -> bool:
-    """That a policy is not asked, which whoever wants an explanation is told."""
-    if context.options.trace is not None:
-        context.options.trace.unmet(reason)
-    return False
+def _requested(target: Target, context: RequestContext) -> Match:
+    """What `request` shows: the resource as requested (matchconditions/matcher.go)."""
+    resource, match = context.attributes.request_resource, target.match
+    return match if resource == match.resource else Match(resource, match.kind)
 
 
 def _has_new_spec(condition: Condition, target: Target, names: Mapping[str, Any], context: RequestContext) -> bool:
     """Whether the condition of `updates: spec` holds: the same in all policies, and evaluated once for each object."""
     if target.has_new_spec is None:
-        is_created = context.attributes.operation is Operation.CREATE
-        target.has_new_spec = is_created or first_false((condition,), names, context) is None
+        target.has_new_spec = first_false((condition,), names, context) is None
     return target.has_new_spec
 
 

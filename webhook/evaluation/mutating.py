@@ -21,7 +21,6 @@ from webhook.evaluation.custom_kinds import pruned
 from webhook.evaluation.mutation_decisions import unfinished
 from webhook.evaluation.mutation_run import MutationRun
 from webhook.evaluation.request_context import RequestContext, request_context
-from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def mutate(
     candidates = policies.mutating_for(attributes)
     if context is not None and context.options.trace is not None:
         context.options.trace.candidates(policies.mutating, candidates, attributes)
-    if not candidates or is_exempt(attributes):
+    if not candidates:
         return attributes.object, ()
     run = MutationRun(attributes.object)
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)

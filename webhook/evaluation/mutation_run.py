@@ -13,7 +13,7 @@ from webhook.decisions import Decision
 from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
 from webhook.evaluation import mutation_decisions, mutations
 from webhook.evaluation.activation import activation
-from webhook.evaluation.contained_fault import is_contained
+from webhook.evaluation.contained_fault import contain, is_contained
 from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.custom_kinds import definition_of
 from webhook.evaluation.decision_list import DecisionList
@@ -82,7 +82,7 @@ class MutationRun:
         except Exception as fault:
             if not is_contained(fault):
                 raise
-            self._add(mutation_decisions.failed(run, context.faults.contain(run.policy.name, fault)))
+            self._add(mutation_decisions.failed(run, contain(context.faults, run.policy.name, fault)))
 
     def _invoke(self, run: Invocation, context: RequestContext) -> None:
         """One policy on one target, under its conditions."""
@@ -106,7 +106,7 @@ class MutationRun:
     def _holds(self, run: Invocation, target: Target, context: RequestContext) -> bool:
         """Whether the conditions of the policy hold for the object as it is by now."""
         try:
-            return is_asked(run.policy, target, run.param, context)
+            return run.gate is None or is_asked(run.gate, run.policy, target, run.param, context)
         except (EvaluationError, BindingError, LookupFailed) as error:
             self._add(mutation_decisions.failed(run, str(error), target=target))
             self._stops(run, context)
@@ -180,8 +180,8 @@ class MutationRun:
 def _matched(candidate: Candidate, context: RequestContext) -> Sequence[Invocation | Unusable]:
     """The runs of one policy; a fault of our own makes it unusable."""
     try:
-        return list(invocations(candidate, context))
+        return invocations(candidate, context)
     except Exception as fault:
         if not is_contained(fault):
             raise
-        return [Unusable(candidate.policy, None, context.faults.contain(candidate.policy.name, fault))]
+        return [Unusable(candidate.policy, None, contain(context.faults, candidate.policy.name, fault))]

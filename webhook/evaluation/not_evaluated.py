@@ -12,11 +12,11 @@ from webhook.cel.check.reads import WHOLE
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.errors import BudgetExceeded, EvaluationError
 from webhook.evaluation import problem_values
-from webhook.evaluation.activation import activation
+from webhook.evaluation.activation import activation, fact
 from webhook.evaluation.cost_budget import CostBudget
-from webhook.evaluation.fact_values import fact
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
+from webhook.facts.check import reports
 from webhook.policy.compiled import Policy, Validation
 from webhook.policy.static_params import Param
 from webhook.problem import MissingObject
@@ -46,8 +46,8 @@ def unchecked(
     """
     if PROBLEMS not in rule.facts:
         return ()
-    reports = context.subject(target, param).reports(policy.checks)
-    problems = (problem for each in reports for problem in each.unchecked)
+    reported = reports(context.subject(target, param), policy.checks)
+    problems = (problem for each in reported for problem in each.unchecked)
     advice = problem_values.shows_advice(policy, context)
     judged = problem_values.judged(problems, policy, param, context, advice=advice)
     if not judged:

@@ -14,32 +14,30 @@ from collections.abc import Sequence
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.cluster.cluster_scoped import is_built_in, is_cluster_scoped
+from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import LayeredCluster
 from webhook.configuration.model import EMPTY, Configuration
-from webhook.errors import BindingError
+from webhook.errors import BindingError, PlaceUnknown
 from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import Binding, ParamSource, Policy
+from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param, is_static, param_of
 
 
 class RequestParams:
-    """The parameters of the bindings that a request is evaluated with.
+    """The parameters of the bindings that a request is evaluated with: of the cluster, or else as they are shipped.
 
     `static` are those that need no request to be found, in the view of the request (policy/static_params.py).
     """
 
-    __slots__ = ("_attributes", "_cluster", "_configuration", "_of_request", "static")
+    __slots__ = ("_attributes", "_cluster", "_configuration", "_of_request", "_shipped", "static")
 
-    def __init__(
-        self,
-        attributes: Attributes,
-        cluster: Cluster,
-        static: dict[Binding, Sequence[Param]],
-        configuration: Configuration = EMPTY,
-    ) -> None:
+    def __init__(self, attributes: Attributes, cluster: Cluster, policies: PolicySet) -> None:
         self._attributes = attributes
         self._cluster = cluster
-        self._configuration = configuration
-        self.static = static
+        self._configuration = policies.configuration
+        self._shipped = policies.shipped_params
+        self.static = policies.static_params.found_in(cluster)
         self._of_request: dict[Binding, Sequence[Param]] = {}
 
     def of(self, policy: Policy, binding: Binding) -> Sequence[Param]:
@@ -64,13 +62,22 @@ class RequestParams:
         kind, source = policy.param_kind, binding.param_source
         if kind is None or source is None:
             return (param_of(binding, None),)
-        objects = _find(kind, source, self._attributes.namespace, self._cluster)
+        objects = self._find(kind, source)
         if not objects and policy.checks:
             objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # one that says nothing
         configuration = self._configuration
         if configuration is not EMPTY and kind.kind == "ConfigMap":
             objects = _configured(objects, source, configuration, has_checks=bool(policy.checks))
         return tuple(param_of(binding, obj) for obj in objects)
+
+    def _find(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
+        """What a reference names; an object of files that may as well be another one configures no policy."""
+        shipped, namespace = self._shipped, self._attributes.namespace
+        cluster = self._cluster if shipped is None else LayeredCluster(self._cluster, shipped)
+        try:
+            return _find(kind, source, namespace, cluster)
+        except PlaceUnknown:
+            return _find(kind, source, namespace, shipped or FilesCluster())
 
 
 def _configured(

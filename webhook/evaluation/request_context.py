@@ -6,21 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.attributes import Attributes
-from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.lookup import Cluster
 from webhook.cluster.stored import stored
 from webhook.deadline import Deadline
+from webhook.decisions import Fault
 from webhook.errors import LookupFailed
-from webhook.evaluation.contained_fault import FaultLog
 from webhook.evaluation.params import RequestParams
 from webhook.evaluation.request_namespace import RequestNamespace
 from webhook.evaluation.request_objects import RequestObjects
 from webhook.evaluation.request_variables import RequestVariables
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.evaluation.target import Target
-from webhook.evaluation.undecoded import UndecodedTargets
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
+from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param
 
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
 class RequestContext:
     """One request, the policies and the cluster by then. Nobody changes one.
 
-    `view` is the cluster as facts see it from the request's namespace, `undecoded` are the objects that policies are
-    not asked about because they are not of their types, `faults` those of our own while policies were asked. `options`
+    `view` is the cluster as facts see it from the request's namespace, `undecoded` are the objects that are not of
+    their types, with each policy that may be about them, `faults` those of our own while policies were asked. `options`
     are what the caller wants to know besides the verdict.
     """
 
@@ -46,8 +45,8 @@ class RequestContext:
     namespace: RequestNamespace
     variables: RequestVariables
     params: RequestParams
-    undecoded: UndecodedTargets
-    faults: FaultLog
+    undecoded: list[tuple[Target, Policy]]
+    faults: list[Fault]
     options: ReviewOptions
 
     def subject(self, target: Target, param: Param) -> Subject:
@@ -60,11 +59,11 @@ class RequestContext:
         assumed = param.assumed
         if assumed is None:
             raise LookupFailed(param.refusal)
-        for subject in target.subjects:
-            if subject.assumptions is assumed:
-                return subject
+        known = target.subjects.get(id(assumed))
+        if known is not None:
+            return known
         podset = target.podset
-        subject = Subject(
+        subject = target.subjects[id(assumed)] = Subject(
             object=target.object,
             old_object=target.attributes.old_object,
             attributes=target.attributes,
@@ -74,13 +73,13 @@ class RequestContext:
             pods=podset.pods if podset else 1,
             template_of=self.attributes.kind if podset else None,
             pod_set=podset.name if podset else "",
+            is_decoded=podset is None and bool(self.objects.typed_own),
             is_patch=podset is not None and podset.is_patch,
             registry=self.policies.registry,
             mismatches=target.mismatches,
             omitted=frozenset(target.omitted),
-            typed_objects=target.subjects[0].typed_objects if target.subjects else {},
+            typed_objects=target.typed_objects,
         )
-        target.subjects.append(subject)
         return subject
 
 
@@ -91,25 +90,24 @@ def request_context(
     deadline: Deadline | None = None,
     authorizer: Authorizer | None = None,
     *,
-    faults: FaultLog | None = None,
+    faults: list[Fault] | None = None,
     options: ReviewOptions = DEFAULT,
 ) -> RequestContext:
-    """What the policies may ask about a request before it is done; shipped parameters count where there are none."""
-    held = cluster if options.is_stored else stored(cluster, attributes)
-    lookups = LayeredCluster(held, policies.shipped_params) if policies.shipped_params else held
+    """What the policies may ask about a request before it is done."""
+    before = cluster if options.is_stored else stored(cluster, attributes)
     until = deadline or Deadline()
-    view = View(lookups, attributes.namespace, until)
+    view = View(before, attributes.namespace, until)
     return RequestContext(
         attributes=attributes,
         policies=policies,
-        cluster=lookups,
+        cluster=before,
         deadline=until,
         view=view,
         objects=RequestObjects(attributes, policies.table, view),
-        namespace=RequestNamespace(attributes, lookups),
+        namespace=RequestNamespace(attributes, before),
         variables=RequestVariables(attributes, authorizer),
-        params=RequestParams(attributes, lookups, policies.static_params.found_in(lookups), policies.configuration),
-        undecoded=UndecodedTargets(),
-        faults=faults or FaultLog(),
+        params=RequestParams(attributes, before, policies),
+        undecoded=[],
+        faults=[] if faults is None else faults,
         options=options,
     )

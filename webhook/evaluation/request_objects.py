@@ -12,12 +12,13 @@ from typing import TypeAlias
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource
 from webhook.evaluation.conversions import in_version
 from webhook.evaluation.target import Target
-from webhook.evaluation.typed_input import TypedInput, needs_decoding, typed_input
+from webhook.evaluation.typed_input import TypedInput, typed_input
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.pods import pod_sets
 from webhook.facts.train_job_pods.installation import known_to
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import pruned_once, pruned_part
 from webhook.facts.view import View
+from webhook.patch.schema import is_builtin
 from webhook.paths import render
 from webhook.policy.candidates import as_pod
 from webhook.policy.matching import Match, native
@@ -37,25 +38,21 @@ class RequestObjects:
     `sent` is the request taken as what it is, `typed_own` its own object where an API server has decoded that, else ().
     """
 
-    __slots__ = (
-        *("attributes", "sent", "typed_own"),
-        *("_decoded", "_inner", "_is_typed", "_own", "_patches", "_pods", "_resources", "_table", "_view"),
-    )
+    _decoded: TypedInput | None = None
+    _own: Target | None = None
+    _resources: tuple[Target, ...] | None = None
+    _pods: tuple[Target, ...] | None = None
+    _patches: tuple[Target, ...] | None = None
+    _inner: tuple[Target, ...] | None = None
 
     def __init__(self, attributes: Attributes, table: Table, view: View) -> None:
         self.attributes = attributes
         self.sent = native(attributes)
         self._table = table
         self._view = view
-        self._is_typed = not needs_decoding(attributes, attributes.kind)
+        self._is_typed = attributes.is_decoded and is_builtin(attributes.kind)
         obj, before = attributes.object, attributes.old_object
         self.typed_own = (Target(attributes, self.sent, obj, before, obj),) if self._is_typed else ()
-        self._decoded: TypedInput | None = None
-        self._own: Target | None = None
-        self._resources: tuple[Target, ...] | None = None
-        self._pods: tuple[Target, ...] | None = None
-        self._patches: tuple[Target, ...] | None = None
-        self._inner: tuple[Target, ...] | None = None
 
     def own(self, match: Match) -> Target:
         """The request's own object, in the version that matched."""
@@ -77,7 +74,7 @@ class RequestObjects:
             if has_resources(self.attributes.object, self._table):
                 own = self.own(self.sent)
                 target = replace(own, criteria_attributes=as_pod(self.attributes))
-                target.subjects = own.subjects  # it is the same object
+                target.subjects, target.typed_objects = own.subjects, own.typed_objects  # it is the same object
                 self._resources = (target,)
         return self._resources
 

@@ -6,6 +6,7 @@ What is said about a virtual Pod is re-rooted to the object: messages and proble
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind
@@ -14,6 +15,7 @@ from webhook.paths import FieldPath
 from webhook.policy.matching import Match
 from webhook.problem import Problem
 from webhook.schema import Mismatch
+from webhook.typed.objects import Object
 from webhook.workloads.podsets import PodSet
 
 
@@ -26,8 +28,9 @@ class Target:
     `old_object` are decoded, `written` is the object as it stands, to which changes are made; `mismatches` are what of
     it is not of its type, and where there are some, the objects are not decoded; `omitted` is where `object` is
     without something that is written; `place` is the path of its podset as it is printed. `has_new_spec` is whether
-    the condition of `updates: spec` holds for it, None before anybody asks; `subjects` are the object as facts and
-    checks see it, one for each that policies assume of the cluster.
+    the condition of `updates: spec` holds for it, None before anybody asks; `typed_objects` are the object as types
+    have read it, `subjects` as facts and checks see it, by the `id` of what policies assume of the cluster, which each
+    keeps alive.
     """
 
     attributes: Attributes
@@ -41,7 +44,8 @@ class Target:
     criteria_attributes: Attributes | None = None
     place: str = ""
     has_new_spec: bool | None = field(default=None, init=False)
-    subjects: list[Subject] = field(default_factory=list, init=False, repr=False)
+    typed_objects: dict[type[Object], Any] = field(default_factory=dict, init=False, repr=False)
+    subjects: dict[int, Subject] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def seen_by_criteria(self) -> Attributes:

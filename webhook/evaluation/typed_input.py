@@ -15,9 +15,10 @@ from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
+from webhook.patch.schema import is_builtin
 from webhook.paths import FieldPath
 from webhook.schema import Decoded, Mismatch, decode, decode_object, named, type_of
-from webhook.schema.kinds import at, is_builtin
+from webhook.schema.kinds import at
 from webhook.schema.types import Type
 from webhook.workloads.podsets import PodSet
 

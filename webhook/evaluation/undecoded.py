@@ -6,34 +6,28 @@ reported it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from webhook.decisions import Decision
 from webhook.evaluation.target import Target
 from webhook.policy.compiled import Policy
 
 
-class UndecodedTargets:
-    """Those of one request."""
+def decisions(asked: Iterable[tuple[Target, Policy]]) -> Iterator[Decision]:
+    """A decision for each object, in the name of the first policy that was not asked: it admits, and nobody knows.
 
-    __slots__ = ("_judged", "_skipped")
-
-    def __init__(self) -> None:
-        self._judged: dict[int, Target] = {}  # by the `id` of the object, which the target keeps alive
-        self._skipped: dict[int, tuple[Target, Policy]] = {}
-
-    def add(self, target: Target, policy: Policy) -> None:
-        """Note that a policy would have been asked about a target; one about types is."""
+    `asked` are such objects with each policy that would have been asked, one about types among them that was.
+    """
+    skipped: dict[int, tuple[Target, Policy]] = {}  # by the `id` of the object, which the target keeps alive
+    judged: set[int] = set()
+    for target, policy in asked:
         if policy.judges_types:
-            self._judged[id(target.object)] = target
+            judged.add(id(target.object))
         else:
-            self._skipped.setdefault(id(target.object), (target, policy))
-
-    def decisions(self) -> Iterator[Decision]:
-        """A decision for each, in the name of the first policy that was not asked: it admits, and nobody knows."""
-        for key, (target, policy) in self._skipped.items():
-            if key not in self._judged:
-                yield _unknown(target, policy)
+            skipped.setdefault(id(target.object), (target, policy))
+    for key, (target, policy) in skipped.items():
+        if key not in judged:
+            yield _unknown(target, policy)
 
 
 def _unknown(target: Target, policy: Policy) -> Decision:

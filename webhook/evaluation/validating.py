@@ -17,7 +17,8 @@ from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision
 from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
-from webhook.evaluation.contained_fault import is_contained
+from webhook.evaluation import undecoded
+from webhook.evaluation.contained_fault import contain, is_contained
 from webhook.evaluation.decision_list import DecisionList, admitted
 from webhook.evaluation.expansion import explain_binding, explain_targets, matching, targets_of
 from webhook.evaluation.match_conditions import is_asked
@@ -27,9 +28,9 @@ from webhook.evaluation.rule_decisions import RuleDecisions
 from webhook.evaluation.target import Target
 from webhook.evaluation.validator import Validator
 from webhook.evaluation.whole_policy import interrupted, unconverted, unusable
+from webhook.facts.check import reports
 from webhook.policy.candidates import Candidate, CandidateBinding
 from webhook.policy.compiled import Binding, Policy
-from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param
 
@@ -56,7 +57,7 @@ def validate(
     if trace is not None:
         of_phase = (policy for policy in policies.validating if policy.phase in (phase, "both"))
         trace.candidates(of_phase, candidates, attributes)
-    if not candidates or is_exempt(attributes):
+    if not candidates:
         return ()
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
     decisions = DecisionList()
@@ -66,9 +67,10 @@ def validate(
         except Exception as fault:
             if not is_contained(fault):
                 raise
-            text = context.faults.contain(candidate.policy.name, fault)
+            text = contain(context.faults, candidate.policy.name, fault)
             decisions.add(interrupted(candidate.policy, each.binding, text) for each in candidate.bindings)
-    decisions.add(context.undecoded.decisions())
+    if context.undecoded:
+        decisions.add(undecoded.decisions(context.undecoded))
     return without_repeats(decisions.decisions, (each.policy for each in candidates), context.deadline)
 
 
@@ -110,8 +112,8 @@ def _binding(
                 else:
                     evaluate = partial(_evaluate, candidate, binding, param, target, context)
                     judged = trace.evaluation(candidate.policy, binding, param, target, evaluate)
-                if judged is param.admits:  # as mostly
-                    decisions.admit(judged)
+                if judged is param.admits:  # about the object itself, as mostly: there are as many as bindings
+                    decisions.decisions += judged
                 elif judged:  # its conditions hold
                     decisions.add(judged)
                     if judged[-1].evaluation == "error" and context.deadline.is_over:
@@ -137,13 +139,14 @@ def _evaluate(
     if target.match.conversion == "impossible":
         return [unconverted(policy, binding, target)]
     try:
-        if candidate.is_conditional and not is_asked(policy, target, param, context):
+        if candidate.gate is not None and not is_asked(candidate.gate, policy, target, param, context):
             return ()
         if not policy.reports_problems:
             return Validator(policy, binding, param, target, context, started=started).decisions()
-        reports = context.subject(target, param).reports(policy.checks)
-        if not reports:
+        subject = target.subjects.get(id(param.assumed)) or context.subject(target, param)
+        reported = reports(subject, policy.checks)
+        if not reported:
             return admitted(param, target.place) if target.place else param.admits
-        return RuleDecisions(policy, binding, param, target, context, started=started).of_checks(reports)
+        return RuleDecisions(policy, binding, param, target, context, started=started).of_checks(reported)
     except (EvaluationError, BindingError, LookupFailed) as error:
         return [RuleDecisions(policy, binding, param, target, context, started=started).error(None, str(error))]

@@ -15,7 +15,7 @@ from webhook.decisions import Decision, ValidationAction
 from webhook.errors import EvaluationError
 from webhook.evaluation import audit_annotations as auditannotations
 from webhook.evaluation.activation import activation
-from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
+from webhook.evaluation.cost_budget import CostBudget, OutOfBudget, Variables
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.rule_decisions import RuleDecisions
 from webhook.evaluation.target import Target
@@ -55,8 +55,8 @@ class Validator:
         body = self._policy.body()
         names = activation(self._policy, self._target, self._param, self._context, self._budget)
         results = self._results(body.rules, names)
-        names.pop("variables", None)  # breaks the circle that would wait for the garbage collector
-        texts = self._messages(results, names)
+        variables: Variables | None = names.pop("variables", None)
+        texts = self._messages(results, names, variables.again() if variables is not None else 0)
         decisions: Sequence[Decision]
         if results.count(True) == len(results) and not (texts and isinstance(texts[0], OutOfBudget)):
             decisions = self._holding()
@@ -92,15 +92,18 @@ class Validator:
                 values.append(error)
         return values
 
-    def _messages(self, results: Sequence[bool | EvaluationError], rule_names: Mapping[str, Any]) -> Sequence[object]:
-        """The values of the messageExpressions of rules that do not hold; `rule_names` is what the rules read.
+    def _messages(
+        self, results: Sequence[bool | EvaluationError], rule_names: Mapping[str, Any], variables: int
+    ) -> Sequence[object]:
+        """The values of the messageExpressions of rules that do not hold.
+
+        `rule_names` is what the rules read, `variables` what their variables cost at most when they are evaluated anew.
 
         The API server evaluates them all, and no rule stands when they run out of budget. Those of other rules are
         evaluated until what is left covers the rest; their order does not matter for that.
         """
         body, budget = self._policy.body(), self._budget
         rules, left = body.rules, body.messages
-        variables = budget.again(len(body.variables)) if left else 0
         if not left or (False not in results and budget.covers(left, variables)):
             return ()
         names = activation(self._policy, self._target, self._param, self._context, budget)

@@ -66,7 +66,7 @@ def assumptions(param: JSON, name: str = "its parameter") -> Assumptions:
     if assumed is None:
         assumed = _read(*key)
         size = 3 * sum(getsizeof(part) for pair in told for part in pair) + getsizeof(name)
-        equal = _EQUAL.get(assumed, None)
+        equal = _DEFAULTS if assumed == _DEFAULTS else _EQUAL.get(assumed, None)
         if equal is None:
             _EQUAL.put(assumed, assumed, size)
         assumed = equal or assumed

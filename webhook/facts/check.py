@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Final
 from webhook.attributes import JSON
 from webhook.cluster.interest import Interest
 from webhook.errors import ClaimgateError, EvaluationError, PatchError, ReviewPaused
+from webhook.facts.kinds import POD
 from webhook.problem import Problem
 from webhook.typed.objects import Object
+from webhook.typed.pod_parts import PATCH, TEMPLATE
+from webhook.typed.pods import Pod
 
 if TYPE_CHECKING:
     from webhook.facts.subject import Subject
@@ -29,6 +32,7 @@ class Check:
         run: walks the object and gives what is wrong, charging what it walks to the subject's deadline.
         kinds: the objects that it is about, as pairs of group and kind; () for every object.
         of_deletions: whether it is about objects that are being deleted, which no other check is asked about.
+        of_pods_with: what a Pod must have any of, to be asked about (typed/pod_parts.py); () for every Pod.
         when: whether it may have something to say at all, to be asked for with `Subject.once`; None if always.
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
             What the pods of a TrainJob come from is added for every check about TrainJobs (policy/interests.py).
@@ -41,6 +45,7 @@ class Check:
     kinds: frozenset[tuple[str, str]] = field(default=frozenset())
     lookups: tuple[Interest, ...] = ()
     of_deletions: bool = False
+    of_pods_with: frozenset[str] = frozenset()
     when: Callable[[Subject], bool] | None = None
     concerns: Callable[[JSON], bool] | None = None
 
@@ -67,13 +72,32 @@ WORK: Final = 10
 """What a result is charged beside what it walks, so that many of them that walk nothing come to look at the clock."""
 
 
-def check(group: str, checks: Iterable[Check], subject: Subject) -> Checked:
-    """What the checks of a group that are about an object say of it, in their order.
+def reports(subject: Subject, groups: Iterable[str]) -> list[Checked]:
+    """What the checks of some groups say of an object, where they say something. Raises as `checked`."""
+    reported = []
+    for group in groups:
+        result = checked(group, subject)
+        if result is not NOTHING:
+            reported.append(result)
+    return reported
+
+
+def checked(group: str, subject: Subject) -> Checked:
+    """What the checks of a group say of an object, which are asked once.
 
     Raises:
         EvaluationError: the object holds patches that cannot be merged.
 
     """
+    result: Checked | None = subject.results.get(group)
+    if result is None:
+        checks = subject.checks[group]
+        result = subject.results[group] = _check(group, checks, subject) if checks else NOTHING
+    return result
+
+
+def _check(group: str, checks: Iterable[Check], subject: Subject) -> Checked:
+    """What the checks of a group that are about an object say of it, in their order."""
     problems: list[Problem] = []
     until = subject.deadline
     until.left -= WORK  # as `spend`, without a call
@@ -81,6 +105,8 @@ def check(group: str, checks: Iterable[Check], subject: Subject) -> Checked:
         until.look()
     try:
         for each in checks:
+            if each.of_pods_with and _is_without(each.of_pods_with, subject):
+                continue
             if each.when is None or subject.once(each.when):
                 problems.extend(each.run(subject))
     except PatchError as error:
@@ -95,3 +121,15 @@ def check(group: str, checks: Iterable[Check], subject: Subject) -> Checked:
     return Checked(
         tuple(each for each in problems if not each.missing), tuple(each for each in problems if each.missing)
     )
+
+
+def _is_without(parts: frozenset[str], subject: Subject) -> bool:
+    """Whether an object is a Pod that has none of some parts (typed/pod_parts.py)."""
+    if subject.group_kind != POD:
+        return False
+    if subject.template_of is not None and (TEMPLATE in parts or (subject.is_patch and PATCH in parts)):
+        return False
+    present = subject.pod_parts
+    if present is None:
+        present = subject.pod_parts = subject.typed(Pod).parts.present
+    return present.isdisjoint(parts)

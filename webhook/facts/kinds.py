@@ -7,6 +7,7 @@ from typing import Final
 from webhook.attributes import GroupVersionKind
 
 NODE: Final = GroupVersionKind("", "v1", "Node")
+POD: Final = ("", "Pod")
 PRIORITY_CLASS: Final = GroupVersionKind("scheduling.k8s.io", "v1", "PriorityClass")
 RUNTIME_CLASS: Final = GroupVersionKind("node.k8s.io", "v1", "RuntimeClass")
 TRAINER: Final = "trainer.kubeflow.org"

@@ -6,20 +6,21 @@ several of them need, is computed once. An object is the request's own, one insi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.facts.assumptions import Assumptions
-from webhook.facts.check import NOTHING, WORK, Checked, check
+from webhook.facts.check import WORK
 from webhook.facts.fact import Result
+from webhook.facts.kinds import POD
 from webhook.facts.registry import SHIPPED, ChecksOfKind, Registry
 from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.schema import Mismatch, decode_object
-from webhook.schema.kinds import is_builtin
 from webhook.typed.objects import Metadata, Object
 from webhook.typed.pods import Pod
 from webhook.typed.view import Reading
@@ -28,7 +29,6 @@ from webhook.workloads.table import Table
 _T = TypeVar("_T")
 Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()
-_POD: Final = ("", "Pod")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -45,6 +45,7 @@ class Subject:
         pods: how many pods a virtual Pod stands for, None where nobody knows; 1 for other objects.
         template_of: the kind of the object that holds the template of a virtual Pod; None for other objects.
         pod_set: the name of the pod set of a virtual Pod, such as its role in a job; "" for other objects.
+        is_decoded: whether an API server has decoded the object.
         is_patch: whether a virtual Pod is a part that is merged into a template of another object.
         registry: the facts and checks that there are.
         mismatches: what of the object is not of its type; only checks about types are asked about such an object.
@@ -54,6 +55,8 @@ class Subject:
         omitted: where the object as it is written has something that `object` is without, a placeholder for a value
             of its type or a pod template that cannot be decoded: whoever says that something is not set looks here.
         typed_objects: the object as types have read it; shared with the same object where something else is assumed.
+        pod_parts: what a Pod has of what few Pods have (typed/pod_parts.py); None before anybody asks.
+        results: what `once` has computed, by its function, and what checks have said, by their groups.
 
     """
 
@@ -66,6 +69,7 @@ class Subject:
     pods: int | None = 1
     template_of: GroupVersionKind | None = None
     pod_set: str = ""
+    is_decoded: bool = False
     is_patch: bool = False
     registry: Registry = SHIPPED
     mismatches: tuple[Mismatch, ...] = ()
@@ -74,7 +78,8 @@ class Subject:
     deadline: Deadline = field(init=False)
     group_kind: tuple[str, str] = field(init=False)
     checks: ChecksOfKind = field(init=False, repr=False)
-    _results: dict[object, Any] = field(default_factory=dict, init=False)
+    pod_parts: AbstractSet[str] | None = field(default=None, init=False, repr=False)
+    results: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.deadline = self.cluster.deadline
@@ -94,8 +99,7 @@ class Subject:
         """The object with typed fields; false on DELETE."""
         known = self.typed_objects.get(kind)
         if known is None:
-            is_decoded = self.attributes.is_decoded and self.template_of is None and is_builtin(self.attributes.kind)
-            reading = Reading(self.deadline, self.omitted, is_decoded)
+            reading = Reading(self.deadline, self.omitted, self.is_decoded)
             known = self.typed_objects[kind] = kind.of(self.object, (), reading)
         typed: Whole = known
         return typed
@@ -108,7 +112,7 @@ class Subject:
     @property
     def metadata(self) -> Metadata:
         """Its metadata, as most checks of its kind read it."""
-        return self.typed(Pod if self.group_kind == _POD else Object).metadata
+        return self.typed(Pod if self.group_kind == POD else Object).metadata
 
     def typed_old(self, kind: type[Whole]) -> Whole:
         """What the object was before, with typed fields; false where it was not."""
@@ -127,36 +131,15 @@ class Subject:
         """
         return self.once(self.registry.fact(name).compute)
 
-    def checked(self, group: str) -> Checked:
-        """What the checks of a group say of the object. Raises as `reports`."""
-        return next(iter(self.reports((group,))), NOTHING)
-
-    def reports(self, groups: Iterable[str]) -> list[Checked]:
-        """What the checks of some groups say of the object, where they say something.
-
-        Raises:
-            EvaluationError: the object holds patches that cannot be merged.
-
-        """
-        results, reports = self._results, []
-        for group in groups:
-            result = results.get(group)
-            if result is None:
-                checks = self.checks[group]
-                result = results[group] = check(group, checks, self) if checks else NOTHING
-            if result is not NOTHING:
-                reports.append(result)
-        return reports
-
     def once(self, compute: Callable[[Subject], _T]) -> _T:
         """What a function makes of the object, computed when it is first asked for."""
-        known: Any = self._results.get(compute, _UNKNOWN)
+        known: Any = self.results.get(compute, _UNKNOWN)
         if known is _UNKNOWN:
             until = self.deadline
             until.left -= WORK  # as `spend`, without a call; asked again once the time is up, a result costs nothing
             if until.left < 0:
                 until.look()
-            known = self._results[compute] = compute(self)
+            known = self.results[compute] = compute(self)
         result: _T = known
         return result
 

@@ -24,15 +24,6 @@ class Requirement:
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: frozenset[str] = frozenset()
 
-    def matches(self, labels: Labels) -> bool:
-        """Say whether the labels meet the condition."""
-        value = labels.get(self.key)
-        if self.operator == "In":
-            return value is not None and value in self.values
-        if self.operator == "NotIn":
-            return value is None or value not in self.values
-        return (value is not None) == (self.operator == "Exists")
-
     @property
     def text(self) -> str:
         """The condition as the API server reads it (k8s.io/apimachinery v0.36 pkg/labels/selector.go String)."""
@@ -59,8 +50,13 @@ class Selector:
 
     def matches(self, labels: Labels) -> bool:
         """Say whether the labels meet every requirement."""
-        for requirement in self.requirements:  # noqa: SIM110 - asked of every request, and `all` starts a generator
-            if not requirement.matches(labels):
+        for requirement in self.requirements:
+            value, operator = labels.get(requirement.key), requirement.operator
+            if operator in ("In", "Exists"):
+                holds = value is not None and (operator == "Exists" or value in requirement.values)
+            else:
+                holds = value is None or (operator == "NotIn" and value not in requirement.values)
+            if not holds:
                 return False
         return True
 

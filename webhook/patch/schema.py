@@ -78,12 +78,17 @@ def _table() -> Any:
 
 def root(gvk: GroupVersionKind, crd: JSON = None) -> Node:
     """The node of a kind: from the table, else from its CustomResourceDefinition, else an object of unknown fields."""
-    table = _table()
-    group = table["groups"].get(gvk.group)
-    if group and f"{group}.{gvk.version}.{gvk.kind}" in table["types"]:
-        return f"#{group}.{gvk.version}.{gvk.kind}"
+    if is_builtin(gvk):
+        return f"#{_table()['groups'][gvk.group]}.{gvk.version}.{gvk.kind}"
     declared = definition(crd, gvk.version) if crd else None
     return declared.node if declared else _OPEN
+
+
+def is_builtin(kind: GroupVersionKind) -> bool:
+    """Whether it is a kind of Kubernetes itself, whose objects an API server decodes before anybody sees them."""
+    table = _table()
+    group = table["groups"].get(kind.group)
+    return bool(group) and f"{group}.{kind.version}.{kind.kind}" in table["types"]
 
 
 def is_builtin_group(group: str) -> bool:

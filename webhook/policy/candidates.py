@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from webhook.attributes import POD, Attributes, GroupVersionResource, Operation
 from webhook.manifests.label_selectors import EVERYTHING
-from webhook.policy.compiled import Binding, Policy
+from webhook.policy.compiled import Binding, MatchConditions, Policy
 from webhook.policy.equivalent_resources import Equivalents
-from webhook.policy.matching import Criteria, matches, native
+from webhook.policy.matching import Criteria, is_exempt, matches, native
 
 PODS: Final = GroupVersionResource("", "v1", "pods")
 
@@ -46,7 +46,7 @@ class Candidate:
 
     `looks_inside`: it is also asked about objects inside that of the request. `is_own_alone`: it is asked about the
     object of every such request, in every namespace, and about no other.
-    `is_conditional`: it has matchConditions that may not hold.
+    `gate` has the matchConditions that may not hold, None where there are none.
     """
 
     policy: Policy
@@ -54,11 +54,16 @@ class Candidate:
     bindings: tuple[CandidateBinding, ...]
     looks_inside: bool
     is_own_alone: bool
-    is_conditional: bool
+    gate: MatchConditions | None
 
 
 def candidates(policies: Iterable[Policy], attributes: Attributes, equal: Equivalents) -> tuple[Candidate, ...]:
-    """Those of some policies that may speak about requests for the same resource and operation as this one."""
+    """Those of some policies that may speak about requests for the same resource and operation as this one.
+
+    No policy may speak about policies, bindings and webhook configurations.
+    """
+    if is_exempt(attributes):
+        return ()
     pod = as_pod(attributes)
     every = (_candidate(policy, attributes, pod, equal) for policy in policies)
     return tuple(each for each in every if each.index.own is not False or each.looks_inside)
@@ -73,8 +78,7 @@ def _candidate(policy: Policy, attributes: Attributes, pod: Attributes, equal: E
     )
     bindings = tuple(each for each in listed if looks_inside or each.index is None or each.index.own is not False)
     is_own_alone = index.own is True and not (looks_inside or policy.criteria.namespaces.requirements)
-    is_conditional = _is_conditional(policy, attributes)
-    return Candidate(policy, index, bindings, looks_inside, is_own_alone, is_conditional)
+    return Candidate(policy, index, bindings, looks_inside, is_own_alone, _gate(policy, attributes))
 
 
 def _has_inside(attributes: Attributes) -> bool:
@@ -86,10 +90,12 @@ def _expands(policy: Policy) -> bool:
     return policy.expands or policy.enters or policy.reads_patches or policy.reads_resources
 
 
-def _is_conditional(policy: Policy, attributes: Attributes) -> bool:
+def _gate(policy: Policy, attributes: Attributes) -> MatchConditions | None:
+    """What is to be asked about an object; what `updates: spec` stands for holds for everything that is created."""
     gate = policy.gate()
-    is_about_changes = gate.spec_changes is not None and attributes.operation != Operation.CREATE
-    return bool(gate.conditions) or is_about_changes
+    if gate.spec_changes is not None and attributes.operation == Operation.CREATE:
+        gate = replace(gate, spec_changes=None)
+    return gate if gate.conditions or gate.spec_changes is not None else None
 
 
 def _index(criteria: Criteria, own: Attributes, pod: Attributes, equal: Equivalents) -> CriteriaIndex:

@@ -12,10 +12,10 @@ from webhook.attributes import GroupVersionKind
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Node, Select, children
 from webhook.cluster.known_kinds import COMPLETE, KNOWN
+from webhook.patch.schema import is_builtin
 from webhook.policy.atomic_fields import atomic_fields
 from webhook.policy.compiled import Policy
 from webhook.policy.field_names import undefined_fields
-from webhook.schema.kinds import is_builtin
 from webhook.similar_names import nearest
 
 _PARAMS = "params"

@@ -112,7 +112,7 @@ class MatchConditions:
     spec_changes: Condition | None = None
 
 
-_AUTHORIZER: Final = frozenset(("authorizer", REQUEST_RESOURCE))
+AUTHORIZER: Final = frozenset(("authorizer", REQUEST_RESOURCE))
 
 T = TypeVar("T")
 
@@ -254,7 +254,7 @@ class Policy:
     @property
     def asks_authorizer(self) -> bool:
         """Whether an expression asks what somebody may do."""
-        return not _AUTHORIZER.isdisjoint(self.needs | self.gate().needs)
+        return not AUTHORIZER.isdisjoint(self.needs | self.gate().needs)
 
     def expressions(self) -> Iterator[Expression]:
         """Every expression of the policy."""

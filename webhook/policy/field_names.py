@@ -19,8 +19,8 @@ from webhook.cel.syntax.text import source
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Macro, Node, Select, StructNode, children
 from webhook.cluster.known_kinds import KNOWN
 from webhook.patch import schema as kubernetes
+from webhook.patch.schema import is_builtin
 from webhook.policy.compiled import Policy
-from webhook.schema.kinds import is_builtin
 from webhook.schema.types import Fields, Items, Type, of_node
 from webhook.similar_names import nearest
 from webhook.workloads.plurals import plural

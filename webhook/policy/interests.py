@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
+from webhook.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import Interest, Scope, combined, reading
 from webhook.cluster.lookup import place_of
 from webhook.facts.kinds import TRAIN_JOB
@@ -21,7 +21,6 @@ from webhook.paths import get
 from webhook.policy.compiled import Policy
 from webhook.policy.declarations import NAMESPACE_METADATA
 
-CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _SCHEMAS: Final = frozenset(("spec.versions.name", "spec.versions.schema"))
 _USE: Final = re.compile(
     r"\bnamespaceObject\b(?:\s*[!=]=\s*null\b|\s*\.\s*\??\s*(?:metadata\s*\.\s*\??\s*(\w+)|(spec|status)\b))?"

@@ -152,20 +152,27 @@ def findings(
     """
     kept: list[Finding] = []
     passed: dict[str, Finding] = {}
+    places: dict[str, Place] = {}
     for phase, decision in decisions:
+        said = result(decision)
+        if said is Result.PASS and (decision.kind != "validating" or decision.policy in passed):
+            continue  # most decisions of an audit: nothing is looked up for them
         for problem in decision.problems or (None,):
+            path = problem.path if problem else decision.path
+            if path not in places:
+                places[path] = locate(path)
             finding = Finding(
-                result=result(decision),
+                result=said,
                 rule=rule_of(decision, rules, problem),
                 subject=about,
-                place=locate(problem.path if problem else decision.path),
+                place=places[path],
                 phase=phase,
                 decision=decision,
                 problem=problem,
             )
-            if finding.result is not Result.PASS:
+            if said is not Result.PASS:
                 kept.append(finding)
-            elif decision.kind == "validating":
+            else:
                 passed.setdefault(decision.policy, finding)
     spoke = {finding.decision.policy for finding in kept}
     return (*_distinct(kept), *(finding for policy, finding in passed.items() if policy not in spoke))

@@ -5,9 +5,9 @@ keep their numbers; so is an entry that is not of its type. An amount alone may 
 its own kinds, and drops it from custom ones. What is not declared is kept. Nothing is copied that need not change: an
 object that fits comes back as the same value.
 
-A text with a placeholder (`$`, `{{`, `NUM_NODES`) may become a value of any type; it is left out where a text cannot
-stand, and its path is noted, but it is not named as wrong. Source: encoding/json and sigs.k8s.io/json, which
-Kubernetes decodes with.
+A text with a placeholder (`$`, `{{`, `NUM_NODES`), or what YAML makes of `[[name]]`, may become a value of any type; it
+is left out where it cannot stand, and its path is noted, but it is not named as wrong. Source:
+encoding/json and sigs.k8s.io/json, which Kubernetes decodes with.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.paths import FieldPath
-from webhook.placeholders import stands_for_another_type
+from webhook.placeholders import is_read_as_brackets, stands_for_another_type
 from webhook.schema.fit import INT32, INT64, fit
 from webhook.schema.mismatch import Mismatch
 from webhook.schema.types import EXPECTED, Fields, Items, Scalar, Type
@@ -81,7 +81,7 @@ class _Decoding:
         return self._refused(value, EXPECTED[of if isinstance(value, int) else _WHOLE.get(of, of)])
 
     def _refused(self, value: JSON, expected: str) -> JSON:
-        if isinstance(value, str) and stands_for_another_type(value):
+        if stands_for_another_type(value) if isinstance(value, str) else is_read_as_brackets(value):
             self.unfilled.append(tuple(self.at))
         else:
             self.mismatches.append(Mismatch(at=tuple(self.at), expected=expected, value=value))

@@ -84,17 +84,12 @@ def _whole(spec: Type) -> Type:
 
 def type_of(kind: GroupVersionKind) -> Type | None:
     """The type of the objects of a kind; None where nothing is known of it."""
-    return declarations().kinds.get(kind) or (_builtin(kind) if is_builtin(kind) else None)
+    return declarations().kinds.get(kind) or (_builtin(kind) if kubernetes.is_builtin(kind) else None)
 
 
 @cache
 def _builtin(kind: GroupVersionKind) -> Type:
     return _without_status(of_node(kubernetes.root(kind)))
-
-
-def is_builtin(kind: GroupVersionKind) -> bool:
-    """Whether it is a kind of Kubernetes itself, whose objects an API server decodes before anybody sees them."""
-    return isinstance(kubernetes.root(kind), str)
 
 
 def _without_status(of: Type) -> Type:

@@ -15,8 +15,9 @@ from typing import Final
 from webhook import quantity
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
+from webhook.patch.schema import is_builtin
 from webhook.schema.decode import decode, empty
-from webhook.schema.kinds import is_builtin, type_of
+from webhook.schema.kinds import type_of
 from webhook.schema.types import Fields, Items, Type
 
 _ABSENT: Final = object()

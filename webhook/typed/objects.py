@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 from webhook.attributes import NAMESPACE, GroupVersionKind
+from webhook.deadline import Deadline
 from webhook.typed.collections import Entries
 from webhook.typed.fields import Field, Labels, Part, Parts, Text, Truth
 from webhook.typed.view import Typed
@@ -33,14 +34,34 @@ class _IsControlled(Field[bool]):
 
     def read(self, value: Any, owner: Typed) -> bool:
         """The answer of the owners."""
-        if not isinstance(value, list):
-            return False
-        owner.reading.deadline.spend(len(value))
-        return True in [isinstance(each, dict) and each.get("controller") is True for each in value]
+        return has_controller(value, owner.reading.deadline)
+
+
+def has_controller(owners: Any, deadline: Deadline) -> bool:
+    """Whether one of the ownerReferences of an object is its controller."""
+    if not isinstance(owners, list):
+        return False
+    deadline.spend(len(owners))
+    return True in [isinstance(owner, dict) and owner.get("controller") is True for owner in owners]
+
+
+class _Keys(Field[str]):
+    """The keys of labels and annotations as one text, in which a name is looked for."""
+
+    def read(self, value: Any, owner: Typed) -> str:
+        """The keys; `value` are the labels."""
+        annotations = owner.json.get("annotations")
+        maps = [each for each in (value, annotations) if each and isinstance(each, dict)]
+        owner.reading.deadline.spend(sum(map(len, maps)))
+        return "\n".join([key for each in maps for key, text in each.items() if isinstance(text, str)])
 
 
 class Metadata(Typed):
-    """meta/v1 ObjectMeta. `is_controlled`: a controller made the object, of another one."""
+    """meta/v1 ObjectMeta.
+
+    `is_controlled`: a controller made the object, of another one. `keys` are those of labels and annotations, one a
+    line.
+    """
 
     name = Text()
     generate_name = Text()
@@ -51,6 +72,7 @@ class Metadata(Typed):
     deletion_timestamp = Text()
     owner_references = Parts(OwnerReference)
     is_controlled = _IsControlled(name="ownerReferences")
+    keys = _Keys(name="labels")
 
     @property
     def longest_name(self) -> str:

@@ -26,7 +26,7 @@ from webhook.typed.fields import (
     Values,
 )
 from webhook.typed.objects import Metadata, Object
-from webhook.typed.resource_names import ResourceNamesOf
+from webhook.typed.pod_parts import PodPartsOf
 from webhook.typed.view import Typed
 from webhook.typed.volumes import Volume, VolumeMount
 
@@ -318,7 +318,6 @@ class PodSpec(Typed):
     priority_class_name = Text()
     resource_claims = Parts(PodClaim)
     resources = Part(Resources)
-    resource_names = ResourceNamesOf(name="resources")
     restart_policy = Text()
     runtime_class_name = Text()
     scheduler_name = Text()
@@ -358,3 +357,4 @@ class Pod(PodTemplate, Object):
     """core/v1 Pod, which is its own template."""
 
     gvk = POD
+    parts = PodPartsOf(name="spec")

@@ -51,7 +51,7 @@ def _inside(outer: Embedded, table: Table, depth: int) -> Iterator[Embedded]:
 def holds_objects(obj: JSON, table: Table) -> bool:
     """Whether objects of its kind may hold others."""
     row = table.row(*group_kind(obj))
-    return row is not None and bool(object_rules(row))
+    return row is not None and bool(row.objects or [rule for rule in row.podSets if rule.embeds == "object"])
 
 
 def holds(row: Row, group: str, kind: str) -> bool:

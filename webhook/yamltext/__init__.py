@@ -3,9 +3,9 @@
 The only package that knows the YAML library. Knows no files.
 """
 
-from webhook.yamltext.documents import values
+from webhook.yamltext.documents import parts_of, values
 from webhook.yamltext.dumping import dump
 from webhook.yamltext.places import Places
 from webhook.yamltext.reading import YamlError
 
-__all__ = ["Places", "YamlError", "dump", "values"]
+__all__ = ["Places", "YamlError", "dump", "parts_of", "values"]

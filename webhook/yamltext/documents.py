@@ -45,6 +45,11 @@ def values(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSO
         above += part.count("\n")
 
 
+def parts_of(text: str) -> tuple[str, ...]:
+    """The documents of a text, each with the `---` above it; none where only a parser can tell them apart."""
+    return () if _WHOLE.search(text) else tuple(text[start:end] for start, end in pairwise(_starts(text)))
+
+
 def _starts(text: str) -> list[int]:
     starts = [match.start() for match in _BEGINS.finditer(text)]
     return [*([] if starts[:1] == [0] else [0]), *starts, len(text)]

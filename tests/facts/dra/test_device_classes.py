@@ -6,11 +6,12 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
+from webhook.facts.check import checked
 
 
 def rules(version: str, spec: JSON) -> list[str]:
     rule = {"apiVersion": f"resource.k8s.io/{version}", "kind": "DeviceTaintRule", "metadata": {"name": "r"}}
-    problems = subject({**rule, "spec": spec}).checked("device-classes").problems
+    problems = checked("device-classes", subject({**rule, "spec": spec})).problems
     return [problem.code.removeprefix("device-classes/") for problem in problems]
 
 

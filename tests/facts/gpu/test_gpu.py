@@ -242,6 +242,8 @@ def test_a_runtime_class_that_is_no_text_is_none(runtime_class: object) -> None:
         ("nvcr.io/nvidia/blueprint/aira-load-files:v1.1.0", False),
         ("registry.example/nvcr.io/nvidia/mellanox/network-operator-init-container:1", False),
         ("nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.5", True),
+        ("nvcr.io/nvidia/ai-dynamo/modelexpress-server:0.3.0", False),
+        ("nvcr.io/nvidia/k8s/cuda-sample:nbody", True),
     ],
 )
 def test_images_that_compute_on_gpus(image: str, expected: bool) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.facts.subjects import subject
 from tests.rows import all_rows
+from webhook.facts.check import checked
 from webhook.facts.jobset import name_length
 from webhook.facts.jobset.validation import validate_create
 from webhook.typed.job_sets import JobSetSpec
@@ -264,7 +265,7 @@ def test_a_job_set_is_checked_where_it_stands() -> None:
         "metadata": {"name": "j"},
         "spec": {"replicatedJobs": [job("A")]},
     }
-    assert [each.path for each in subject(obj).checked("job-set").problems] == ["spec.replicatedJobs[0].name"]
+    assert [each.path for each in checked("job-set", subject(obj)).problems] == ["spec.replicatedJobs[0].name"]
 
 
 @pytest.mark.parametrize(
@@ -295,6 +296,6 @@ def test_a_name_may_be_as_long_as_what_is_named_after_it(spec: dict, expected: t
 
 def test_a_name_after_which_nothing_is_named_may_be_long() -> None:
     obj = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "j" * 200}, "spec": {}}
-    assert subject(obj).checked("job-set").problems == ()
+    assert checked("job-set", subject(obj)).problems == ()
     obj["spec"] = {"replicatedJobs": [job()]}
-    assert [each.path for each in subject(obj).checked("job-set").problems] == ["metadata.name"]
+    assert [each.path for each in checked("job-set", subject(obj)).problems] == ["metadata.name"]

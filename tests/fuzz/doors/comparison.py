@@ -28,8 +28,8 @@ from webhook.commands.replay import Asked, Replay, objects
 from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.errors import CallError
+from webhook.patch.schema import is_builtin
 from webhook.policy.policy_set import PolicySet
-from webhook.schema.kinds import is_builtin
 from webhook.server.reload import Reloaded
 from webhook.server.runtime import ServedState
 from webhook.settings.shared import Settings

@@ -20,6 +20,7 @@ from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
+from webhook.typed.pod_parts import CLAIMS, DEVICES, NO_CONTROLLER
 from webhook.typed.pods import Pod
 
 _ADVICE: Final = (
@@ -44,16 +45,13 @@ def advise_device_failures(subject: Subject) -> Iterator[Problem]:
 
 def _is_judged(subject: Subject) -> bool:
     """Whether it is neither made from another object, which was looked at, nor a Pod without devices."""
-    if subject.metadata.is_controlled:
-        return False
     if subject.group_kind != ("", "Pod"):
-        return True
-    pod = subject.typed(Pod).spec
-    if pod.resource_claims:
-        return True
-    if not pod.resource_names.extended:  # as nearly every pod
+        return not subject.metadata.is_controlled
+    pod = subject.typed(Pod)
+    if NO_CONTROLLER not in pod.parts.present:
         return False
-    return any("/" in name for container in pod.all_containers() for name in container.resources.limits)
+    limits = (container.resources.limits for container in pod.spec.all_containers())
+    return bool(pod.spec.resource_claims) or any("/" in name for named in limits for name in named)
 
 
 CHECKS: Final = (
@@ -63,6 +61,7 @@ CHECKS: Final = (
         kinds=WORKLOADS | readiness_and_disruption.SERVICES,
         lookups=_LOOKUPS,
         when=_is_judged,
+        of_pods_with=frozenset((CLAIMS, DEVICES)),
     ),
     Check(group="device-failures", run=tolerations.advise_device_tolerations, kinds=_CLAIMS),
 )

@@ -38,6 +38,7 @@ GANG_POLICY: Final = DEVICE_FAILURES.rule(
 )
 JOB_SET_RESTARTS: Final = DEVICE_FAILURES.rule(
     "device-failures/job-set-restarts",
+    level="advice",
     title="A JobSet whose pods train together may be restarted.",
     why=(
         "Without maxRestarts the first Job that fails ends the JobSet, so a device that breaks ends a training of "

@@ -14,6 +14,7 @@ from webhook.facts.subject import Subject
 from webhook.paths import render
 from webhook.problem import Problem
 from webhook.typed.collections import Items
+from webhook.typed.objects import Object
 from webhook.typed.pods import Container, LabelSelector
 
 READINESS_PROBE: Final = DEVICE_FAILURES.rule(
@@ -40,6 +41,13 @@ _SEVERAL: Final = 2
 _FOR_PEOPLE: Final = frozenset((22, 8888))
 """The ports of SSH and of Jupyter."""
 _NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
+_SERVES_MODEL: Final = re.compile(
+    "(?i)model|llm|infer|serving|triton|predict|embed|rerank|generat|chat|diffusion|whisper|llama|mistral|qwen|gemma"
+    "|deepseek|gpt|bert|torchserve|tensorrt|hugging|\\bhf[-_]|sglang|lmdeploy|comfyui|\\bnim\\b|\\btgi\\b|\\btei\\b"
+)
+"""What the name, image, command or environment of a server of models has somewhere."""
+_OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
+"""What a command has that starts one node of a server of several nodes: only the first of its pods takes requests."""
 
 
 def advise_serving(subject: Subject) -> Iterator[Problem]:
@@ -52,7 +60,8 @@ def advise_serving(subject: Subject) -> Iterator[Problem]:
     for pods in subject.once(workload).device_pods:
         servers = [container for container in pods.containers if not container.is_init and _answers(container)]
         for container in servers:
-            yield from _readiness_probe(container, pods)
+            if _serves_model(container, subject):
+                yield from _readiness_probe(container, pods)
         if servers:
             yield from _disruption_budget(pods, subject)
 
@@ -69,6 +78,17 @@ def _answers(container: Container) -> bool:
     """Whether a container has a port for requests; a person who logs in, or opens a notebook, waits for no model."""
     has_port = any(port.container_port not in _FOR_PEOPLE for port in container.ports)
     return has_port and not any(map(_NOTEBOOK.search, (container.image, container.name)))
+
+
+def _serves_model(container: Container, subject: Subject) -> bool:
+    """Whether something says that every pod of a container answers with a model; other programs load none."""
+    words = " ".join(container.words)
+    if _OF_SEVERAL.search(words):
+        return False
+    variables = (text for pair in container.environment.by_name().items() for text in pair if text)
+    mounts = (mount.mount_path for mount in container.volume_mounts)
+    texts = (subject.typed(Object).name, container.name, container.image, words, *variables, *mounts)
+    return any(map(_SERVES_MODEL.search, texts))
 
 
 def _disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:

@@ -18,6 +18,7 @@ from webhook.typed.pods import Toleration
 
 TOLERATES_EVERYTHING: Final = DEVICE_FAILURES.rule(
     "device-failures/tolerates-everything",
+    level="advice",
     title="Pods with devices do not tolerate every taint.",
     why=(
         "Taints are how Kubernetes and device health controllers move pods away from nodes that are gone or have "

@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check, kinds_of
 from webhook.facts.dra.device_claims import validate_claim_names, validate_node_name, validate_pod_claims, validate_use
-from webhook.facts.dra.device_claims_classes import is_class_name, validate_class_resources
+from webhook.facts.dra.device_claims_classes import validate_class_resources
 from webhook.facts.dra.device_claims_existence import validate_claims, validate_requests
 from webhook.facts.dra.device_claims_gpus import gpu_asked_twice
 from webhook.facts.dra.device_claims_group import LOOKUP, validate_pod_group_claims
@@ -25,6 +25,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
+from webhook.typed.pod_parts import CLAIMS, DEVICE_CLASSES, EPHEMERAL_CONTAINERS, PATCH, POD_RESOURCES
 from webhook.typed.pods import Pod
 
 
@@ -39,16 +40,8 @@ def device_claims(subject: Subject) -> Iterator[Problem]:
     if pod.resource_claims:
         yield from validate_node_name(subject)
         yield from validate_use(subject)
-        yield from validate_pod_group_claims(subject)
-
-
-def _may_take_claims(subject: Subject) -> bool:
-    """Whether anything of a pod may have to do with claims: most pods have none, and are asked no more."""
-    pod = subject.typed(Pod).spec
-    if subject.is_patch or pod.resource_claims or pod.ephemeral_containers or pod.resources:
-        return True
-    named = pod.resource_names
-    return named.has_claims or any(map(is_class_name, named.extended))
+        if pod.has("schedulingGroup"):
+            yield from validate_pod_group_claims(subject)
 
 
 def generated_device_claims(subject: Subject) -> Iterator[Problem]:
@@ -57,8 +50,10 @@ def generated_device_claims(subject: Subject) -> Iterator[Problem]:
 
 
 def _references(subject: Subject) -> Iterator[Problem]:
-    yield from validate_class_resources(subject)
-    if subject.typed(Pod).spec.resource_claims:
+    pod = subject.typed(Pod)
+    if DEVICE_CLASSES in pod.parts.present:
+        yield from validate_class_resources(subject)
+    if pod.spec.resource_claims:
         yield from validate_claims(subject)
         yield from validate_requests(subject)
         yield from gpu_asked_twice(subject)
@@ -71,7 +66,13 @@ _CLASSES: Final = kinds_of(DeviceClass)
 _TAINTS: Final = kinds_of(DeviceTaintRule)
 
 CHECKS: Final = (
-    Check(group="device-claims", run=device_claims, kinds=_PODS, lookups=(*LOOKUPS, LOOKUP), when=_may_take_claims),
+    Check(
+        group="device-claims",
+        run=device_claims,
+        kinds=_PODS,
+        lookups=(*LOOKUPS, LOOKUP),
+        of_pods_with=frozenset((CLAIMS, DEVICE_CLASSES, EPHEMERAL_CONTAINERS, POD_RESOURCES, PATCH)),
+    ),
     Check(group="device-claims", run=generated_device_claims, kinds=_TRAIN_JOBS, lookups=LOOKUPS),
     Check(group="resource-claims", run=validate_resource_claim, kinds=_CLAIMS, lookups=(NAMESPACES,)),
     Check(group="resource-claims", run=validate_pod_group, kinds=kinds_of(PodGroup)),

@@ -55,7 +55,7 @@ def contents_of(claim: ResourceClaim | ResourceClaimTemplate, classes: DeviceCla
     known: ClaimContents | None = view.remembered(key)
     if known is not None:
         return known
-    kept = _kept(claim.json) if _is_ordinary(claim.claim) else _Kept()
+    kept = _kept(claim)
     if not kept.holds(classes):
         kept.contents = _contents(claim.claim, requests(claim.claim, claim.version), classes)
         kept.classes = {name: classes.get(name).json for name in kept.contents.classes if name and classes.get(name)}
@@ -84,12 +84,13 @@ class _Kept:
 _KEPT: Final[UserCache[Same, _Kept | None]] = UserCache(4 << 20)
 
 
-def _kept(claim: JSON) -> _Kept:
-    key = Same(claim)
+def _kept(claim: ResourceClaim | ResourceClaimTemplate) -> _Kept:
+    key = Same(claim.json)
     kept = _KEPT.get(key, None)
     if kept is None:
         kept = _Kept()
-        _KEPT.put(key, kept, json_bytes(claim, _KEPT.largest) + _CONTENTS_BYTES)
+        if _is_ordinary(claim.claim):
+            _KEPT.put(key, kept, json_bytes(claim.json, _KEPT.largest) + _CONTENTS_BYTES)
     return kept
 
 

@@ -127,13 +127,15 @@ def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
             yield from validate_pod_resource_claim(claim)
         yield from validate_claim_names(pod.spec)
     yield from _validate_containers(pod.spec, subject.view())
-    yield from _ephemeral_containers(pod.spec)
-    yield from _pod_level(pod.spec)
+    if pod.spec.has("ephemeralContainers"):
+        yield from _ephemeral_containers(pod.spec)
+    if pod.spec.has("resources"):
+        yield from _pod_level(pod.spec)
 
 
 def _static_pod(pod: Pod) -> Iterator[Problem]:
     """As ValidatePod of a mirror pod."""
-    if _MIRROR in pod.metadata.annotations:
+    if _MIRROR in pod.parts.present:
         message = (
             f"must not be set because annotation {_MIRROR} marks a static pod, and a static pod cannot have claims"
         )

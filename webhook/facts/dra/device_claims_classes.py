@@ -17,6 +17,7 @@ from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.typed.fields import Amount
+from webhook.typed.pod_parts import CLASS_PREFIX
 from webhook.typed.pods import Pod, Resources
 
 CLASS_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
@@ -46,7 +47,6 @@ CLASS_AMOUNT: Final = DEVICE_CLAIMS_ADVICE.rule(
     fails="pending",
 )
 
-_IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 """What the name of an extended resource begins with that names a DeviceClass (KEP-5004)."""
 
 _NOT_INSTALLED: Final = {
@@ -75,18 +75,13 @@ def validate_class(name: str, state: ClassState, asks: str, path: FieldPath, sub
         yield CLASS_EXISTS.problem(path, missing=view.all_missing())
 
 
-def is_class_name(name: str) -> bool:
-    """Whether the name of an extended resource names a DeviceClass."""
-    return name.startswith(_IMPLICIT)
-
-
 def validate_class_resources(subject: Subject) -> Iterator[Problem]:
     """Extended resources that name a DeviceClass (KEP-5004), which the API server checks for nothing."""
     for container in subject.typed(Pod).spec.all_containers():
         resources = container.resources
         for name in _names_of_classes(resources):
             path = resources.path("limits" if name in resources.limits else "requests", name)
-            device_class = name.removeprefix(_IMPLICIT)
+            device_class = name.removeprefix(CLASS_PREFIX)
             state = subject.once(_known_classes).state(device_class)
             yield from validate_class(device_class, state, "asks for DeviceClass", path, subject)
             if not state.is_absent:
@@ -95,7 +90,7 @@ def validate_class_resources(subject: Subject) -> Iterator[Problem]:
 
 def _names_of_classes(resources: Resources) -> list[str]:
     names = dict.fromkeys((*resources.limits, *resources.requests))
-    return [name for name in names if is_class_name(name)]
+    return [name for name in names if name.startswith(CLASS_PREFIX)]
 
 
 def _known_classes(subject: Subject) -> DeviceClasses:

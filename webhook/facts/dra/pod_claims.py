@@ -8,7 +8,7 @@ guessed by its name only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -140,12 +140,12 @@ def pod_claims(subject: Subject) -> PodClaims:
     return claims_of(subject.once(pod_sets).all, subject.view(), subject.typed(Pod))
 
 
-def claims_of(podsets: Iterable[PodSet], view: View, pod: Pod | None = None) -> PodClaims:
+def claims_of(podsets: Items[PodSet], view: View, pod: Pod | None = None) -> PodClaims:
     """The claims of some pod sets; `pod` is an object that may be the template of one, so that it is read once."""
     resolver, deadline = _Resolver(view), view.deadline
     claims: list[PodClaim] = []
     references: list[Reference] = []
-    for podset in deadline.paced(podsets):
+    for podset in podsets:
         template = pod if pod and pod.json is podset.template else PodTemplate(podset.template, (), Reading(deadline))
         spec = template.spec
         listed = [container for container in spec.all_containers() if container.resources.claims]

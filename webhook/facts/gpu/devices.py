@@ -43,6 +43,7 @@ class Device:
 UNKNOWN = Device(gpu=False)
 _LONGEST_IMAGE: Final = 1024
 """Characters: a repository has 255, a tag 128, a digest some 140. Nothing pulls what is longer."""
+_NVIDIA: Final = "nvcr.io/nvidia/"
 _SLICE = re.compile(r"nvidia(?:[.]com)?/mig-([1-9])g[._-]?([1-9][0-9]*)g?b?((?:[.]shared)?)")
 """A MIG slice as people write it."""
 
@@ -56,6 +57,7 @@ class Catalogue:
     classes: tuple[Device, ...]
     images: re.Pattern[str]
     tools: re.Pattern[str]
+    of_nvidia: tuple[str, ...]
     without_cuda: re.Pattern[str]
     runtime_classes: frozenset[str]
 
@@ -72,6 +74,7 @@ def catalogue() -> Catalogue:
         classes=tuple(map(_device, value["deviceClasses"])),
         images=_any_of(value["images"]),
         tools=_any_of(value["tools"]),
+        of_nvidia=tuple(value["ofNvidia"]),
         without_cuda=_any_of(value["withoutCuda"]),
         runtime_classes=frozenset(value["runtimeClasses"]),
     )
@@ -137,6 +140,9 @@ def is_gpu_image(image: str) -> bool:
     """Whether an image is built to compute on GPUs, by its name; what looks after devices, such as a plugin, is not."""
     known = catalogue()
     if len(image) > _LONGEST_IMAGE or not known.images.match(image) or known.without_cuda.match(image):
+        return False
+    _, is_of_nvidia, rest = image.partition(_NVIDIA)
+    if is_of_nvidia and not any(each in rest for each in known.of_nvidia):
         return False
     return not known.tools.match(image.rpartition("/")[2])
 

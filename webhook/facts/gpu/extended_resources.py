@@ -18,10 +18,9 @@ from webhook.paths import FieldPath
 from webhook.quantity import Quantity
 from webhook.typed.collections import Items
 from webhook.typed.environment import first_value
+from webhook.typed.pod_parts import DEVICES
 from webhook.typed.pods import Container, Pod
 
-_PORTABLE = "gpu"
-"""The one name of a device without a slash."""
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _SEARCH_WORK = STEP + 1
 """A name that is seen for the first time is compared with all known ones, which takes up to a millisecond."""
@@ -78,16 +77,6 @@ class DeviceContainer(NamedTuple):
         """Whole, shared and sliced devices; never memory or cores."""
         return sum(self.vendors.values())
 
-    @property
-    def is_gpu_image(self) -> bool:
-        """Whether its image is known to need GPUs."""
-        return devices.is_gpu_image(self.container.image)
-
-    @property
-    def visible_devices(self) -> str:
-        """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
-        return first_value(_VISIBLE, self.container.json.get("env"), self.container.reading.deadline)
-
     def path_of(self, requested: RequestedDevice) -> FieldPath:
         """Where the amount of a device stands."""
         return self.container.path("resources", requested.side, requested.name)
@@ -113,8 +102,12 @@ def requests_devices(subject: Subject) -> bool:
 
 def names_devices(subject: Subject) -> bool:
     """Whether a Pod requests anything that may be a device, as few pods do."""
-    named = subject.typed(Pod).spec.resource_names
-    return bool(named.extended) or _PORTABLE in named.names
+    return DEVICES in subject.typed(Pod).parts.present
+
+
+def visible_devices(container: Container) -> str:
+    """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
+    return first_value(_VISIBLE, container.json.get("env"), container.reading.deadline)
 
 
 def _requested(container: Container) -> tuple[RequestedDevice, ...]:

@@ -19,13 +19,14 @@ from webhook.facts.gpu.extended_resources import (
     device_containers,
     names_devices,
     requests_devices,
+    visible_devices,
 )
 from webhook.facts.gpu.groups import GPU_REQUESTS
 from webhook.facts.gpu.windows import is_anywhere, windows
 from webhook.facts.pods.amounts import name_of
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
-from webhook.typed.pods import Pod
+from webhook.typed.pods import Container, Pod
 
 EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
     "gpu-requests/every-gpu-visible",
@@ -120,14 +121,16 @@ _NEED_NONE: Final = frozenset(
 
 def may_use_gpus(subject: Subject) -> bool:
     """Whether a pod requests devices, or sees GPUs without a request, to be asked for with `Subject.once`."""
-    return names_devices(subject) or any(_sees_gpus(each, subject) for each in subject.once(device_containers))
+    if names_devices(subject):
+        return True
+    return any(_sees_gpus(container, subject) for container in subject.typed(Pod).spec.all_containers())
 
 
 def gpu_requests(subject: Subject) -> Iterator[Problem]:
     """Everything that is probably not meant of the GPUs that a pod requests."""
     has_devices = subject.once(requests_devices)
     for container in subject.once(device_containers):
-        if not has_devices and _sees_gpus(container, subject) and subject.once(_asks_for_nothing):
+        if not has_devices and _sees_gpus(container.container, subject) and subject.once(_asks_for_nothing):
             if not _starts_elsewhere(container, subject):
                 yield _every_gpu_visible(container, subject)
         elif not container.requested:
@@ -155,11 +158,11 @@ def _asks_for_nothing(subject: Subject) -> bool:
     return not any(_OTHER_VENDORS.search(container.image) for container in pod.spec.containers)
 
 
-def _sees_gpus(requesting: DeviceContainer, subject: Subject) -> bool:
-    visible = requesting.visible_devices
-    if requesting.container.is_init or visible in _SEES_NOTHING:
+def _sees_gpus(container: Container, subject: Subject) -> bool:
+    visible = visible_devices(container)
+    if container.is_init or visible in _SEES_NOTHING:
         return False
-    return bool(visible) or requesting.is_gpu_image or subject.once(_gpu_runtime) != ""
+    return bool(visible) or devices.is_gpu_image(container.image) or subject.once(_gpu_runtime) != ""
 
 
 def _starts_elsewhere(requesting: DeviceContainer, subject: Subject) -> bool:
@@ -176,7 +179,7 @@ def _gpu_runtime(subject: Subject) -> str:
 
 def _every_gpu_visible(requesting: DeviceContainer, subject: Subject) -> Problem:
     """What asks for GPUs is told, the surest first: a name says of an image or a class what it is probably for."""
-    visible, runtime_class = requesting.visible_devices, subject.once(_gpu_runtime)
+    visible, runtime_class = visible_devices(requesting.container), subject.once(_gpu_runtime)
     sees, fix = "requests no GPU and probably sees every GPU of its node", "request a GPU"
     if visible:
         what = "all of its GPUs" if visible == "all" else "GPUs that other pods may use"
@@ -201,6 +204,8 @@ def _uses_gpus(requesting: DeviceContainer, subject: Subject) -> bool:
 
 
 def _has_slices_and_devices(requesting: DeviceContainer) -> bool:
+    if len(requesting.requested) < 2:
+        return False
     devices = [requested.device for requested in requesting.requested if requested.number]
     has_slices = any(device.kind == "slice" and device.gpu for device in devices)
     return has_slices and any(device.kind == "device" and device.vendor == "nvidia" for device in devices)

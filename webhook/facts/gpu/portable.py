@@ -16,6 +16,7 @@ from typing import Final
 from webhook import paths, quantity
 from webhook.attributes import JSON
 from webhook.facts.gpu.windows import is_anywhere, windows
+from webhook.facts.kinds import POD
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
@@ -26,7 +27,6 @@ from webhook.workloads.podsets import Fragment, fragments, group_kind
 from webhook.workloads.resource_fields import ResourceField, resource_fields
 
 NAME: Final = "gpu"
-POD: Final = ("", "Pod")
 SIDES: Final = ("limits", "requests")
 _COUNT: Final = re.compile(r"[+]?0*([1-9][0-9]{0,17})")
 _ZERO: Final = re.compile(r"[+-]?0{1,18}")
@@ -140,11 +140,6 @@ def _devices(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
         for field in _fields(root, subject):
             if field.device == NAME:
                 yield (*path, *field.path)
-
-
-def names_gpu(subject: Subject) -> bool:
-    """Whether anything in a Pod names `gpu` among limits or requests, wherever Kubernetes may take it or not."""
-    return NAME in subject.typed(Pod).spec.resource_names.names
 
 
 def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:

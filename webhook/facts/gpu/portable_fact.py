@@ -12,7 +12,6 @@ from webhook.errors import LookupFailed
 from webhook.facts.fact import Fact, Result, structure
 from webhook.facts.gpu.portable import (
     NAME,
-    POD,
     SIDES,
     Place,
     asked,
@@ -20,17 +19,17 @@ from webhook.facts.gpu.portable import (
     count_of_patch,
     devices,
     elsewhere,
-    names_gpu,
     shown,
     whole,
 )
 from webhook.facts.gpu.windows import LOOKUPS as WINDOWS_LOOKUPS
+from webhook.facts.kinds import POD
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.paths import FieldPath
 from webhook.short_texts import kept_for_short_texts
 from webhook.typed.objects import Namespace
-from webhook.workloads.podsets import group_kind
+from webhook.typed.pods import Pod
 
 LABEL: Final = "claimgate.dev/gpu"
 DEFAULT: Final = "nvidia.com/gpu"
@@ -101,7 +100,8 @@ _NOTHING: Final[Mapping[str, JSON]] = {
 
 
 def _is_absent(subject: Subject) -> bool:
-    return group_kind(subject.object) == POD and not names_gpu(subject)  # as nearly every pod
+    """Whether it is a Pod that names `gpu` nowhere, wherever Kubernetes may take it or not, as nearly every one."""
+    return subject.group_kind == POD and NAME not in subject.typed(Pod).parts.resource_names
 
 
 def _compute(subject: Subject) -> Result:

@@ -13,7 +13,7 @@ from webhook import paths, quantity
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu import devices
-from webhook.facts.gpu.extended_resources import RequestedDevice, device_container
+from webhook.facts.gpu.extended_resources import RequestedDevice, device_container, visible_devices
 from webhook.short_texts import kept_for_short_texts
 from webhook.typed.pods import Container, PodTemplate, Resources
 from webhook.typed.view import Reading
@@ -123,8 +123,8 @@ def _container(container: Container, podset: PodSet) -> JSON:
         "resources": [_resource(requested, at) for requested in read.requested],
         "vendors": vendors,
         "devices": sum(vendors.values()),
-        "gpuImage": read.is_gpu_image,
-        "visibleDevices": read.visible_devices,
+        "gpuImage": devices.is_gpu_image(container.image),
+        "visibleDevices": visible_devices(container),
         "claims": len(container.resources.claims),
     }
 

@@ -20,7 +20,7 @@ from webhook.facts.pods.node_selection import selects
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.placeholders import is_placeholder
-from webhook.typed.objects import Metadata, Namespace, Object
+from webhook.typed.objects import Namespace, Object
 from webhook.typed.pods import LabelSelector
 from webhook.typed.ray import RayJob
 from webhook.typed.view import Reading
@@ -58,17 +58,13 @@ def concerns_kueue(subject: Subject) -> bool:
     Its metadata, or that of its pods, has a label or an annotation of Kueue, its namespace has queues, or
     Kueue manages every job.
     """
-    if _names_kueue(subject.metadata) or subject.cluster.has_any(LocalQueue.gvk, subject.namespace):
+    if GROUP in subject.metadata.keys or subject.cluster.has_any(LocalQueue.gvk, subject.namespace):
         return True
     if subject.once(configuration).manages_all:
         return True
     if subject.group_kind == ("", "Pod"):
         return False
-    return any(_names_kueue(template.metadata) for template in subject.once(pod_templates))
-
-
-def _names_kueue(metadata: Metadata) -> bool:
-    return GROUP in "\n".join((*metadata.labels.keys(), *metadata.annotations.keys()))
+    return any(GROUP in template.metadata.keys for template in subject.once(pod_templates))
 
 
 def managed(subject: Subject) -> Managed:

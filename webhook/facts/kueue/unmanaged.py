@@ -22,6 +22,7 @@ from webhook.paths import FieldPath, render
 from webhook.problem import Problem
 from webhook.releases import shown
 from webhook.typed.objects import Object
+from webhook.typed.ray import RayCluster
 from webhook.wording import named
 
 KIND_NOT_INTEGRATED: Final = KUEUE_UNMANAGED.rule(
@@ -78,6 +79,7 @@ NO_QUEUE_NAME_IN_FILES: Final = KUEUE_UNMANAGED.rule(
 Rule: TypeAlias = Callable[[Subject, Managed], Iterator[Problem]]
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _DEPLOYMENT: Final = ("apps", "Deployment")
+_RAY_CLUSTER: Final = ("ray.io", "RayCluster")
 _INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
     ("batch", "CronJob"): ("spec", "jobTemplate", "metadata", "labels", QUEUE_NAME),
 }
@@ -138,7 +140,7 @@ def _elsewhere(subject: Subject, how: Managed) -> Iterator[Problem]:
     elif how.why_not == "no-queue":
         templates = [*_on_templates(subject)] if how.framework != "pod" else []
         yield from templates
-        if not templates:
+        if not templates and not _is_scaled_by_ray(subject):
             yield from _no_queue_name(subject, how)
 
 
@@ -156,16 +158,22 @@ def _label_place(path: FieldPath, queue: str, of_pods: Literal["", "queued", "ig
 def _on_templates(subject: Subject) -> Iterator[Problem]:
     """A queue that only the pods name: with the integration of pods, every one of them is queued by itself.
 
-    Of a Deployment that is what Kueue does anyway, for its own webhook only copies the label to the pods.
+    Of a Deployment that is what Kueue does anyway, for its own webhook only copies the label to the pods. The pods of a
+    RayCluster that Ray scales come one by one, and Kueue takes no such cluster as a whole:
+    pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate.
     """
     has_pods = "pod" in subject.once(configuration).frameworks
-    if has_pods and subject.group_kind == _DEPLOYMENT:
+    if has_pods and (subject.group_kind == _DEPLOYMENT or _is_scaled_by_ray(subject)):
         return
     for pod_set, template in zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True):
         queue = template.metadata.labels.get(QUEUE_NAME)
         if queue and pod_set.path:
             yield _label_place(pod_set.locate(_AT), queue, of_pods="queued" if has_pods else "ignored")
             return
+
+
+def _is_scaled_by_ray(subject: Subject) -> bool:
+    return subject.group_kind == _RAY_CLUSTER and subject.typed(RayCluster).spec.enable_in_tree_autoscaling
 
 
 def _no_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:

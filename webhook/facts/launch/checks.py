@@ -24,6 +24,7 @@ from webhook.facts.volcano_objects import kinds
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.typed.collections import Items
+from webhook.typed.pod_parts import NO_CONTROLLER
 
 _KUBEFLOW: Final = "kubeflow.org"
 _LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
@@ -129,6 +130,7 @@ CHECKS: Final = (
         run=launch,
         kinds=frozenset((*_OTHERS, *_INDEXED, *_OPERATORS, *kinds.SPECS, _LWS)),
         lookups=LOOKUPS,
+        of_pods_with=frozenset((NO_CONTROLLER,)),
     ),
     Check(group="launch", run=launch_of_train_job, kinds=frozenset((TRAIN_JOB,))),
 )

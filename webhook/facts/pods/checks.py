@@ -16,8 +16,9 @@ from webhook.facts.pods import (
 from webhook.facts.pods.workload_update import validate_template_update
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
+from webhook.patch.schema import is_builtin
 from webhook.problem import Problem
-from webhook.schema.kinds import is_builtin
+from webhook.typed.pod_parts import TEMPLATE
 from webhook.typed.pods import Pod, Resources
 from webhook.workloads.embedded import embedded, holds_objects
 from webhook.workloads.podsets import group_kind
@@ -37,8 +38,9 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
             continue
         yield from pod_resources.validate_resource_requirements(place)
         yield from pod_resources.validate_hugepages_are_not_alone(place)
-    yield from pod_resources.validate_overhead(pod)
-    if pod.resources:
+    if pod.has("overhead"):
+        yield from pod_resources.validate_overhead(pod)
+    if pod.has("resources"):
         yield from pod_level_resources.validate_windows(pod)
         yield from pod_level_resources.validate_pod_resource_consistency(places)
 
@@ -46,8 +48,10 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
 def outside_templates(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of resources that become those of a container, as of a model server of KServe.
 
-    Those of a TrainJob are judged in the pods that Trainer makes.
+    Those of a TrainJob are judged in the pods that Trainer makes. A Pod has none outside its containers.
     """
+    if subject.group_kind in _POD:
+        return
     table, paced = subject.table, subject.deadline.paced
     inner = paced(embedded(subject.object, table)) if holds_objects(subject.object, table) else ()
     for path, obj in [((), subject.object), *((each.path, each.object) for each in inner)]:
@@ -98,7 +102,7 @@ CHECKS: Final = (
     Check(group="pod-resources", run=validate_pod_resources, kinds=_POD),
     Check(group="pod-resources", run=generated_pod_resources, kinds=_TRAIN_JOB),
     Check(group="pod-resources", run=outside_templates),
-    Check(group="pod-template", run=validate_pod_template, kinds=_POD),
+    Check(group="pod-template", run=validate_pod_template, kinds=_POD, of_pods_with=frozenset((TEMPLATE,))),
     Check(group="pod-template", run=generated_pod_templates, kinds=_TRAIN_JOB),
     Check(group="workload-update", run=validate_template_update),
 )

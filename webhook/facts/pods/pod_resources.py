@@ -151,27 +151,33 @@ class Place(NamedTuple):
     path: FieldPath
     limits: Mapping[str, JSON]
     requests: Mapping[str, JSON]
-    restarts: bool = False
+    holder: Container | PodSpec | None = None
+
+    @property
+    def restarts(self) -> bool:
+        """Whether it is that of a sidecar."""
+        return self.holder is not None and self.holder.restart_policy == "Always"
 
 
 def places_in(pod: PodSpec) -> Items[Place]:
     """Every place of the spec of a pod where resources may stand."""
-    lists: tuple[tuple[Part, Items[Container]], ...] = (
-        ("containers", pod.containers),
-        ("initContainers", pod.init_containers),
-        ("ephemeralContainers", pod.ephemeral_containers),
-    )
+    containers = pod.containers
+    lists: list[tuple[Part, Items[Container]]] = [("containers", containers)]
+    if pod.has("initContainers"):
+        lists.append(("initContainers", pod.init_containers))
+    if pod.has("ephemeralContainers"):
+        lists.append(("ephemeralContainers", pod.ephemeral_containers))
     listed = [
         _place(part, container)
-        for part, containers in lists
-        for container in containers
+        for part, holders in lists
+        for container in holders
         if container.json.get("resources") and container.resources.json
     ]
-    if pod.resources:  # without containers it is no PodSpec: a controller makes a container of these
-        listed.append(_place("pod" if pod.containers else "containers", pod))
-    if pod.overhead:
+    if pod.has("resources") and pod.resources:  # without containers a controller makes one of these
+        listed.append(_place("pod" if containers else "containers", pod))
+    if pod.has("overhead") and pod.overhead:
         listed.append(Place("overhead", pod.path("overhead"), pod.overhead, {}))
-    return pod.containers.of(listed)
+    return containers.of(listed)
 
 
 def places_of(spec: Mapping[str, JSON], deadline: Deadline) -> Items[Place]:
@@ -181,8 +187,7 @@ def places_of(spec: Mapping[str, JSON], deadline: Deadline) -> Items[Place]:
 
 def _place(part: Part, holder: Container | PodSpec) -> Place:
     resources = holder.resources
-    restarts = holder.restart_policy == "Always"
-    return Place(part, resources.at, resources.written_limits, resources.written_requests, restarts)
+    return Place(part, resources.at, resources.written_limits, resources.written_requests, holder)
 
 
 def validate_resource_requirements(place: Place) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from webhook.attributes import JSON
 from webhook.facts.fact import Missing, Result
-from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.kinds import POD, TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job, runtime_podsets
 from webhook.facts.view import View
@@ -42,6 +42,8 @@ class PodSets:
 
 def pod_sets(subject: Subject) -> PodSets:
     """The pod sets of an object, to be asked for with `Subject.once`."""
+    if subject.group_kind == POD:  # nothing stands inside a Pod
+        return PodSets(Items(podsets(subject.object, subject.table, subject.deadline), subject.deadline))
     if group_kind(subject.object) == TRAIN_JOB:
         return _of_train_job(subject)
     own = listed(subject.object, subject.table, subject.cluster)

@@ -1,7 +1,8 @@
 """The check of versions that are served no more. Which they are is data, removed_versions.yaml.
 
 An API server refuses such an object before it calls anybody, so that audit, replay and test alone ask: the policy is
-not registered. A cluster may still run an old release, which is why this is a warning.
+not registered. A cluster may still run an old release, which is why this is a warning. Files that define the version
+themselves, as those of the operator that serves it do, are let be.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from webhook import yamlfile
 from webhook.facts.served_versions.groups import SERVED_VERSION
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
+from webhook.typed.definitions import CustomResourceDefinition
 
 REMOVED: Final = SERVED_VERSION.rule(
     "served-version/removed",
@@ -53,7 +55,7 @@ def validate_version(subject: Subject) -> Iterator[Problem]:
     """An object of a version that is gone."""
     kind = subject.attributes.kind
     known = removed_versions().get((kind.group, kind.version, kind.kind))
-    if known is not None:
+    if known is not None and not _is_defined(subject):
         message = f"is a version of {kind.kind} that {known.release} no longer serves, so the object is not created"
         if known.instead:
             version, _, other = known.instead.partition(" ")
@@ -61,3 +63,10 @@ def validate_version(subject: Subject) -> Iterator[Problem]:
         else:
             message, fix = f"{message}; nothing took the place of this kind", "write a job of another kind"
         yield REMOVED.problem("apiVersion", message, fix, kind.api_version)
+
+
+def _is_defined(subject: Subject) -> bool:
+    """Whether a CustomResourceDefinition beside the object serves its version."""
+    kind = subject.attributes.kind
+    definitions = subject.view().list(CustomResourceDefinition)
+    return any(each.serves(kind.group, kind.version, kind.kind) for each in definitions)

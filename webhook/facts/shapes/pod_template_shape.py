@@ -33,7 +33,7 @@ POD: Final = frozenset({("", "Pod")})
 
 def decode_pod_template(subject: Subject) -> Iterator[Problem]:
     """What of a Pod, or of a pod template, is not of its type."""
-    return wrong_types(subject, POD_TEMPLATE_SHAPE_WRONG_TYPE)
+    return wrong_types(subject, POD_TEMPLATE_SHAPE_WRONG_TYPE) if subject.mismatches else iter(())
 
 
 def wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:

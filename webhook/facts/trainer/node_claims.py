@@ -13,6 +13,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.releases import KEEPS_CLAIMS
 from webhook.facts.train_job_pods.types import TrainJob
+from webhook.typed.collections import Items
 from webhook.typed.pods import PodClaim
 from webhook.workloads.podsets import PodSet
 
@@ -71,7 +72,8 @@ def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedCl
 
 def _resolved(template: JSON, subject: Subject) -> Iterable[ResolvedClaim]:
     """The claims of a pod, with what they refer to."""
-    return claims_of((PodSet(name="", path=("spec",), template=template),), subject.view()).claims
+    pod = PodSet(name="", path=("spec",), template=template)
+    return claims_of(Items((pod,), subject.deadline), subject.view()).claims
 
 
 def _template(claims: Collection[PodClaim]) -> JSON:

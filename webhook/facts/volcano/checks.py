@@ -26,7 +26,7 @@ from webhook.facts.volcano.job_ray import advise_tasks
 from webhook.facts.volcano.job_restart_policy import advise_restarts
 from webhook.facts.volcano.job_scheduler_and_priority import advise_priority, advise_schedulers
 from webhook.facts.volcano.job_volume_mounts_and_claims import advise_volumes
-from webhook.facts.volcano.pod import pod
+from webhook.facts.volcano.pod import READ, pod
 from webhook.facts.volcano.pod_group import pod_group
 from webhook.facts.volcano.queue import (
     advise_unknown_resource,
@@ -175,6 +175,7 @@ CHECKS: Final = (
         run=_filled(pod),
         kinds=frozenset((("", "Pod"),)),
         lookups=(kinds.OF_POD_GROUPS, kinds.OF_QUEUES, kinds.OF_NAMESPACES),
+        of_pods_with=READ,
     ),
     Check(
         group="volcano-pod",

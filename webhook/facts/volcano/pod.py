@@ -62,7 +62,8 @@ GROUP_EXISTS: Final = VOLCANO_POD.rule(
 _ANNOTATIONS: Final[FieldPath] = ("metadata", "annotations")
 _BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _OTHER_GROUP: Final = "scheduling.volcano.sh/group-name"
-_READ: Final = frozenset((*_BUDGETS, kinds.GROUP_NAME, kinds.QUEUE_NAME, _OTHER_GROUP))
+READ: Final = frozenset((*_BUDGETS, kinds.GROUP_NAME, kinds.QUEUE_NAME, _OTHER_GROUP))
+"""The annotations of a Pod that are read."""
 _CONTROLLED: Final = ("apps", "batch", "jobset.x-k8s.io")
 """Groups of kinds of whose pods Volcano makes a PodGroup itself; other operators make their own."""
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+")
@@ -72,8 +73,6 @@ def pod(subject: Subject) -> Iterator[Problem]:
     """The annotations of a Pod that Volcano reads."""
     pod = subject.typed(Pod)
     annotations = pod.metadata.annotations
-    if _READ.isdisjoint(annotations.keys()):
-        return
     if pod.spec.scheduler_name == kinds.SCHEDULER:
         yield from _budget(annotations)
         if kinds.GROUP_NAME not in annotations and _gets_a_group(subject):

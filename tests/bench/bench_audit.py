@@ -1,0 +1,185 @@
+"""An audit of many objects: `python -m tests.bench.bench_audit` prints objects a second, memory, and the same of gator.
+
+The objects are the public manifests of tests/data/manifests, again and again under names of their own, as files of a
+thousand documents. The policies are 16 of three validations each, in CEL, about every kind. gator (GATOR names it, or
+PATH) gets the same expressions as constraint templates with K8sNativeValidation; it holds all objects, so it gets fewer.
+
+    python -m tests.bench.bench_audit --objects 100000 --check    exits 1 when a goal is missed
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.fuzz.yaml_readers import corpus
+from webhook import yamlfile
+
+MANIFESTS: Final = Path(__file__).parents[1] / "data" / "manifests"
+POLICIES: Final = 16
+VALIDATIONS: Final = (
+    "!has(object.metadata.labels) || object.metadata.labels.all(k, k != 'forbidden-{0}')",
+    "!has(object.metadata.name) || size(object.metadata.name) < 25{0}",
+    "!has(object.metadata.annotations) || object.metadata.annotations.all(k, !k.endsWith('.invalid/{0}'))",
+)
+MEMORY_GOAL_MB, GATOR_GOAL, JOBS_GOAL = 300, 3.0, 1.6
+OF_GATOR: Final = 5_000
+_MARK = re.compile(r"^---(?=\s|$).*\n?", re.MULTILINE)
+_NAME = re.compile(r"^(metadata:\n(?:  .*\n)*?  name: *)['\"]?([a-z0-9.-]+)['\"]?", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a command: its seconds, its processor seconds, and the most memory of its processes."""
+
+    wall_s: float
+    processor_s: float
+    peak_mb: float
+
+
+def manifests() -> list[str]:
+    """Each object of the manifests as text that gator takes too: with a name that a number can follow."""
+    documents = (part for text in corpus(MANIFESTS) for part in _MARK.split(text))
+    return [each for each in documents if _NAME.search(each) and "\napiVersion:" in f"\n{each}"]
+
+
+def write_objects(folder: Path, count: int) -> int:
+    """Files of a thousand objects each; gives their bytes."""
+    size = 0
+    numbered = enumerate(itertools.islice(itertools.cycle(manifests()), count))
+    for at, objects in itertools.groupby(numbered, key=lambda each: each[0] // 1000):
+        texts = [_NAME.sub(rf"\g<1>\g<2>-{number}", text, count=1).strip("\n") for number, text in objects]
+        file = folder / f"objects-{at:04}.yaml"
+        file.write_text("\n---\n".join(texts) + "\n")
+        size += file.stat().st_size
+    return size
+
+
+def write_policies(folder: Path) -> None:
+    """The policies with a binding each."""
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"]}
+    for number in range(POLICIES):
+        spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": _validations(number)}
+        binding = {"policyName": f"p{number}", "validationActions": ["Deny"]}
+        api_version = "admissionregistration.k8s.io/v1"
+        texts = [
+            yamlfile.dump({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": inner})
+            for kind, name, inner in (
+                ("ValidatingAdmissionPolicy", f"p{number}", spec),
+                ("ValidatingAdmissionPolicyBinding", f"b{number}", binding),
+            )
+        ]
+        (folder / f"p{number}.yaml").write_text("---\n".join(texts))
+
+
+def write_constraints(folder: Path) -> None:
+    """The same for gator."""
+    for number in range(POLICIES):
+        kind = f"Bench{number}"
+        code = [{"engine": "K8sNativeValidation", "source": {"validations": _validations(number)}}]
+        target = {"target": "admission.k8s.gatekeeper.sh", "code": code}
+        template = {
+            "apiVersion": "templates.gatekeeper.sh/v1",
+            "kind": "ConstraintTemplate",
+            "metadata": {"name": kind.lower()},
+            "spec": {"crd": {"spec": {"names": {"kind": kind}}}, "targets": [target]},
+        }
+        constraint = {
+            "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+            "kind": kind,
+            "metadata": {"name": f"c{number}"},
+        }
+        (folder / f"c{number}.yaml").write_text("---\n".join(map(yamlfile.dump, (template, constraint))))
+
+
+def _validations(number: int) -> list[dict[str, str]]:
+    return [{"expression": text.format(number % 10), "message": "no"} for text in VALIDATIONS]
+
+
+def measured(command: Sequence[str], codes: Sequence[int] = (0, 1)) -> Run:
+    """Run a command to its end."""
+    with tempfile.TemporaryFile() as errors:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        _, status, used = os.wait4(process.pid, 0)
+        wall_s = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode not in codes:
+            errors.seek(0)
+            raise SystemExit(f"{command[:2]} ended with {process.returncode}: {errors.read()[-800:].decode()}")
+    return Run(wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+
+def audit(objects: Path, policies: Path, jobs: int = 1) -> Run:
+    """An audit in so many processes."""
+    program = ["-m", "webhook", "audit", str(objects), "--only", str(policies), "--jobs", str(jobs), "-o", "ndjson"]
+    return measured([sys.executable, *program])
+
+
+def rows(count: int, gator: str | None) -> Iterator[tuple[str, float, float, str]]:
+    """What was measured, the figure, the goal, and a note."""
+    with tempfile.TemporaryDirectory() as place:
+        folders = {name: Path(place, name) for name in ("objects", "few", "policies", "constraints")}
+        for folder in folders.values():
+            folder.mkdir()
+        size = write_objects(folders["objects"], count)
+        write_policies(folders["policies"])
+        one = audit(folders["objects"], folders["policies"])
+        yield "peak memory in MB", one.peak_mb, MEMORY_GOAL_MB, f"{count} objects, {size >> 20} MB of YAML"
+        two = audit(folders["objects"], folders["policies"], jobs=2)
+        yield "objects a second", count / one.wall_s, 0, f"{count / one.processor_s:.0f} a processor second"
+        yield (
+            "times as quick with --jobs 2",
+            one.wall_s / two.wall_s,
+            JOBS_GOAL,
+            f"{two.wall_s:.1f} s, {one.wall_s:.1f} s",
+        )
+        if gator:
+            write_objects(folders["few"], OF_GATOR)
+            write_constraints(folders["constraints"])
+            yield from _beside(gator, folders)
+
+
+def _beside(gator: str, folders: dict[str, Path]) -> Iterator[tuple[str, float, float, str]]:
+    """The same objects for both, in turns."""
+    ours, theirs = [], []
+    for _ in range(3):
+        ours.append(audit(folders["few"], folders["policies"]))
+        theirs.append(
+            measured([gator, "test", "-f", str(folders["few"]), "-f", str(folders["constraints"]), "-o", "json"])
+        )
+    mine, other = (min(each.processor_s for each in runs) for runs in (ours, theirs))
+    note = f"{OF_GATOR} objects: {OF_GATOR / mine:.0f} and {OF_GATOR / other:.0f} a processor second, "
+    memory = f"{max(each.peak_mb for each in ours):.0f} and {max(each.peak_mb for each in theirs):.0f} MB"
+    yield "times as quick as gator", other / mine, GATOR_GOAL, note + memory
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--objects", type=int, default=100_000)
+    parser.add_argument("--check", action="store_true")
+    chosen = parser.parse_args()
+    gator = os.environ.get("GATOR") or shutil.which("gator")
+    missed = 0
+    for name, figure, goal, note in rows(chosen.objects, gator):
+        is_missed = figure > goal if "memory" in name else figure < goal
+        missed += is_missed
+        print(f"{name:32} {figure:10.1f}  goal {goal:6.1f}  {'missed' if is_missed else 'ok':7} {note}", flush=True)
+    if not gator:
+        print("gator is not there: name it with GATOR", file=sys.stderr)
+    return int(chosen.check and missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

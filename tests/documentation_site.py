@@ -1,0 +1,72 @@
+"""Builds the documentation as a site: `python -m tests.documentation_site`, or `make site`.
+
+The pages of docs/ refer to others of the repository. These come with them under `repository/`, and a link to a file that
+is not a page becomes its name, so that the strict build finds every link that leads nowhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DOCS, PAGES = ROOT / "docs", ROOT / "build" / "pages"
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def main() -> int:
+    """Stage every page, and build."""
+    stage()
+    command = [
+        shutil.which("zensical", path=str(Path(sys.executable).parent)) or "zensical",
+        "build",
+        "--strict",
+        "--clean",
+    ]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def stage() -> None:
+    """Write the pages that the site is built from."""
+    shutil.rmtree(PAGES, ignore_errors=True)
+    shutil.copytree(DOCS, PAGES)
+    pending, staged = sorted(DOCS.rglob("*.md")), set()
+    while pending:
+        page = pending.pop()
+        if page not in staged:
+            staged.add(page)
+            place = _place(page)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            pending += _written(page, place)
+
+
+def _place(page: Path) -> Path:
+    """Where a page of the repository stands in the site."""
+    if page.is_relative_to(DOCS):
+        return PAGES / page.relative_to(DOCS)
+    return PAGES / "repository" / page.relative_to(ROOT)
+
+
+def _written(page: Path, place: Path) -> list[Path]:
+    """Write a page with links of the site; the pages elsewhere that it refers to."""
+    others: list[Path] = []
+
+    def linked(match: re.Match[str]) -> str:
+        text, target, anchor = match[1], (page.parent / match[2]).resolve(), match[3] or ""
+        if target.is_dir() and (target / "README.md").is_file():
+            target /= "README.md"
+        if target.suffix != ".md" or not target.is_file():
+            return text
+        others.append(target)
+        return f"[{text}]({os.path.relpath(_place(target), place.parent)}{anchor})"
+
+    place.write_text(LINK.sub(linked, page.read_text()))
+    return others
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""A playground without a socket: questions go through the whole application, evaluations into real child processes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import cache
+
+import httpx
+
+from tests.literals import OPTIONS
+from webhook import shipped
+from webhook.cel import compiled_engine
+from webhook.playground.application import Playground, create
+from webhook.playground.measured_engine import MeasuredEngine
+from webhook.playground.worker import Workers
+from webhook.policy.load import load
+
+HOST = "127.0.0.1:8642"
+ORIGIN = f"http://{HOST}"
+ASKING = {"Origin": ORIGIN, "Content-Type": "application/json"}
+
+
+@cache
+def shipped_engine():
+    """The shipped policies with the engine that notes evaluations, once for all tests."""
+    engine = MeasuredEngine(compiled_engine())
+    options = replace(OPTIONS, engine=engine, lazy=True)
+    return load([shipped.policies()], options), options, engine
+
+
+def answers(*requests, timeout_s=20.0, memory_bytes=256 << 20):
+    """The responses to requests of (method, path, keyword arguments), all sent at once."""
+    policies, options, engine = shipped_engine()
+
+    async def ask():
+        workers = Workers(timeout_s=timeout_s, memory_bytes=memory_bytes)
+        app = create(Playground(policies=policies, options=options, engine=engine, workers=workers), frozenset((HOST,)))
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, timeout=120) as client:
+            return await asyncio.gather(
+                *(client.request(method, path, **arguments) for method, path, arguments in requests)
+            )
+
+    return asyncio.run(ask())
+
+
+def evaluated(question, **bounds):
+    """The response to one question."""
+    (response,) = answers(("POST", "/evaluate", {"json": question, "headers": ASKING}), **bounds)
+    return response

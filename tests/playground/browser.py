@@ -1,0 +1,128 @@
+"""A headless Chromium driven over WebDriver: enough of it to look at a page as a person would.
+
+Knows Debian's `chromium` and `chromedriver`; whoever has neither has these tests skipped.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+SWITCHES = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+)
+
+
+def is_there() -> bool:
+    """Whether the browser and its driver are installed."""
+    return bool(shutil.which("chromium") and shutil.which("chromedriver"))
+
+
+class Browser:
+    """One session; a script is the body of a function, whose promise is awaited."""
+
+    def __init__(self, client: httpx.Client, session: str) -> None:
+        self._client = client
+        self._session = session
+
+    def _post(self, path: str, body: dict[str, Any]) -> Any:
+        answer = self._client.post(f"/session/{self._session}{path}", json=body).json()["value"]
+        if isinstance(answer, dict) and "error" in answer:
+            raise AssertionError(f"{path}: {answer['error']}: {answer['message']}")
+        return answer
+
+    def open(self, address: str) -> None:
+        """Load a page."""
+        self._post("/url", {"url": address})
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """What a script gives."""
+        wrapped = f"const done = arguments[arguments.length - 1]; (async (...args) => {{{script}}})(...arguments).then(done, error => done(`failed: ${{error}}`))"
+        return self._post("/execute/async", {"script": wrapped, "args": list(arguments)})
+
+    def wait(self, script: str, seconds: float = 20) -> None:
+        """Wait until an expression is true."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if self.run(f"return Boolean({script})"):
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"not true after {seconds} seconds: {script}")
+
+    def devtools(self, command: str, **parameters: Any) -> Any:
+        """A command of the DevTools protocol."""
+        return self._post("/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def look(self, width: int, scheme: str) -> None:
+        """Have a window of a width, and prefer light or dark."""
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500
+        )
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.devtools("Emulation.setEmulatedMedia", features=features)
+
+    def picture(self, file: Path) -> None:
+        """Write a picture of the whole page."""
+        made = self.devtools("Page.captureScreenshot", captureBeyondViewport=True, format="png")
+        file.write_bytes(base64.b64decode(made["data"]))
+
+    def log(self) -> list[str]:
+        """What the page has logged since the last time."""
+        entries = self._post("/se/log", {"type": "browser"})
+        return [entry["message"] for entry in entries]
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """A browser with a profile of its own, which is gone afterwards."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [shutil.which("chromedriver") or "chromedriver", f"--port={port}"]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client:
+                _wait_for(client)
+                switches = [*SWITCHES, f"--user-data-dir={profile}"]
+                chosen = {
+                    "goog:chromeOptions": {"args": switches},
+                    "goog:loggingPrefs": {"browser": "ALL"},
+                    "timeouts": {"script": 60000},
+                }
+                made = client.post("/session", json={"capabilities": {"alwaysMatch": chosen}}).json()["value"]
+                session = made["sessionId"]
+                yield Browser(client, session)
+                client.delete(f"/session/{session}")
+        finally:
+            driver.terminate()
+            driver.wait(timeout=20)
+
+
+def _wait_for(client: httpx.Client) -> None:
+    for _ in range(200):
+        try:
+            if client.get("/status").json()["value"]["ready"]:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError("chromedriver does not answer")

@@ -1,0 +1,154 @@
+"""What the playground answers, and what hostile questions do to it: nothing."""
+
+import time
+
+import pytest
+
+from tests.playground.asking import ASKING, HOST, answers, evaluated
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
+POLICY = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: own}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE]}]
+  validations:
+  - {expression: "EXPRESSION", message: "told"}
+"""
+
+
+def own(expression):
+    """A policy without a binding."""
+    return POLICY.replace("EXPRESSION", expression)
+
+
+def test_an_expression_shows_what_it_read_gave_and_cost():
+    (review,) = evaluated({"object": POD, "cluster": own("object.metadata.name == 'x'")}).json()["reviews"]
+    assert review["evaluations"] == [
+        {
+            "source": "object.metadata.name == 'x'",
+            "policies": ["own"],
+            "value": "false",
+            "is_error": False,
+            "cost": 4,
+            "reads": ["object.metadata.name"],
+        }
+    ]
+    assert review["kubectl"] == [
+        'Error from server (Invalid): admission webhook "validate.claimgate.dev" denied the request: told (policy own)'
+    ]
+
+
+def test_a_policy_without_binding_is_evaluated_and_that_is_said():
+    answer = evaluated({"object": POD, "cluster": own("true")}).json()
+    assert answer["notes"] == ["policy own has no binding; it is evaluated here as if one denied"]
+    assert answer["reviews"][0]["kubectl"] == ["pod/p created"]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "line", "message"),
+    [
+        pytest.param({"object": "a: [b"}, "object", 2, "", id="broken YAML"),
+        pytest.param({"object": ""}, "object", 0, "no object: write one, or choose a sample", id="nothing"),
+        pytest.param({"object": "a: 1\n"}, "object", 1, "apiVersion", id="not an object"),
+        pytest.param({"object": POD, "cluster": "a: {{"}, "cluster", 1, "", id="broken YAML in the cluster"),
+        pytest.param({"object": POD, "cluster": own("objekt == 1")}, "cluster", 9, "undeclared", id="broken policy"),
+        pytest.param({"object": f"{POD}---\n" * 21}, "object", 0, "21 objects", id="too many objects"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_place(question, text, line, message):
+    response = evaluated(question)
+    error = response.json()["errors"][0]
+    assert (response.status_code, error["text"], error["line"]) == (200, text, line)
+    assert message in error["message"]
+
+
+def test_a_hint_is_shown_with_the_error_of_an_expression():
+    (error,) = evaluated({"object": POD, "cluster": own("objekt == 1")}).json()["errors"]
+    assert error["hint"] == "hint: did you mean `object`?"
+
+
+@pytest.mark.parametrize("field", ["object", "cluster", "phase", "isWhole"])
+def test_a_field_of_another_type_is_refused(field):
+    response = evaluated({"object": POD, field: {"a": 1}})
+    assert (response.status_code, response.json()["reason"]) == (400, "BadRequest")
+
+
+def test_a_body_that_is_too_long_is_refused_and_the_next_is_answered():
+    refused, fine = (evaluated({"object": POD + "#" * size}) for size in (20 << 20, 10))
+    assert (refused.status_code, refused.json()["reason"]) == (413, "RequestEntityTooLarge")
+    assert fine.json()["reviews"][0]["allowed"] is True
+
+
+HEAVY = "[1,2,3,4,5,6,7,8,9,10].all(a, " * 9 + "true" + ")" * 9
+
+
+def test_a_policy_that_loops_ends_by_its_cost():
+    (review,) = evaluated({"object": POD, "cluster": own(HEAVY)}).json()["reviews"]
+    assert review["allowed"] is False
+    assert "cost" in review["kubectl"][0]
+
+
+def test_what_takes_too_long_is_stopped_and_others_are_answered():
+    names = "".join(f"- {{name: c{number}, image: i}}\n" for number in range(20000))
+    large = {"object": f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec:\n  containers:\n{names}"}
+    begun = time.monotonic()
+    response = evaluated(large, timeout_s=0.05)
+    assert (response.status_code, response.json()["reason"]) == (504, "Timeout")
+    assert "was stopped" in response.json()["message"]
+    assert time.monotonic() - begun < 30
+    assert evaluated({"object": POD}).status_code == 200
+
+
+def test_what_needs_too_much_memory_is_stopped():
+    large = {"object": POD + "#\n" + "---\n".join([f"a: [{', '.join(['1'] * 900_000)}]\n"])}
+    response = evaluated(large, memory_bytes=8 << 20)
+    told = str(response.json())
+    assert "memory" in told
+
+
+def test_names_come_back_as_they_are():
+    """The page shows them as text: tests/playground/test_page.py looks."""
+    name = "<img src=x onerror=alert(1)>"
+    (review,) = evaluated({"object": POD.replace("{name: p}", f'{{name: "{name}"}}')}).json()["reviews"]
+    assert name in review["object"]
+
+
+def test_many_questions_at_once_are_answered_or_told_to_come_again():
+    ask = ("POST", "/evaluate", {"json": {"object": POD}, "headers": ASKING})
+    codes = [response.status_code for response in answers(*[ask] * 12)]
+    assert set(codes) == {200, 503}
+    assert codes.count(200) == 8
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "code"),
+    [
+        pytest.param("GET", "/", {"Host": "evil.example"}, 403, id="another host"),
+        pytest.param("GET", "/", {"Host": "127.0.0.1:1"}, 403, id="another port"),
+        pytest.param("GET", "/samples", {"Origin": "http://evil.example"}, 403, id="another origin"),
+        pytest.param("GET", "/", {"Origin": "null"}, 403, id="no origin at all"),
+        pytest.param("POST", "/evaluate", {"Content-Type": "application/json"}, 403, id="a question without origin"),
+        pytest.param("POST", "/evaluate", {**ASKING, "Content-Type": "text/plain"}, 415, id="a simple request"),
+        pytest.param("GET", "/page/../application.py", {}, 404, id="another file"),
+        pytest.param("GET", "/page/THIRD_PARTY.md", {}, 404, id="a file that the page does not need"),
+        pytest.param("GET", "/docs", {}, 404, id="documentation"),
+        pytest.param("GET", "/page/editor.js", {}, 200, id="a file of the page"),
+    ],
+)
+def test_only_its_own_page_is_answered(method, path, headers, code):
+    (response,) = answers((method, path, {"headers": headers}))
+    assert response.status_code == code
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+
+
+def test_each_page_has_a_nonce_of_its_own():
+    first, second = answers(("GET", "/", {}), ("GET", "/", {}))
+    nonces = {page.headers["content-security-policy"].partition("nonce-")[2][:22] for page in (first, second)}
+    assert len(nonces) == 2
+    assert "NONCE" not in first.text
+    assert "unsafe" not in first.headers["content-security-policy"]
+    assert HOST not in first.text

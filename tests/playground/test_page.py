@@ -1,0 +1,158 @@
+"""The page in a real browser: it can be used, also after hostile input, and axe finds no barrier in it.
+
+`make browser` runs these; pictures of every sample go to CLAIMGATE_PICTURES, and axe-core is read from CLAIMGATE_AXE.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.playground.browser import browser, is_there
+from webhook.playground.samples import samples
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not is_there(), reason="no chromium and chromedriver on this machine"),
+]
+AXE = os.environ.get("CLAIMGATE_AXE", "")
+PICTURES = os.environ.get("CLAIMGATE_PICTURES", "")
+HOSTILE = "<img src=x onerror=alert(1)><script>document.title='gone'</script>"
+
+
+@pytest.fixture(scope="module")
+def page():
+    """A page of `claimgate ui`, and nothing in its log at the end."""
+    command = [sys.executable, "-m", "webhook", "ui", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = re.search(r"http://\S+", server.stdout.readline())[0]
+            with browser() as opened:
+                opened.open(address)
+                opened.wait("document.body.dataset.ready")
+                yield opened
+        finally:
+            server.terminate()
+
+
+def choose(page, number):
+    page.run(
+        "const s = document.getElementById('sample'); s.value = args[0]; s.dispatchEvent(new Event('change'))", number
+    )
+
+
+def write(page, editor, text):
+    page.run(
+        "const view = document.querySelector(`#${args[0]} .cm-content`).cmTile.view;"
+        "view.dispatch({changes: {from: 0, to: view.state.doc.length, insert: args[1]}})",
+        editor,
+        text,
+    )
+
+
+def evaluate(page):
+    page.run("document.getElementById('run').click()")
+    page.wait("/allowed,|Not evaluated/.test(document.getElementById('state').textContent)", 40)
+    return page.run("return document.getElementById('state').textContent")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1440])
+def test_every_sample_is_shown_without_a_barrier(page, width, scheme):
+    page.look(width, scheme)
+    for number, name in enumerate(samples()):
+        choose(page, str(number))
+        assert re.fullmatch(r"\d+ allowed, \d+ denied\.", evaluate(page)), name
+        assert page.run("return document.documentElement.scrollWidth <= window.innerWidth"), name
+        if PICTURES:
+            page.picture(Path(PICTURES) / f"{name}-{width}-{scheme}.png")
+        if AXE:
+            assert barriers(page) == [], name
+    assert page.log() == []
+
+
+def barriers(page):
+    """What axe finds, in short."""
+    page.devtools("Runtime.evaluate", expression=Path(AXE).read_text() + ";0")
+    script = "axe.run(document).then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes.map(n => n.html)])))"
+    found = page.devtools("Runtime.evaluate", expression=script, awaitPromise=True)
+    return json.loads(found["result"]["value"])
+
+
+def test_markup_in_names_is_shown_as_text(page):
+    write(page, "object", f'apiVersion: v1\nkind: "{HOSTILE}"\nmetadata: {{name: "{HOSTILE}"}}\nspec: {{}}\n')
+    write(page, "cluster", "")
+    evaluate(page)
+    assert page.run("return document.title") == "claimgate playground"
+    assert page.run("return document.querySelectorAll('#result img, #result script').length") == 0
+    assert HOSTILE in page.run("return document.getElementById('result').textContent")
+
+
+def test_twenty_megabytes_leave_the_page_usable(page):
+    page.run(
+        "const view = document.querySelector('#object .cm-content').cmTile.view;"
+        "view.dispatch({changes: {from: 0, to: view.state.doc.length, insert: 'a: 1 # ' + 'x'.repeat(20 << 20)}})"
+    )
+    assert "more than 4 MiB" in evaluate(page)
+    choose(page, "0")
+    assert evaluate(page) == "1 allowed, 0 denied."
+
+
+def test_a_policy_that_loops_leaves_the_page_usable(page):
+    choose(page, "6")
+    loop = "[1,2,3,4,5,6,7,8,9,10].all(a, " * 9 + "true" + ")" * 9
+    text = samples()["07-own-policy"]["cluster"].replace("'team' in object.metadata.?labels.orValue({})", loop)
+    write(page, "cluster", text)
+    assert evaluate(page) == "0 allowed, 1 denied."
+    choose(page, "6")
+    assert evaluate(page) == "0 allowed, 1 denied."
+
+
+def test_it_works_with_the_keyboard_alone(page):
+    """From the top, Tab reaches every control, Escape and Tab leave an editor, and Ctrl+Enter evaluates."""
+    choose(page, "0")
+    page.run("document.activeElement.blur(); window.scrollTo(0, 0)")
+    reached = []
+    for _ in range(14):
+        for key, code in (("Escape", 27), ("Tab", 9)):
+            for kind in ("rawKeyDown", "keyUp"):
+                page.devtools("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+        reached.append(
+            page.run("const a = document.activeElement; return a.id || a.parentElement?.closest('[id]')?.id || ''")
+        )
+    assert {"sample", "file", "save", "object", "cluster", "run", "phase", "whole"} <= set(reached)
+    page.run("document.querySelector('#object .cm-content').focus()")
+    for kind in ("rawKeyDown", "keyUp"):
+        page.devtools(
+            "Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13, modifiers=2
+        )
+    page.wait("document.getElementById('state').textContent === '1 allowed, 0 denied.'")
+
+
+def test_an_error_leads_to_its_line(page):
+    write(page, "object", "apiVersion: v1\nkind: Pod\nmetadata: {name: p\n")
+    assert evaluate(page) == "Not evaluated: 1 error."
+    page.run("document.querySelector('#result button').click()")
+    assert page.run("return document.activeElement.closest('.editor').id") == "object"
+
+
+def test_what_is_saved_can_be_opened(page):
+    choose(page, "7")
+    saved = page.run(
+        "let text; const made = URL.createObjectURL;"
+        "URL.createObjectURL = (blob) => { text = blob.text(); return made.call(URL, blob); };"
+        "document.getElementById('save').click(); URL.createObjectURL = made; return await text"
+    )
+    choose(page, "0")
+    page.run(
+        "const input = document.getElementById('file'); const data = new DataTransfer();"
+        "data.items.add(new File([args[0]], 'shared.json')); input.files = data.files;"
+        "input.dispatchEvent(new Event('change'))",
+        saved,
+    )
+    page.wait("document.querySelector('#cluster .cm-content').textContent.includes('ConfigMap')")
+    assert evaluate(page) == "0 allowed, 1 denied."

@@ -1,0 +1,170 @@
+"""What CI systems, hooks, kubectl and shells are given does what it says: each step is executed as it is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.man_page import PAGE, page
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+STEPS = {step.get("name"): step for step in ACTION["runs"]["steps"]}
+HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+GITLAB = yaml.safe_load((ROOT / "deploy" / "ci" / "gitlab.yml").read_text())["claimgate"]
+BROKEN = "examples/research-team/broken/mpijob-slots.yaml"
+GOOD = "examples/research-team/good/volcano-job.yaml"
+
+
+def shell(script, *, cwd=ROOT, **variables):
+    """Run a step as CI does: bash, and it ends at the first failure."""
+    environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", **variables}
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+def audit_step(folder, **given):
+    """The step of the action that audits, with its inputs; its environment is the one that runs the tests."""
+    (folder / "claimgate").mkdir()
+    (folder / "claimgate" / "bin").symlink_to(BIN)
+    inputs = {name: str(declared["default"]) for name, declared in ACTION["inputs"].items()} | given
+    environment = {
+        name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda match: inputs[match[1]], text)
+        for name, text in STEPS["Audit"]["env"].items()
+    }
+    runner = {"RUNNER_TEMP": str(folder), "GITHUB_OUTPUT": str(folder / "outputs")}
+    return shell(STEPS["Audit"]["run"], **environment, **runner)
+
+
+def test_the_action_annotates_and_writes_sarif(tmp_path):
+    sarif = tmp_path / "found.sarif"
+    done = audit_step(tmp_path, paths=f"{BROKEN} {GOOD}", context="examples/research-team/cluster", sarif=str(sarif))
+    assert done.returncode == 1
+    assert f"::error file={BROKEN}" in done.stdout or f"::warning file={BROKEN}" in done.stdout
+    results = json.loads(sarif.read_text())["runs"][0]["results"]
+    assert {result["ruleId"] for result in results} == {"training-job/slots-for-ranks"}
+    assert (tmp_path / "outputs").read_text() == f"sarif={sarif}\n"
+
+
+def test_the_action_passes_where_all_is_well(tmp_path):
+    done = audit_step(tmp_path, paths=GOOD, context="examples/research-team/cluster", sarif=str(tmp_path / "s"))
+    assert (done.returncode, "::error" in done.stdout) == (0, False)
+
+
+def test_inputs_reach_the_shell_as_variables_alone():
+    """An input that is put into a script would be run by it."""
+    assert [name for name, step in STEPS.items() if "${{" in step.get("run", "")] == []
+
+
+@pytest.mark.parametrize(("file", "code"), [(BROKEN, 1), ("examples/research-team/cluster/namespace.yaml", 0)])
+def test_the_hook_speaks_of_the_files_of_a_commit(file, code):
+    done = shell(f"{HOOKS['claimgate-audit']['entry']} {file}")
+    assert done.returncode == code, done.stdout
+
+
+def test_the_hook_for_policies_runs_their_suites():
+    assert shell(f"{HOOKS['claimgate-policies']['entry']} examples/first-policy").returncode == 0
+    pattern = re.compile(HOOKS["claimgate-policies"]["files"])
+    assert pattern.search("policies/team/suite.yaml")
+
+
+def test_the_job_of_gitlab_writes_its_report(tmp_path):
+    shutil.copy(ROOT / BROKEN, tmp_path)
+    (tmp_path / ".claimgate").mkdir()
+    (tmp_path / ".claimgate" / "bin").symlink_to(BIN)
+    *_, audit = GITLAB["script"]
+    done = shell(audit, cwd=tmp_path, **GITLAB["variables"])
+    assert done.returncode == 1, done.stderr
+    report = json.loads((tmp_path / GITLAB["artifacts"]["reports"]["codequality"]).read_text())
+    assert [each["check_name"] for each in report if each["check_name"] == "training-job/slots-for-ranks"]
+
+
+def test_the_plugin_of_kubectl_audits_what_kubectl_reads(tmp_path):
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text(f'#!/bin/sh\n[ "$*" = "get mpijobs -A -o yaml" ] || exit 9\ncat {ROOT / BROKEN}\n')
+    kubectl.chmod(0o755)
+    plugin = ROOT / "deploy" / "kubectl" / "kubectl-claimgate"
+    done = shell(f"{plugin} mpijobs -A", KUBECTL=str(kubectl))
+    assert done.returncode == 1
+    assert "training-job/slots-for-ranks" in done.stdout
+    assert shell(f"{plugin} version").stdout.startswith("claimgate ")
+
+
+def test_the_manual_is_up_to_date():
+    assert PAGE.read_text() == page(), "the help changed: run make docs"
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish", "powershell"])
+def test_there_is_completion_for(name):
+    done = shell(f"claimgate --show-completion {name}")
+    assert done.returncode == 0
+    assert "_CLAIMGATE_COMPLETE" in done.stdout
+
+
+def test_completion_knows_verbs():
+    done = shell("claimgate", COMP_WORDS="claimgate re", COMP_CWORD="1", _CLAIMGATE_COMPLETE="complete_bash")
+    assert "replay" in done.stdout.split()
+
+
+@pytest.mark.nightly
+def test_the_action_installs_as_written(tmp_path):
+    done = shell(STEPS["Install claimgate"]["run"], RUNNER_TEMP=str(tmp_path), GITHUB_ACTION_PATH=str(ROOT), PACKAGE="")
+    assert done.returncode == 0, done.stderr
+    assert shell(f"{tmp_path}/claimgate/bin/claimgate version").stdout.startswith("claimgate ")
+
+
+@pytest.mark.nightly
+def test_a_wheel_that_pipx_installs_works_alone(tmp_path):
+    """Built, installed into an empty root, and used there without the repository."""
+    assert shell(f"python -m pip wheel -q --no-deps --no-build-isolation --no-index -w {tmp_path} .").returncode == 0
+    (wheel,) = tmp_path.glob("*.whl")
+    root = {"PIPX_HOME": f"{tmp_path}/pipx", "PIPX_BIN_DIR": f"{tmp_path}/bin"}
+    assert shell(f"pipx install {wheel}", cwd=tmp_path, **root).returncode == 0
+    claimgate = f"{tmp_path}/bin/claimgate"
+    assert (tmp_path / "pipx" / "venvs" / "claimgate" / "share" / "man" / "man1" / "claimgate.1").is_file()
+    assert shell(f"{claimgate} demo", cwd=tmp_path).returncode == 0
+    assert shell(f"{claimgate} explain gpu-portable/all", cwd=tmp_path).returncode == 0
+    assert shell(f"{claimgate} audit {ROOT / BROKEN}", cwd=tmp_path).returncode == 1
+    with subprocess.Popen([claimgate, "ui", "--port", "0"], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = re.search(r"http://\S+", server.stdout.readline())[0]
+            with urllib.request.urlopen(f"{address}/page/editor.js") as answer:
+                assert answer.status == 200
+        finally:
+            server.terminate()
+
+
+def test_the_command_line_starts_where_posix_is_not(tmp_path):
+    """As on Windows: without fork and without the modules that only POSIX has."""
+    code = (
+        "import os, sys\n"
+        "for name in ('resource', 'fcntl', 'pwd', 'grp', 'termios', 'uvloop'): sys.modules[name] = None\n"
+        "for name in ('fork', 'register_at_fork'): delattr(os, name)\n"
+        "from webhook.cli import run\n"
+        "sys.exit(run(sys.argv[1:]))"
+    )
+
+    def start(*arguments):
+        command = [sys.executable, "-c", code, *arguments]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert start("audit", BROKEN).returncode == 1
+    assert start("replay", BROKEN).returncode in (0, 1)
+    assert start("test", "examples/first-policy").returncode == 0
+    assert start("explain", "gpu-portable/all").returncode == 0
+    assert start("policies", "check", "examples/first-policy").returncode == 0
+    done = start("ui")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: ui: this system cannot fork, which it needs to bound an evaluation: use Linux or macOS\n",
+    )

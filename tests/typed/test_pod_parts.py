@@ -1,0 +1,70 @@
+"""What the first look at a Pod sees."""
+
+import pytest
+
+from webhook.facts.gpu import devices
+from webhook.typed.pod_parts import (
+    CLAIMS,
+    DEVICE_CLASSES,
+    DEVICES,
+    EPHEMERAL_CONTAINERS,
+    NO_CONTROLLER,
+    POD_RESOURCES,
+)
+from webhook.typed.pods import Pod
+from webhook.typed.view import Reading
+
+
+def has(**spec):
+    return Pod.of({"spec": spec}).parts
+
+
+def test_names_stand_for_every_place_of_a_pod():
+    seen = has(
+        resources={"limits": {"memory": "1Gi"}},
+        containers=[{"resources": {"requests": {"cpu": "1", "example.com/a": None}}}, "no container"],
+        initContainers=[{"resources": {"limits": {"example.com/b": 1}}}],
+        ephemeralContainers=[{"resources": {"limits": {"gpu": 1}}}],
+    )
+    assert seen.resource_names == {"memory", "cpu", "gpu", "example.com/a", "example.com/b"}
+    assert set(seen.extended) == {"example.com/a", "example.com/b"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "parts"),
+    [
+        pytest.param(
+            {"containers": [{"name": "a", "resources": None}, {"resources": {"limits": "all"}}]}, [], id="none"
+        ),
+        pytest.param({"resourceClaims": [{"name": "a"}]}, [CLAIMS], id="a claim of the pod"),
+        pytest.param({"resourceClaims": []}, [], id="no claim"),
+        pytest.param({"initContainers": [{"resources": {"claims": [{"name": "a"}]}}]}, [CLAIMS], id="of a container"),
+        pytest.param({"ephemeralContainers": [{"name": "a"}]}, [EPHEMERAL_CONTAINERS], id="a container for debugging"),
+        pytest.param({"resources": {}}, [POD_RESOURCES], id="resources of the pod"),
+        pytest.param({"containers": [{"resources": {"limits": {"gpu": 1}}}]}, [DEVICES], id="gpu"),
+        pytest.param(
+            {"containers": [{"resources": {"requests": {"deviceclass.resource.kubernetes.io/a": 1}}}]},
+            [DEVICES, DEVICE_CLASSES],
+            id="a device class",
+        ),
+    ],
+)
+def test_a_part_is_seen(spec, parts):
+    assert has(**spec).present == {*parts, NO_CONTROLLER}
+
+
+def test_the_metadata_says_who_made_a_pod_and_what_is_noted_on_it():
+    owners = [{"controller": None}, {"controller": True}]
+    made = Pod.of({"metadata": {"annotations": {"a": "b", "c": None}, "ownerReferences": owners}})
+    assert made.parts.present == {"a"}
+
+
+@pytest.mark.parametrize("pod", [{"spec": "x"}, {"metadata": [], "spec": {}}])
+def test_what_no_api_server_has_decoded_is_an_error(pod):
+    assert Pod.of(pod).parts.present == {NO_CONTROLLER}
+    with pytest.raises(TypeError):
+        assert Pod.of(pod, (), Reading(is_decoded=True)).parts
+
+
+def test_every_device_but_gpu_has_an_extended_name():
+    assert [row.name for row in devices.catalogue().resources if "/" not in row.name] == ["gpu"]

@@ -1,0 +1,136 @@
+"""Events of an API server's audit log as the requests that a webhook would have been sent.
+
+Of a create or an update the request's own object is taken, which level Request has too; a patch is no object, so what
+the API server answered is taken, after admission and with its defaults. What stood in the cluster before an update is
+not in an event, so the request carries the new object as the old one, too, and rules about changes find none.
+Source: k8s.io/apiserver v0.36 pkg/apis/audit/v1 types.go Event, pkg/endpoints/handlers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from webhook.admission.decode import decode_request
+from webhook.attributes import JSON, Attributes
+from webhook.errors import CallError
+
+_OPERATIONS: Final = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE"}
+_READS: Final = frozenset(("get", "list", "watch", "head", "proxy"))
+_CREATED: Final = 201
+_REFUSED: Final = 400
+
+
+class NoRequest(Exception):
+    """An event that tells of no object which a webhook would be asked about; the text says why.
+
+    is_read: it changes nothing, so that nobody misses it.
+    """
+
+    def __init__(self, why: str, *, is_read: bool = False) -> None:
+        super().__init__(why)
+        self.is_read = is_read
+
+
+class _Reference(msgspec.Struct, rename="camel"):
+    resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    api_group: str = ""
+    api_version: str = ""
+    subresource: str = ""
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    level: str = ""
+    audit_id: str = msgspec.field(default="", name="auditID")
+    stage: str = ""
+    verb: str = ""
+    request_uri: str = msgspec.field(default="", name="requestURI")
+    user: dict[str, Any] = {}
+    object_ref: _Reference | None = None
+    response_status: _Status | None = None
+    request_object: msgspec.Raw = msgspec.Raw()
+    response_object: msgspec.Raw = msgspec.Raw()
+
+
+_EVENT: Final = msgspec.json.Decoder(_Event)
+
+
+def request(line: bytes) -> Attributes:
+    """The request of one line of an audit log.
+
+    Raises:
+        NoRequest: it is a read, has no object, or was refused by the API server.
+        ValueError: it is no event of audit.k8s.io.
+    """
+    event = _EVENT.decode(line)
+    if event.kind != "Event" or not event.api_version.startswith("audit.k8s.io/"):
+        raise ValueError(f"expected an Event of audit.k8s.io, found kind `{event.kind[:80]}`")
+    return _decoded(event, _object(event))
+
+
+def _decoded(event: _Event, obj: dict[str, Any]) -> Attributes:
+    """The attributes of an event about an object."""
+    reference = event.object_ref or _Reference()
+    group, _, version = str(obj.get("apiVersion")).rpartition("/")
+    metadata = obj["metadata"] if isinstance(obj.get("metadata"), dict) else {}
+    operation = _OPERATIONS[event.verb]
+    if event.verb == "patch" and event.response_status is not None and event.response_status.code == _CREATED:
+        operation = "CREATE"  # of server-side apply
+    return _attributes(
+        {
+            "uid": event.audit_id or "none",
+            "kind": {"group": group, "version": version, "kind": obj.get("kind")},
+            "resource": {
+                "group": reference.api_group,
+                "version": reference.api_version or version,
+                "resource": reference.resource,
+            },
+            "name": reference.name or str(metadata.get("name") or ""),
+            "namespace": reference.namespace,
+            "operation": operation,
+            "userInfo": event.user,
+            "object": obj,
+            "oldObject": obj if operation == "UPDATE" else None,
+        }
+    )
+
+
+def _attributes(review: JSON) -> Attributes:
+    try:
+        return decode_request(review)
+    except CallError as error:
+        raise NoRequest(f"the object cannot be read: {error.message.partition(':')[0]}") from None
+
+
+def _object(event: _Event) -> dict[str, Any]:
+    """The object that admission saw, or of a patch what came of it."""
+    if event.verb in _READS or event.stage != "ResponseComplete":
+        raise NoRequest("reads, and events of other stages", is_read=True)
+    if event.verb not in _OPERATIONS:
+        raise NoRequest(f"verb {event.verb[:40]}, which has no object")
+    if event.object_ref is None or not event.object_ref.resource:
+        raise NoRequest("no object of the API")
+    if event.object_ref.subresource:
+        raise NoRequest(f"subresource {event.object_ref.subresource[:40]}")
+    if "dryRun=" in event.request_uri:
+        raise NoRequest("dry runs")
+    if event.response_status is not None and event.response_status.code >= _REFUSED:
+        raise NoRequest("refused by the API server")
+    written = event.response_object if event.verb == "patch" else event.request_object
+    if not bytes(written) or bytes(written) == b"null":
+        needed = "RequestResponse" if event.verb == "patch" else "Request or RequestResponse"
+        raise NoRequest(f"{event.verb} at level {event.level[:20] or 'unknown'}; the object needs level {needed}")
+    value = msgspec.json.decode(written)
+    if not isinstance(value, dict) or not isinstance(value.get("kind"), str) or value["kind"] == "Status":
+        raise NoRequest(f"{event.verb} without a whole object")
+    return value

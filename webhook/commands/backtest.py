@@ -1,0 +1,123 @@
+"""`claimgate backtest`: what policies would have done to the requests of an API server's audit log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from webhook import assembly, log_lines, terminal
+from webhook.commands import options, output
+from webhook.commands.backtest_part import BacktestPart, PartCounts
+from webhook.commands.backtest_report import backtest_json, backtest_text
+from webhook.commands.interrupts import EXIT_CODE, Interrupts
+from webhook.commands.ordered_work import results
+from webhook.commands.progress import Progress
+from webhook.errors import Problem
+from webhook.log_lines import LogPart
+from webhook.settings.shared import Settings
+
+FORMATS: Final = ("text", "json")
+_UNREADABLE: Final = 2
+
+
+@options.takes(
+    Settings,
+    "config",
+    "policies",
+    "only",
+    "context",
+    "context_is_whole",
+    "workloads",
+    "cel_engine",
+    "kubernetes_version",
+)
+def command(
+    log: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOG",
+            help="Audit logs of an API server, plain or gzip, folders of rotated ones, or - for stdin.",
+        ),
+    ],
+    *,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="A second set of policies, and what it would do otherwise; repeatable."),
+    ] = None,
+    chosen: Annotated[
+        list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text or json; repeatable.")
+    ] = None,
+    unbound: options.Unbound = False,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", "-j", metavar="N", min=1, help="Review in N processes; the output is the same."),
+    ] = 1,
+    settings: Settings,
+) -> int:
+    """Say what these policies would have done to the requests of an API server's audit log.
+
+    Each create and update is reviewed as it was sent, and each patch as it came out, by rule, namespace and user. The
+    log needs level Request, for patches RequestResponse; what has no object is counted. The cluster holds the objects
+    of --context. Exits with 0 when nothing would have been denied, 1 when something would, 2 when a log or a policy
+    cannot be read, 3 when nothing would but a policy that may deny could not decide, and 130 after Ctrl-C.
+    """
+    outputs = output.parse(chosen, FORMATS)
+    files, problems = log_lines.files(log)
+    backtest = BacktestPart(_sets(settings, against or (), unbound=unbound))
+    total = backtest.counted(LogPart(""))
+    _say(problems)
+    with Progress(_size_bytes(files), "requests") as bar, Interrupts() as interrupts:
+        for counts in _counted(backtest, files, jobs):
+            total.add(counts)
+            _say(counts.problems)
+            bar.advance(counts.read_bytes, counts.requests)
+            if interrupts.is_set:
+                break
+    problems = (*problems, *total.problems, *_nothing(files, total))
+    _say(_nothing(files, total))
+    if interrupts.is_set:
+        sys.stderr.write(f"error: interrupted after {total.events} events; the report has these alone\n")
+    output.deliver(outputs, {"text": lambda: backtest_text(total), "json": lambda: backtest_json(total)})
+    return EXIT_CODE if interrupts.is_set else _UNREADABLE if problems else _exit_code(total)
+
+
+def _sets(settings: Settings, against: Sequence[Path], *, unbound: bool) -> dict[str, assembly.Assembly]:
+    """The policies, and those that they are compared with."""
+    sets = {"policies": assembly.assemble(settings, unbound=unbound)}
+    if against:
+        sets["against"] = assembly.assemble(replace(settings, policies=tuple(against)), unbound=unbound)
+    for each in sets.values():
+        options.warn_of_unbound(each.policies)
+    return sets
+
+
+def _counted(backtest: BacktestPart, files: Sequence[str], jobs: int) -> Iterator[PartCounts]:
+    parts = (part for file in files for part in log_lines.parts(file))
+    return map(backtest.counted, parts) if jobs == 1 else results(backtest.counted, parts, jobs)
+
+
+def _nothing(files: Sequence[str], total: PartCounts) -> tuple[Problem, ...]:
+    """That there was nothing to review, which is hardly what somebody wants to hear as a success."""
+    if total.requests or total.problems or not files:
+        return ()
+    message = "no request with an object was found; expected an audit log of level Request or RequestResponse"
+    return (Problem(message=message, file=" ".join(files)),)
+
+
+def _exit_code(total: PartCounts) -> int:
+    if any(each.denied for each in total.sides.values()):
+        return 1
+    return 3 if any(each.undecided for each in total.sides.values()) else 0
+
+
+def _size_bytes(files: Sequence[str]) -> int:
+    return sum(Path(file).stat().st_size for file in files if file != "-" and Path(file).is_file())
+
+
+def _say(problems: Sequence[Problem]) -> None:
+    sys.stderr.write(terminal.lines(f"error: {problem}" for problem in problems))

@@ -1,0 +1,185 @@
+"""What one or two sets of policies would have done to the requests of a part of an audit log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import msgspec
+
+from webhook import assembly
+from webhook.admission.audit_event import NoRequest, request
+from webhook.admission.phases import Local, run
+from webhook.attributes import Attributes
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.errors import Problem
+from webhook.log_lines import LogPart
+from webhook.report.finding import Finding, Place, Result, findings, subject
+from webhook.report.rule import Rules, rules
+
+MOST_NAMES: Final = 10_000
+"""Namespaces and users that are counted by name; of more only their sum is known, so that memory is bounded."""
+OTHERS: Final = "(others)"
+_MOST_PROBLEMS: Final = 20
+"""Broken lines of a part that are told one by one."""
+Side: TypeAlias = str
+"""`policies`, or `against` for the second set."""
+
+
+@dataclass(slots=True)
+class RuleCount:
+    """What a rule did: how often it denied and warned, and the first request of each."""
+
+    denied: int = 0
+    warned: int = 0
+    undecided: int = 0
+    example: str = ""
+    message: str = ""
+
+    def add(self, other: RuleCount) -> None:
+        """Count the other, which came later."""
+        self.denied += other.denied
+        self.warned += other.warned
+        self.undecided += other.undecided
+        if not self.example:
+            self.example, self.message = other.example, other.message
+
+
+@dataclass(slots=True)
+class SideCounts:
+    """What one set of policies would have done."""
+
+    denied: int = 0
+    warned: int = 0
+    undecided: int = 0
+    rules: dict[str, RuleCount] = field(default_factory=dict)
+    namespaces: Counter[str] = field(default_factory=Counter)
+    users: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: SideCounts) -> None:
+        """Count the other, which came later."""
+        self.denied += other.denied
+        self.warned += other.warned
+        self.undecided += other.undecided
+        for name, count in other.rules.items():
+            self.rules.setdefault(name, RuleCount()).add(count)
+        for mine, theirs in ((self.namespaces, other.namespaces), (self.users, other.users)):
+            for name, number in theirs.items():
+                mine[name if name in mine or len(mine) < MOST_NAMES else OTHERS] += number
+
+
+@dataclass(slots=True)
+class PartCounts:
+    """Everything that is known of a part.
+
+    skipped: events without a request, by their reason. changed: rules by what the second set does otherwise, as
+    `newly denied` or `no longer denied`, with the first request.
+    """
+
+    events: int = 0
+    requests: int = 0
+    reads: int = 0
+    read_bytes: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    problems: list[Problem] = field(default_factory=list)
+    broken: int = 0
+    sides: dict[Side, SideCounts] = field(default_factory=dict)
+    changed: dict[str, RuleCount] = field(default_factory=dict)
+
+    def add(self, other: PartCounts) -> None:
+        """Count the other, which came later."""
+        self.events += other.events
+        self.requests += other.requests
+        self.reads += other.reads
+        self.skipped += other.skipped
+        self.problems += other.problems
+        self.broken += other.broken
+        for side, counts in other.sides.items():
+            self.sides.setdefault(side, SideCounts()).add(counts)
+        for name, count in other.changed.items():
+            self.changed.setdefault(name, RuleCount()).add(count)
+
+
+class BacktestPart:
+    """Asks each set of policies about each request."""
+
+    def __init__(self, sets: Mapping[Side, assembly.Assembly]) -> None:
+        self._sets = {
+            side: (each.policies, AssumedNamespaces(each.files.view()), rules(each.policies))
+            for side, each in sets.items()
+        }
+
+    def counted(self, part: LogPart) -> PartCounts:
+        """The counts of a part."""
+        counts = PartCounts(sides={side: SideCounts() for side in self._sets}, read_bytes=part.read_bytes)
+        if part.problem is not None:
+            counts.problems.append(part.problem)
+        for number, line in enumerate(part.lines, part.first):
+            if line.strip():
+                self._line(line, Place(file=part.file, line=number), counts)
+        return counts
+
+    def _line(self, line: bytes, place: Place, counts: PartCounts) -> None:
+        counts.events += 1
+        try:
+            attributes = request(line)
+        except NoRequest as event:
+            if event.is_read:
+                counts.reads += 1
+            else:
+                counts.skipped[str(event)] += 1
+            return
+        except (ValueError, msgspec.MsgspecError, RecursionError) as error:
+            counts.broken += 1
+            if counts.broken <= _MOST_PROBLEMS:
+                why = "nested too many levels deep" if isinstance(error, RecursionError) else _lower(str(error))
+                counts.problems.append(Problem(message=f"not an audit event: {why}", file=place.file, line=place.line))
+            return
+        counts.requests += 1
+        denied = {side: self._judge(side, attributes, place, counts.sides[side]) for side in self._sets}
+        if len(denied) > 1:
+            _compare(denied, f"{place} {subject(attributes)}", counts.changed)
+
+    def _judge(self, side: Side, attributes: Attributes, place: Place, counts: SideCounts) -> Mapping[str, Finding]:
+        """Count what a set does to a request, and give what denies it, by rule."""
+        policies, cluster, known = self._sets[side]
+        outcome = run(attributes, "auto", Local(policies=policies, cluster=cluster))
+        made = _spoken(attributes, (*outcome.decisions, *outcome.further), place, known)
+        fails = {each.rule.id: each for each in made if each.result is Result.FAIL}
+        warns = {each.rule.id: each for each in made if each.result is Result.WARN and not each.is_advice}
+        undecided = {each.rule.id: each for each in made if each.is_undecided}
+        for field_, spoken in (("denied", fails), ("warned", warns), ("undecided", undecided)):
+            for name, each in spoken.items():
+                rule = counts.rules.setdefault(name, RuleCount())
+                setattr(rule, field_, getattr(rule, field_) + 1)
+                rule.example = rule.example or f"{place} {each.subject}"
+                rule.message = rule.message or each.message
+        counts.denied += bool(fails)
+        counts.warned += bool(warns)
+        counts.undecided += bool(undecided)
+        if fails or warns:
+            counts.namespaces[attributes.namespace or "(cluster)"] += 1
+            counts.users[attributes.user_info.username or "(unknown)"] += 1
+        return fails
+
+
+def _spoken(attributes: Attributes, decisions: Sequence[object], place: Place, known: Rules) -> Sequence[Finding]:
+    made = findings(decisions, subject(attributes), lambda _path: place, known)  # type: ignore[arg-type]
+    return [each for each in made if each.result is not Result.PASS]
+
+
+def _compare(denied: Mapping[Side, Mapping[str, Finding]], where: str, changed: dict[str, RuleCount]) -> None:
+    """Requests that one set denies and the other does not, by the rules that deny them."""
+    old, new = denied["policies"], denied["against"]
+    if bool(old) == bool(new):
+        return
+    word = "newly denied" if new else "no longer denied"
+    for name, each in (new or old).items():
+        one = RuleCount(denied=1, example=where, message=each.message)
+        changed.setdefault(f"{word}: {name}", RuleCount()).add(one)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

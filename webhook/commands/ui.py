@@ -1,0 +1,78 @@
+"""`claimgate ui`: a playground for policies in the browser, on this machine alone."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import webbrowser
+from dataclasses import replace
+from typing import Annotated, Final
+
+import typer
+
+from webhook import assembly
+from webhook.cel import compiled_engine
+from webhook.commands import options
+from webhook.errors import ConfigurationError
+from webhook.playground.measured_engine import MeasuredEngine
+from webhook.settings.shared import Settings
+
+HOST: Final = "127.0.0.1"
+
+
+@options.takes(Settings, "config", "policies", "only", "workloads", "kubernetes_version")
+def command(
+    *,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="On 127.0.0.1; 0 takes a free one.")
+    ] = 8642,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    settings: Settings,
+) -> int:
+    """Try policies and objects in the browser, until Ctrl-C.
+
+    The page answers on this machine alone, loads nothing from elsewhere, and sends nothing anywhere. Each evaluation
+    runs in a process of its own, which is stopped after ten seconds. It is not an admission webhook.
+    """
+    if not hasattr(os, "fork"):
+        raise ConfigurationError(
+            "ui: this system cannot fork, which it needs to bound an evaluation: use Linux or macOS"
+        )
+    import uvicorn
+
+    from webhook.playground.application import Playground, create
+    from webhook.playground.worker import Workers
+
+    engine = MeasuredEngine(compiled_engine())
+    how = replace(assembly.options(settings), engine=engine, lazy=not (settings.policies or settings.only))
+    policies = assembly.policies(settings, how)
+    listening = _listen(port)
+    bound = listening.getsockname()[1]
+    address = f"http://{HOST}:{bound}"
+    hosts = frozenset((f"{HOST}:{bound}", f"localhost:{bound}"))
+    playground = Playground(policies=policies, options=how, engine=engine, workers=Workers())
+    sys.stdout.write(f"the playground is at {address} (Ctrl-C ends it)\n")
+    sys.stdout.flush()
+    if open_browser:
+        webbrowser.open(address)
+    config = uvicorn.Config(create(playground, hosts), log_level="warning", server_header=False, access_log=False)
+    uvicorn.Server(config).run(sockets=[listening])
+    return 0
+
+
+def _listen(port: int) -> socket.socket:
+    """A socket on loopback.
+
+    Raises:
+        ConfigurationError: the port is taken.
+    """
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((HOST, port))
+    except OSError as error:
+        listening.close()
+        reason = (error.strerror or "unknown cause").lower()
+        raise ConfigurationError(f"cannot listen on {HOST}:{port}: {reason}; choose another with --port") from None
+    return listening

@@ -1,0 +1,112 @@
+"""Answers as plain JSON for the page: what kubectl prints, what changes, what spoke and why, what it cost.
+
+Texts stay as they are: the page shows them as text and never as markup. Decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from webhook import documents, yamlfile
+from webhook.admission import fixtures
+from webhook.admission.phases import Outcome
+from webhook.attributes import Attributes, Operation
+from webhook.errors import ClaimgateError, InputError, PolicyError, Problem
+from webhook.playground.cluster_parts import pod_sets
+from webhook.playground.measured_engine import Evaluation
+from webhook.policy.policy_set import PolicySet
+from webhook.report.finding import Finding, findings, subject
+from webhook.report.records import encoded
+from webhook.report.rule import rules
+from webhook.submitted import Submitted
+
+WEBHOOK: Final = "validate.claimgate.dev"
+"""The name under which deploy/base registers it, which stands in what kubectl prints."""
+_DONE: Final = {Operation.CREATE: "created", Operation.UPDATE: "configured", Operation.DELETE: "deleted"}
+
+
+def errors(error: ClaimgateError) -> list[dict[str, Any]]:
+    """What could not be read, each with the text and line that it is about."""
+    problems = error.problems if isinstance(error, InputError | PolicyError) else (Problem(message=str(error)),)
+    return [
+        {
+            "text": each.file,
+            "line": each.line,
+            "column": each.column,
+            "message": f"{each.path}: {each.message}" if each.path else each.message,
+            "hint": each.excerpt.strip(),
+        }
+        for each in problems
+    ]
+
+
+def review(
+    document: documents.Input,
+    asked: Submitted,
+    outcome: Outcome,
+    policies: PolicySet,
+    evaluations: Sequence[Evaluation],
+) -> dict[str, Any]:
+    """Everything about one object."""
+    attributes, verdict = asked.attributes, outcome.verdict
+    told = findings(
+        outcome.decisions, subject(attributes), document.locator(fixtures.object_path(document.value)), rules(policies)
+    )
+    owners = _owners(policies, {each.policy for _, each in outcome.explanations if not each.is_unasked})
+    before, after = attributes.object, outcome.patched_object
+    is_changed = verdict.allowed and bool(verdict.patch)
+    made = replace(attributes, object=after) if is_changed else attributes
+    return {
+        "object": str(subject(attributes)),
+        "operation": str(attributes.operation),
+        "allowed": verdict.allowed,
+        "kubectl": kubectl(attributes, outcome),
+        "status": asdict(verdict.status) if verdict.status and not verdict.allowed else None,
+        "warnings": list(verdict.warnings),
+        "patch": [encoded(each) for each in verdict.patch],
+        "before": yamlfile.dump(before) if is_changed else "",
+        "after": yamlfile.dump(after) if is_changed else "",
+        "findings": [_finding(each) for each in told if str(each.result) != "pass"],
+        "explanations": [{"phase": str(phase), **asdict(each)} for phase, each in outcome.explanations],
+        "evaluations": [{**asdict(each), "policies": owners.get(each.source.strip(), ())} for each in evaluations],
+        "podSets": pod_sets(made, asked.cluster, policies.table),
+    }
+
+
+def _owners(policies: PolicySet, asked: Container[str]) -> Mapping[str, Sequence[str]]:
+    """The policies that have each expression, of those that were asked."""
+    owners: dict[str, dict[str, None]] = {}
+    for policy in policies.policies:
+        for expression in policy.expressions() if policy.name in asked else ():
+            owners.setdefault(expression.source.strip(), {})[policy.name] = None
+    return {source: list(names) for source, names in owners.items()}
+
+
+def kubectl(attributes: Attributes, outcome: Outcome) -> list[str]:
+    """What `kubectl apply` prints: warnings, and the error or that it is done.
+
+    Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/errors/statuserror.go, k8s.io/kubectl pkg/cmd/util
+    helpers.go (StandardErrorMessage).
+    """
+    verdict = outcome.verdict
+    lines = [f"Warning: {text}" for text in verdict.warnings]
+    if not verdict.allowed and verdict.status is not None:
+        denial = f'admission webhook "{WEBHOOK}" denied the request: {verdict.status.message}'
+        return [*lines, f"Error from server ({verdict.status.reason}): {denial}"]
+    kind, group = attributes.kind.kind.lower(), attributes.kind.group
+    named = f"{kind}.{group}" if group else kind
+    return [*lines, f"{named}/{attributes.name or '…'} {_DONE.get(attributes.operation, 'done')}"]
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "result": "advice" if finding.decision.is_advice else str(finding.result),
+        "rule": finding.rule.id,
+        "policy": finding.decision.policy,
+        "path": finding.path,
+        "line": finding.place.line,
+        "message": finding.message,
+        "docs": finding.rule.docs if finding.rule.docs.startswith("https://") else "",
+    }

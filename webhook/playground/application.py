@@ -1,0 +1,149 @@
+"""The application of the playground: a page, its files, the samples, and the evaluation of a question.
+
+It answers on loopback alone, and only to its own page: a page of another origin that a browser shows at the same time
+must not read files or clusters through it, nor a name that somebody points to 127.0.0.1 (DNS rebinding). Nothing that
+is typed leaves the machine: the page may load nothing from elsewhere.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
+
+from webhook import __version__
+from webhook.admission.respond import status_body
+from webhook.decisions import Status
+from webhook.errors import CallError
+from webhook.playground import question as questions
+from webhook.playground.evaluation import evaluate
+from webhook.playground.measured_engine import MeasuredEngine
+from webhook.playground.question import Question
+from webhook.playground.samples import samples
+from webhook.playground.worker import Workers
+from webhook.policy.load import Options
+from webhook.policy.policy_set import PolicySet
+
+PAGE: Final = Path(__file__).with_name("page")
+_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_NONCE: Final = "NONCE"
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_Next = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Playground:
+    """What questions are answered with: the policies where a question has none, how its own are compiled, and where."""
+
+    policies: PolicySet
+    options: Options
+    engine: MeasuredEngine
+    workers: Workers
+
+    async def answer(self, question: Question) -> bytes:
+        """The answer to a question, as JSON."""
+        return await self.workers.run(lambda: evaluate(question, self.policies, self.options, self.engine))
+
+
+def create(playground: Playground, hosts: frozenset[str]) -> FastAPI:
+    """The application.
+
+    Args:
+        playground: who answers.
+        hosts: what a browser may name in `Host`, such as `127.0.0.1:8642`.
+    """
+    app = FastAPI(title="claimgate playground", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
+    _guard(app, hosts)
+    text = (PAGE / "index.html").read_text(encoding="utf-8")
+    files = {path.name: path.read_bytes() for path in PAGE.iterdir() if path.suffix in _TYPES}
+
+    @app.get("/")
+    async def page() -> HTMLResponse:
+        nonce = secrets.token_urlsafe(16)
+        headers = {"Content-Security-Policy": _POLICY.format(nonce=nonce)}
+        return HTMLResponse(text.replace(_NONCE, nonce), headers=headers)
+
+    @app.get("/page/{name}")
+    async def file(name: str) -> Response:
+        if name not in files:
+            raise CallError(404, "NotFound", "there is no such file")
+        return Response(files[name], media_type=_TYPES[Path(name).suffix])
+
+    @app.get("/samples")
+    async def listed() -> JSONResponse:
+        return JSONResponse([{"name": name, **sample} for name, sample in samples().items()])
+
+    @app.post("/evaluate")
+    async def evaluated(request: Request) -> Response:
+        answered = await playground.answer(questions.read(await _body(request)))
+        return Response(answered, media_type="application/json")
+
+    return app
+
+
+def _guard(app: FastAPI, hosts: frozenset[str]) -> None:
+    """Refuse every other host and origin, and say how what is answered may be used."""
+
+    @app.middleware("http")
+    async def guard(request: Request, call_next: _Next) -> Response:
+        refused = _refusal(request.headers, request.method, hosts)
+        response = _status(refused) if refused else await call_next(request)
+        for name, value in _HEADERS.items():
+            response.headers[name] = value
+        response.headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+        return response
+
+    @app.exception_handler(CallError)
+    async def refused(_: Request, error: CallError) -> Response:
+        return _status(error)
+
+
+def _refusal(headers: Mapping[str, str], method: str, hosts: frozenset[str]) -> CallError | None:
+    """Why a request is not answered; None where it is."""
+    host, origin = headers.get("host", ""), headers.get("origin")
+    if host not in hosts:
+        return CallError(403, "Forbidden", f"this page answers to {' or '.join(sorted(hosts))} only")
+    if origin is not None and origin != f"http://{host}":
+        return CallError(403, "Forbidden", "a page of another origin may not ask")
+    if method == "POST" and origin is None:
+        return CallError(403, "Forbidden", "a question must name its origin, as a browser does")
+    if method == "POST" and headers.get("content-type", "").partition(";")[0] != "application/json":
+        return CallError(415, "UnsupportedMediaType", "a question is application/json")
+    return None
+
+
+async def _body(request: Request) -> bytes:
+    """The body, as long as it is not too long.
+
+    Raises:
+        CallError: 413.
+    """
+    received = bytearray()
+    async for chunk in request.stream():
+        received += chunk
+        if len(received) > questions.MOST_BYTES:
+            text = (
+                f"the texts have more than {questions.MOST_BYTES >> 20} MiB together, which is more than is evaluated"
+            )
+            raise CallError(413, "RequestEntityTooLarge", text)
+    return bytes(received)
+
+
+def _status(error: CallError) -> Response:
+    body = status_body(Status(code=error.code, reason=error.reason, message=error.message))
+    return Response(body, status_code=error.code, media_type="application/json")

@@ -1,0 +1,43 @@
+"""What the page draws beside a verdict: the pod sets that an object expands to, and the queues of its cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from webhook.attributes import JSON, Attributes
+from webhook.cluster import Cluster
+from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
+from webhook.facts.kueue.overview import overview
+from webhook.facts.subject import Subject
+from webhook.facts.view import View
+from webhook.report.queue_svg import queue_svg
+from webhook.report.queue_text import queue_text
+from webhook.workloads.table import Table
+
+
+def pod_sets(attributes: Attributes, cluster: Cluster, table: Table) -> list[dict[str, Any]]:
+    """Each pod set of an object, by the facts `podSets` and `gpu`: name, path, pods, and the devices of one and all."""
+    obj = attributes.object
+    if not isinstance(obj, dict):
+        return []
+    view = View(cluster, attributes.namespace, Deadline())
+    subject = Subject(object=obj, old_object=attributes.old_object, attributes=attributes, cluster=view, table=table)
+    devices = {each["path"]: each for each in subject.fact("gpu")["podSets"]}
+    return [
+        {
+            "name": each["name"],
+            "path": each["path"],
+            "pods": each["pods"],
+            "devices": devices.get(each["path"], {}).get("devices", 0),
+            "total": devices.get(each["path"], {}).get("total"),
+        }
+        for each in subject.fact("podSets")
+    ]
+
+
+def queues(objects: Iterable[JSON]) -> dict[str, str] | None:
+    """The queues of Kueue as a picture and as text; None where the cluster has none."""
+    made = overview(View(FilesCluster(objects, is_whole=True), ""))
+    return {"svg": queue_svg(made), "text": queue_text(made)} if made.rows else None

@@ -1,0 +1,125 @@
+"""The answer to a question of the page: the verdict of each object as `claimgate replay` has it, and how it came about.
+
+Pure: nothing is read but the question and the policies that are loaded. It runs in a child process (worker.py), so it
+may take as long and as much as that is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from webhook import documents, submitted, yamlfile
+from webhook.admission import fixtures
+from webhook.admission.kind_names import kind_mistake
+from webhook.admission.phases import Local, run
+from webhook.attributes import JSON
+from webhook.cel import compiled_engine
+from webhook.cluster.file_tree import FileTree
+from webhook.errors import CallError, ClaimgateError, InputError, Problem
+from webhook.evaluation.review_options import ReviewOptions
+from webhook.manifests.models import GROUP, MODELS
+from webhook.paths import get
+from webhook.playground import answer
+from webhook.playground.cluster_parts import queues
+from webhook.playground.measured_engine import MeasuredEngine
+from webhook.playground.question import Question
+from webhook.policy import unbound
+from webhook.policy.compiled import Policy
+from webhook.policy.load import Options, load_documents
+from webhook.policy.policy_set import PolicySet
+from webhook.settings.shared import Settings
+from webhook.wording import counted
+
+OBJECT, CLUSTER = "object", "cluster"
+"""The names of the two texts, as messages have them."""
+_MOST_OBJECTS: Final = 20
+
+
+def evaluate(question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine) -> dict[str, Any]:
+    """Answer a question.
+
+    Args:
+        question: the texts.
+        standing: the policies that are asked where the question has none.
+        options: how policies are compiled.
+        engine: that of `standing`, which notes evaluations.
+
+    Returns:
+        `reviews`, one for each object; `queues`; `notes`; or `errors`, each with the text and line that it is about.
+    """
+    try:
+        return _answered(question, standing, options, engine)
+    except ClaimgateError as error:
+        return {"errors": answer.errors(error)}
+
+
+def _answered(question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine) -> dict[str, Any]:
+    asked, others = documents.of_text(question.object, OBJECT), yamlfile.load(question.cluster, CLUSTER)
+    if asked.problems:
+        raise InputError(*asked.problems)
+    if not asked.documents:
+        raise InputError(Problem(message="no object: write one, or choose a sample", file=OBJECT))
+    if len(asked.documents) > _MOST_OBJECTS:
+        count = counted(len(asked.documents), "object")
+        raise InputError(Problem(message=f"{count}: the page reviews at most {_MOST_OBJECTS} at a time", file=OBJECT))
+    listed = documents.of_text(question.cluster, CLUSTER).documents
+    policies, notes = standing, list[str]()
+    is_own = any(_is_policy(each.value) for each in listed)
+    if is_own:
+        engine = MeasuredEngine(compiled_engine())
+        policies = load_documents(others, replace(options, engine=engine, lazy=False))
+        notes = [
+            f"policy {each.name} has no binding; it is evaluated here as if one denied" for each in _loose(policies)
+        ]
+        policies = unbound.bound(policies)
+    context = [(CLUSTER, each.value) for each in listed if not _is_policy(each.value)]
+    files = FileTree(((OBJECT, obj) for obj in _objects(asked)), context=context, is_whole=question.is_whole)
+    submissions = submitted.Submissions(files, options.table.row)
+    reviews = [_review(each, submissions, policies, question, engine) for each in asked.documents]
+    notes += [*submitted.notes(files, Settings(context_is_whole=question.is_whole))]
+    notes += [told for each in asked.documents if (told := _mistake(each, options))]
+    return {"reviews": reviews, "queues": queues(value for _, value in context), "notes": notes, "ownPolicies": is_own}
+
+
+def _loose(policies: PolicySet) -> Iterator[Policy]:
+    """The policies that no binding names."""
+    yield from (policy for policy in policies.policies if not policy.bindings)
+
+
+def _is_policy(value: JSON) -> bool:
+    if not isinstance(value, dict) or value.get("kind") not in MODELS:
+        return False
+    return str(value.get("apiVersion", "")).startswith(f"{GROUP}/")
+
+
+def _objects(asked: documents.Inputs) -> Iterator[JSON]:
+    for each in asked.documents:
+        obj = get(each.value, fixtures.object_path(each.value))
+        if isinstance(obj, dict):
+            yield submitted.in_namespace(obj, each.value)
+
+
+def _mistake(document: documents.Input, options: Options) -> str:
+    told = kind_mistake(get(document.value, fixtures.object_path(document.value)), options.table)
+    return f"kind: {told}" if told else ""
+
+
+def _review(
+    document: documents.Input,
+    submissions: submitted.Submissions,
+    policies: PolicySet,
+    question: Question,
+    engine: MeasuredEngine,
+) -> dict[str, Any]:
+    """One object; where it is none, the error of it."""
+    try:
+        each = submissions.of(document)
+    except CallError as error:
+        at = document.place()
+        raise InputError(Problem(message=error.message, file=at.file, line=at.line, column=at.column)) from None
+    engine.evaluations.clear()
+    door = Local(policies=policies, cluster=each.cluster, options=ReviewOptions(advice=True), explains=True)
+    outcome = run(each.attributes, question.phase, door)
+    return answer.review(document, each, outcome, policies, tuple(engine.evaluations))

@@ -1,0 +1,139 @@
+"""A CEL engine that notes what each evaluation of an expression cost and gave, for whoever wants to see it.
+
+It compiles with the engine it wraps, so that an expression means the same. Nothing but the playground uses it: noting
+takes time and memory for every evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel import Engine, Meter, Program
+from webhook.cel.check.reads import Reads
+from webhook.cel.environment import Environment
+from webhook.cel.types import Type
+from webhook.deadline import Deadline
+from webhook.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from webhook.cel.estimate.sizes import Sizes
+
+_MOST: Final = 500
+"""Evaluations that are noted; an object with thousands of templates has more, and nobody reads them."""
+_LONGEST: Final = 200
+"""Characters of a value that are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """One evaluation: the expression, its cost in the API server's units, its value or error, and what it reads."""
+
+    source: str
+    cost: int
+    value: str
+    is_error: bool
+    reads: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class MeasuredEngine:
+    """The engine; `evaluations` are those since it was last cleared, in their order, at most 500."""
+
+    engine: Engine
+    evaluations: list[Evaluation] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The name of the engine that it wraps."""
+        return self.engine.name
+
+    def compile(
+        self,
+        expression: str,
+        environment: Environment,
+        *,
+        expects: tuple[Type, ...] = (),
+        deadline: Deadline | None = None,
+    ) -> Program:
+        """Compile an expression, whose evaluations are noted."""
+        program = self.engine.compile(expression, environment, expects=expects, deadline=deadline)
+        return _MeasuredProgram(program, self)
+
+    def note(self, program: Program, cost: int, value: str, *, is_error: bool) -> None:
+        """Keep one evaluation, unless there are too many."""
+        if len(self.evaluations) < _MOST:
+            made = Evaluation(
+                source=program.source, cost=cost, value=value, is_error=is_error, reads=tuple(_paths(program))
+            )
+            self.evaluations.append(made)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _MeasuredProgram:
+    """A program that tells its engine of each evaluation."""
+
+    program: Program
+    told: MeasuredEngine
+
+    @property
+    def source(self) -> str:
+        return self.program.source
+
+    @property
+    def result(self) -> Type:
+        return self.program.result
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.program.names
+
+    @property
+    def bytes(self) -> int:
+        return self.program.bytes
+
+    def reads(self) -> Reads:
+        return self.program.reads()
+
+    def prepare(self) -> None:
+        self.program.prepare()
+
+    def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
+        return self.program.estimate(sizes, worst=worst)
+
+    def crashes(self) -> tuple[str, ...]:
+        return self.program.crashes()
+
+    def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
+        before = meter.budget
+        try:
+            value = self.program.evaluate(activation, meter)
+        except EvaluationError as error:
+            self.told.note(self.program, before - meter.budget, _shortened(str(error)), is_error=True)
+            raise
+        self.told.note(self.program, before - meter.budget, _shown(value), is_error=False)
+        return value
+
+
+def _paths(program: Program) -> Iterator[str]:
+    """What a program reads, as an expression would write it."""
+    yield from sorted(".".join(path) for path in program.reads().paths)
+
+
+def _shown(value: Any) -> str:
+    """A value in short: scalars as CEL writes them, of others what they are."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return _shortened(f'"{value}"')
+    if isinstance(value, int | float) or value is None:
+        return "null" if value is None else str(value)
+    try:
+        return f"{'a map' if hasattr(value, 'items') else 'a list'} of {len(value)}"
+    except TypeError:
+        return "an object"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -1,0 +1,72 @@
+"""What the page asks: texts and choices, checked before anything reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from webhook.errors import CallError
+
+MOST_BYTES: Final = 4 << 20
+"""Of one question: an object of an API server has at most 3 MiB (apiserver limits), and policies are small."""
+PhaseChoice: TypeAlias = Literal["auto", "mutate", "validate"]
+_PHASES: Final[tuple[PhaseChoice, ...]] = ("auto", "mutate", "validate")
+_TEXTS: Final = ("object", "cluster")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Two texts in YAML or JSON, and how they are meant.
+
+    Args:
+        object: objects, requests or AdmissionReviews to be reviewed.
+        cluster: policies with their bindings, their params, and whatever else the cluster holds. Without a policy in
+            it, those of the command line are asked, or the shipped ones.
+        phase: the phase to run.
+        is_whole: what `cluster` has not, does not exist.
+    """
+
+    object: str = ""
+    cluster: str = ""
+    phase: PhaseChoice = "auto"
+    is_whole: bool = False
+
+
+def read(body: bytes) -> Question:
+    """The question of a request's body.
+
+    Raises:
+        CallError: 400 where it is not one.
+    """
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        raise _bad("the body is not JSON") from None
+    if not isinstance(value, dict):
+        raise _bad("the body must be an object")
+    return of(value)
+
+
+def of(value: Mapping[str, Any]) -> Question:
+    """The question in a mapping, such as a sample or a file that somebody shares.
+
+    Raises:
+        CallError: 400 where a field has another type.
+    """
+    texts = {name: value.get(name) or "" for name in _TEXTS}
+    wrong = [name for name, text in texts.items() if not isinstance(text, str)]
+    if wrong:
+        raise _bad(f"`{wrong[0]}` must be a string")
+    phase = next((each for each in _PHASES if each == (value.get("phase") or "auto")), None)
+    is_whole = value.get("isWhole") or False
+    if phase is None:
+        raise _bad(f"`phase` must be one of {', '.join(_PHASES)}")
+    if not isinstance(is_whole, bool):
+        raise _bad("`isWhole` must be true or false")
+    return Question(**texts, phase=phase, is_whole=is_whole)
+
+
+def _bad(text: str) -> CallError:
+    return CallError(400, "BadRequest", text)

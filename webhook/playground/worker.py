@@ -1,0 +1,98 @@
+"""One question at a time in a process of its own: whatever it does, it ends after its time and within its memory.
+
+The children are those of the server's heavy reviews (server/child_process.py), which needs `fork`: Linux and macOS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, Final
+
+from webhook.errors import CallError
+from webhook.server import child_process
+
+_TIMEOUT_S: Final = 10.0
+"""As long as an API server waits for a webhook by default."""
+_MEMORY_BYTES: Final = 256 << 20
+_AT_ONCE: Final = 2
+_WAITING: Final = 8
+_MOST_ANSWER: Final = 32 << 20
+
+
+@dataclass(slots=True)
+class Workers:
+    """At most two children at once; a few more questions wait, and what is beyond is told to come again."""
+
+    timeout_s: float = _TIMEOUT_S
+    memory_bytes: int = _MEMORY_BYTES
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    _waiting: int = 0
+
+    async def run(self, work: Callable[[], dict[str, Any]]) -> bytes:
+        """The answer of some work, as JSON.
+
+        Raises:
+            CallError: 503 where too many wait, 504 where it took too long, 500 where it ended without an answer.
+        """
+        if self._waiting >= _WAITING:
+            raise CallError(503, "ServiceUnavailable", "too many evaluations wait: try again in a few seconds")
+        self._waiting += 1
+        try:
+            async with self._turns:
+                return await self._in_child(work)
+        finally:
+            self._waiting -= 1
+
+    async def _in_child(self, work: Callable[[], dict[str, Any]]) -> bytes:
+        child = child_process.start(lambda: _encoded(work), monotonic() + self.timeout_s, self.memory_bytes)
+        try:
+            return await asyncio.wait_for(_answer(child), self.timeout_s)
+        except TimeoutError:
+            text = f"the evaluation took longer than {self.timeout_s:g} seconds and was stopped"
+            raise CallError(504, "Timeout", text) from None
+        finally:
+            child.kill()
+            child.channel.close()
+            await _reap(child)
+
+
+def _encoded(work: Callable[[], dict[str, Any]]) -> bytes:
+    """In the child: the answer, or that there was no memory for it."""
+    try:
+        return json.dumps(work()).encode()
+    except MemoryError:
+        return b'{"errors": [{"text": "", "line": 0, "message": "the evaluation needs more memory than it may take"}]}'
+    except RecursionError:
+        return b'{"errors": [{"text": "", "line": 0, "message": "the input is nested too deeply"}]}'
+
+
+async def _answer(child: child_process.Child) -> bytes:
+    head = await _exactly(child, child_process.HEAD.size)
+    length, _ = child_process.HEAD.unpack(head)
+    if length > _MOST_ANSWER:
+        raise CallError(500, "InternalError", f"the answer has more than {_MOST_ANSWER >> 20} MiB")
+    return await _exactly(child, length)
+
+
+async def _exactly(child: child_process.Child, count: int) -> bytes:
+    loop, received = asyncio.get_running_loop(), bytearray()
+    while len(received) < count:
+        chunk = await loop.sock_recv(child.channel, min(count - len(received), 1 << 20))
+        if not chunk:
+            raise CallError(500, "InternalError", "the evaluation ended early, most likely for lack of memory")
+        received += chunk
+    return bytes(received)
+
+
+async def _reap(child: child_process.Child) -> None:
+    """Take the child off the process table; it was killed, so it is gone in a moment."""
+    with suppress(asyncio.CancelledError):
+        for _ in range(200):
+            if child.reaped():
+                return
+            await asyncio.sleep(0.01)
