@@ -1,6 +1,9 @@
 # Two stages. The first checks every package against the lock files' hashes and installs into a folder of its own; the
 # second has that folder and an interpreter, and no root. It writes nothing: run it with a read-only root file system.
-FROM python:3.13-slim AS build
+# PYTHON pins the base by its digest: docker build --build-arg PYTHON=python:3.13-slim@sha256:… .
+# For both architectures: docker buildx build --platform linux/amd64,linux/arm64 .
+ARG PYTHON=python:3.13-slim
+FROM ${PYTHON} AS build
 WORKDIR /src
 RUN python -m venv /opt/claimgate
 ENV PATH=/opt/claimgate/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -15,7 +18,12 @@ COPY certs certs
 COPY webhook webhook
 RUN pip install --no-deps --no-build-isolation --no-index . && pip uninstall --yes hatchling editables pip
 
-FROM python:3.13-slim
+FROM ${PYTHON}
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="claimgate" \
+      org.opencontainers.image.description="Admission webhook for AI and GPU workloads on Kubernetes" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}"
 COPY --from=build /opt/claimgate /opt/claimgate
 ENV PATH=/opt/claimgate/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 USER 65532:65532

@@ -313,3 +313,14 @@ def test_a_broken_file_that_is_no_manifest_is_counted(tmp_path, capsys):
     assert run(["replay", str(tmp_path)]) == 0
     told = "note: 1 file cannot be read and does not look like a Kubernetes manifest, first "
     assert told + f"{tmp_path}/tsconfig.json:1:3: not JSON" in capsys.readouterr().err
+
+
+def test_findings_link_to_the_published_page_of_their_rule(capsys):
+    """The page and its heading exist: whoever has no command line reads them there."""
+    root = Path(__file__).parents[2]
+    broken = str(root / "examples" / "research-team" / "broken" / "mpijob-slots.yaml")
+    assert run(["audit", broken, "--docs-address", "https://docs.example/v1/", "-o", "sarif"]) == 1
+    sarif = json.loads(capsys.readouterr().out)["runs"][0]
+    [rule] = [each for each in sarif["tool"]["driver"]["rules"] if each["id"] == "training-job/slots-for-ranks"]
+    assert rule["helpUri"] == "https://docs.example/v1/rules/training-job/#training-jobslots-for-ranks"
+    assert "\n## training-job/slots-for-ranks\n" in (root / "docs" / "rules" / "training-job.md").read_text()

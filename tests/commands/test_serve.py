@@ -109,6 +109,7 @@ def test_it_serves_the_shipped_policies_and_stops_cleanly(tmp_path: Path) -> Non
         response = client.post("/validate?timeout=10s", json=review_of(object=pod)).json()["response"]
         assert (response["allowed"], response["status"]["code"]) == (False, 422)
         assert client.get("/version").json()["engine"] == "compiled"
+        assert "gpu-portable" in {row["name"] for row in client.get("/debug/policies").json()}
         server.wait("warm")
         server.process.terminate()
         assert server.process.wait(20) == 0

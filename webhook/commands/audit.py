@@ -22,12 +22,14 @@ from webhook.evaluation.review_options import ReviewOptions
 from webhook.report import baseline as baselines
 from webhook.report import formats
 from webhook.report.finding import Finding
+from webhook.settings.reporting import ReportSettings
 from webhook.settings.shared import Settings
 
 
 @options.takes(
-    Settings,
+    ReportSettings,
     *("config", "policies", "only", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version"),
+    "docs_address",
 )
 def command(
     path: Annotated[
@@ -65,7 +67,7 @@ def command(
         int,
         typer.Option("--jobs", "-j", metavar="N", min=1, help="Audit in so many processes; the output is the same."),
     ] = 1,
-    settings: Settings,
+    settings: ReportSettings,
 ) -> int:
     """Report every finding about the objects of folders, files or stdin.
 
@@ -87,7 +89,8 @@ def command(
         assembled = _assembled(settings, stream, unbound=unbound)
         filters = report_options.filters(given, settings, assembled.policies)
         details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
-        audit = PartAudit(assembled, reviewed=as_, details=details, filters=filters)
+        address = settings.docs_address
+        audit = PartAudit(assembled, reviewed=as_, details=details, filters=filters, address=address)
         totals = AuditTotals(filters, settings.configuration, fail_on=fail_on, requires_input=require_input)
         totals.add_problems(stream.problems)
         bar = Progress(stream.size_bytes(), "objects", is_shown=_leaves_the_terminal_free(outputs))

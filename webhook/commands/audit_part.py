@@ -79,8 +79,9 @@ class PartAudit:
         reviewed: Reviewed,
         details: ReviewOptions,
         filters: Filters = ALL,
+        address: str = "",
     ) -> None:
-        self.rules: Rules = {**rules(assembled.policies), RULE.id: RULE}
+        self.rules: Rules = {**rules(assembled.policies, address), RULE.id: RULE}
         self._table = assembled.table
         self._row = assembled.table.row
         self._policies = assembled.policies

@@ -90,7 +90,7 @@ def _sets(settings: Settings, against: Sequence[Path], *, unbound: bool) -> dict
     """The policies, and those that they are compared with."""
     sets = {"policies": assembly.assemble(settings, unbound=unbound)}
     if against:
-        sets["against"] = assembly.assemble(replace(settings, policies=tuple(against)), unbound=unbound)
+        sets["against"] = assembly.assemble(replace(settings, only=tuple(against)), unbound=unbound)
     for each in sets.values():
         options.warn_of_unbound(each.policies)
     return sets

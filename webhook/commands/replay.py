@@ -27,12 +27,12 @@ from webhook.report.answer import Answer
 from webhook.report.finding import subject
 from webhook.report.rule import Rules, rules
 from webhook.report.writer import Totals
-from webhook.settings.shared import Settings
+from webhook.settings.reporting import ReportSettings
 from webhook.wording import counted
 from webhook.workloads import table
 
 
-@options.takes(Settings)
+@options.takes(ReportSettings)
 def command(
     fixture: Annotated[
         list[str],
@@ -62,7 +62,7 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="Certificates that the server's chain must end in (with --server)."),
     ] = None,
-    settings: Settings,
+    settings: ReportSettings,
 ) -> int:
     """Say what the webhook would answer to recorded reviews or plain objects.
 
@@ -112,7 +112,7 @@ class Asked:
 
 @contextmanager
 def _local(
-    settings: Settings, inputs: documents.Inputs, *, unbound: bool, details: ReviewOptions, explains: bool
+    settings: ReportSettings, inputs: documents.Inputs, *, unbound: bool, details: ReviewOptions, explains: bool
 ) -> Iterator[Asked]:
     assembled = assembly.assemble(
         settings, objects=objects(inputs), is_complete=submitted.is_complete(inputs), unbound=unbound
@@ -134,7 +134,7 @@ def _local(
 
     problems = assembly.param_problems(assembled.policies, inputs)
     notes = partial(submitted.notes, assembled.files, settings)
-    yield Asked(sent, assembled.table, rules(assembled.policies), problems, notes)
+    yield Asked(sent, assembled.table, rules(assembled.policies, settings.docs_address), problems, notes)
 
 
 def objects(inputs: documents.Inputs) -> Iterator[tuple[str, JSON]]:
@@ -149,7 +149,7 @@ def objects(inputs: documents.Inputs) -> Iterator[tuple[str, JSON]]:
 
 
 @contextmanager
-def _remote(server: str, ca: Path | None, settings: Settings) -> Iterator[Asked]:
+def _remote(server: str, ca: Path | None, settings: ReportSettings) -> Iterator[Asked]:
     from webhook.commands.remote import Remote
 
     with closing(Remote.connect(server, ca)) as door:

@@ -71,6 +71,7 @@ def _listen(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
+        listening.listen()  # whoever reads the address may call at once
     except OSError as error:
         listening.close()
         reason = (error.strerror or "unknown cause").lower()

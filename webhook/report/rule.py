@@ -6,7 +6,7 @@ Knows policies; knows no format. What no policy names is said under the name of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from webhook.decisions import Decision
@@ -31,15 +31,28 @@ Rules: TypeAlias = Mapping[str, Rule]
 """Every rule of a run by its id; a policy as a whole is one by its name."""
 
 
-def rules(policies: PolicySet) -> Rules:
-    """The rules of all policies, in the order of their names: those that a policy names, and the policy itself."""
+def rules(policies: PolicySet, address: str = "") -> Rules:
+    """The rules of all policies, in the order of their names: those that a policy names, and the policy itself.
+
+    Args:
+        policies: the policies.
+        address: where the documentation is published; what shipped checks find links to its page there.
+    """
     made: dict[str, Rule] = {}
     for policy in policies.policies:
         described = " ".join(policy.annotations.get("kubernetes.io/description", "").split())
         made[policy.name] = _rule(policy, policy.name, described)
         for rule in (*policy.catalogue.values(), *policy.named):
-            made.setdefault(rule.id, _rule(policy, rule.id, rule.title))
+            described_rule = _rule(policy, rule.id, rule.title)
+            if address and rule.id in policy.catalogue:
+                described_rule = replace(described_rule, docs=page_address(address, rule.id))
+            made.setdefault(rule.id, described_rule)
     return made
+
+
+def page_address(address: str, name: str) -> str:
+    """Where the page of a rule is in the published documentation: it stays the same while the rule has its id."""
+    return f"{address.rstrip('/')}/rules/{name.partition('/')[0]}/#{name.replace('/', '')}"
 
 
 def _rule(policy: Policy, name: str, description: str) -> Rule:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import thread_time
+from typing import Any
 
 from webhook import __version__
 from webhook.logs import Log
@@ -84,6 +85,7 @@ def compose(
     about: dict[str, str],
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
     authority: Authority | None = None,
+    policies: Callable[[], Iterable[dict[str, Any]]] = tuple,
 ) -> Application:
     """Put a process together.
 
@@ -97,6 +99,7 @@ def compose(
         about: further fields for /version.
         workers: how many processes evaluate what takes long, and what each may take.
         authority: answers what policies ask of `authorizer`.
+        policies: what /debug/policies lists.
     """
     scheduler = Scheduler()
     lane = WorkerLane(workers, scheduler, counters)
@@ -107,7 +110,7 @@ def compose(
 
         Exposition(Counters(), {}, version="").text()  # what it imports for the first text takes 50 ms
         shown = {**gauges, **_gauges(scheduler, lane, endpoint)}
-        return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version)
+        return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version, policies)
 
     pages = Pages(create, scheduler)
     handler = ReviewHandler(reviewer, scheduler, lane, counters, log, authority=authority)

@@ -6,7 +6,7 @@ the same. Errors are metav1.Status here too, so that every path of the server fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -23,15 +23,20 @@ from webhook.server.readiness import Readiness
 
 Metrics = Callable[[], tuple[bytes, str]]
 """The exposition and its media type."""
+PoliciesShown = Callable[[], Iterable[dict[str, Any]]]
+"""A row of plain JSON for each policy."""
 
 
-def create(readiness: Readiness, metrics: Metrics, version: Mapping[str, str]) -> FastAPI:
+def create(
+    readiness: Readiness, metrics: Metrics, version: Mapping[str, str], policies: PoliciesShown = tuple
+) -> FastAPI:
     """The application.
 
     Args:
         readiness: the checks behind /readyz.
         metrics: what /metrics answers.
         version: what /version answers; must have `version`.
+        policies: what /debug/policies lists.
     """
     app = FastAPI(
         title="claimgate",
@@ -50,6 +55,10 @@ def create(readiness: Readiness, metrics: Metrics, version: Mapping[str, str]) -
     @app.get("/version", summary="What runs here.")
     async def what_runs() -> dict[str, str]:
         return dict(version)
+
+    @app.get("/debug/policies", summary="The policies in service, and where each speaks.")
+    async def in_service() -> list[dict[str, Any]]:
+        return list(policies())
 
     app.add_exception_handler(HTTPException, _as_status)
     app.add_exception_handler(Exception, _as_status)

@@ -14,6 +14,8 @@ from webhook.decisions import Verdict
 from webhook.errors import places
 from webhook.problems.text import ended
 
+_MOST_RULES: Final = 20
+"""Ids of rules in a line: an object that breaks more of them breaks the first."""
 _LONGEST: Final = 512
 """Characters of what a user chose. A name may have 3 MB when it comes here, which the API server refuses only later; to
 escape them takes the loop 300 ms."""
@@ -60,6 +62,10 @@ def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: floa
     }
     if len(attributes.uid) + len(attributes.name) + len(attributes.user_info.username) > _LONGEST:
         fields |= {key: ended(str(fields[key]), _LONGEST) for key in ("uid", "name", "user")}
+    if rules := _rules(verdict):
+        fields["rules"] = rules
+    if attributes.dry_run:
+        fields["dry_run"] = True
     if attributes.sub_resource:
         fields["subresource"] = attributes.sub_resource
     if verdict.status is not None:
@@ -69,3 +75,14 @@ def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: floa
     if verdict.faults:
         fields[FAULTS] = [asdict(each) for each in verdict.faults]
     return fields
+
+
+def _rules(verdict: Verdict) -> list[str]:
+    """The ids of the rules that were broken, in the order in which they are told; advice is told to nobody."""
+    broken: dict[str, None] = {}
+    for decision in verdict.decisions:
+        if decision.action == "deny" and not decision.is_advice:
+            broken.update(
+                dict.fromkeys([each.code for each in decision.problems] or [decision.rule or decision.policy])
+            )
+    return list(broken)[:_MOST_RULES]

@@ -38,6 +38,7 @@ from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
 from webhook.server.listener import Listener, Place
 from webhook.server.live_params import LiveParams
+from webhook.server.policy_list import listed
 from webhook.server.readiness import Check, Readiness
 from webhook.server.reload import Reloaded, marks, watch
 from webhook.server.review_endpoint import AsgiApp, Limits
@@ -225,6 +226,7 @@ def serve(
         about={"kubernetes": version, "engine": held.settings.cel_engine},
         workers=workers,
         authority=authority,
+        policies=lambda: listed(held.policies.current),
     )
     scheduler = application.scheduler
     scheduler.is_warm.clear()

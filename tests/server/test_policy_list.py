@@ -1,0 +1,25 @@
+"""/debug/policies says what is in service, and nothing of parameters and objects."""
+
+from __future__ import annotations
+
+from tests.literals import shipped_policies
+from webhook.server.policy_list import listed
+
+
+def test_every_policy_has_a_row_of_names_and_settings() -> None:
+    rows = {row["name"]: row for row in listed(shipped_policies())}
+    assert set(rows) == {policy.name for policy in shipped_policies().policies}
+    row = rows["claims-exactly-one"]
+    assert (row["kind"], row["failurePolicy"], row["phase"], row["concerns"]) == (
+        "validating",
+        "Fail",
+        "validate",
+        ("claims",),
+    )
+    assert (row["resources"], row["file"]) == (["pods"], "policy.yaml")
+    assert rows["kueue-jobs"]["anyPod"] == ("kueue-not-now/queue-required",)
+    assert rows["kueue-jobs"]["bindings"][0] == {
+        "name": "kueue-jobs",
+        "validationActions": ("Deny",),
+        "param": "claimgate-system/kueue",
+    }
