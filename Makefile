@@ -9,7 +9,7 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e browser packages bench bench-compare profile bench-bounds bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site release precision rule-homes lock clean
+.PHONY: help demo serve install test coverage e2e browser packages bench bench-audit bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site release precision rule-homes lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ bench: $(DEV_STAMP) ## reviews per second and processor time over TLS, of object
 	$(BIN)/python -m tests.bench.bench_shipped
 	$(BIN)/python -m tests.bench.count_calls
 
+bench-audit: $(DEV_STAMP) ## audit 100,000 objects: memory, processes, beside gator (GATOR=/path/to/gator); ARGS="--objects 5000" for fewer
+	$(BIN)/python -m tests.bench.bench_audit $(ARGS)
+
 bench-compare: $(DEV_STAMP) ## this checkout beside another one, servers in turn: make bench-compare OTHER=/path/to/checkout
 	$(BIN)/python -m tests.bench.compare $(OTHER)
 
@@ -48,6 +51,9 @@ profile: $(DEV_STAMP) ## where the time of one review goes: make profile REVIEW=
 
 bench-bounds: $(DEV_STAMP) ## hostile requests beside ordinary ones: answer times, growth, memory; ten minutes
 	$(BIN)/python -m tests.bench.bounds
+
+bench-peers: $(DEV_STAMP) ## claimgate beside Gatekeeper and Kyverno, which Go builds from their modules first
+	$(BIN)/python -m tests.bench.peers $(PEERS)
 
 soak: $(DEV_STAMP) ## ten minutes of hostile and ordinary load with reloads and killed workers; SOAK=--minutes=60 for longer
 	$(BIN)/python -m tests.bench.bounds.soak $(SOAK)

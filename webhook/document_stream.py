@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,7 @@ class DocumentStream:
     Args:
         named: what to read.
         exclude: patterns of names, or of paths below what is named, of what is left out.
+        include: such patterns of what alone is read of folders.
 
     Attributes:
         problems: what does not exist or cannot be listed.
@@ -41,11 +42,20 @@ class DocumentStream:
         excluded: how many files are left out.
     """
 
-    def __init__(self, named: Sequence[str | Path], exclude: Sequence[str] = ()) -> None:
-        listed = documents.list_sources(named, exclude)
+    def __init__(self, named: Sequence[str | Path], exclude: Sequence[str] = (), include: Sequence[str] = ()) -> None:
+        listed = documents.list_sources(named, exclude, include)
         self.problems, self.sources, self.excluded = listed.problems, listed.sources, listed.excluded
         self._itself = {str(Path(name)) for name in named}
         self._files = Files()
+
+    def replace(self, folder: str, data: bytes, replaced: Callable[[str], bool]) -> None:
+        """Read what a folder was rendered to, under its name, in the place of the files that it was made of."""
+        gone = {each for each in self.sources if replaced(each)}
+        at = next((number for number, each in enumerate(self.sources) if each in gone), len(self.sources))
+        before, after = ([each for each in part if each not in gone] for part in (self.sources[:at], self.sources[at:]))
+        self.sources = (*before, folder, *after)
+        self._itself.add(folder)
+        self._files.put(folder, data)
 
     def close(self) -> None:
         """Forget what was kept of standard input and pipes."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
+from typing import Final
 
 from webhook import charts, yamlfile
 from webhook.attributes import JSON
@@ -18,6 +19,9 @@ from webhook.manifest_text import looks_like_manifest
 from webhook.object_lists import is_list, unlisted
 from webhook.paths import FieldPath, parse
 from webhook.report.finding import Locate, Place
+
+IGNORE_FILE: Final = ".claimgateignore"
+"""In a folder that is named: what of it is not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +100,51 @@ def read(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
     )
 
 
-def list_sources(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Sources:
-    """The files of what is named, with the same arguments as `read`."""
+def list_sources(named: Sequence[str | Path], exclude: Sequence[str] = (), include: Sequence[str] = ()) -> Sources:
+    """The files of what is named.
+
+    Args:
+        named: what to read.
+        exclude: patterns as of `read`.
+        include: such patterns, of which a file of a folder must have one; a file that is named itself is read anyhow.
+    """
     problems: list[Problem] = []
     every = list(_sources(named, problems))
-    sources = tuple(source for source in every if not _is_excluded(source, exclude))
+    itself = {str(Path(name)) for name in named}
+    ignored = {str(Path(name)): ignore_patterns(Path(name)) for name in named if Path(name).is_dir()}
+    sources = tuple(
+        source
+        for source in every
+        if not _is_excluded(source, exclude)
+        and (not include or source in itself or _is_excluded(source, include))
+        and not any(_is_ignored(source, folder, patterns) for folder, patterns in ignored.items() if patterns)
+    )
     return Sources(sources=sources, problems=tuple(problems), excluded=len(every) - len(sources))
+
+
+def ignore_patterns(folder: Path) -> tuple[str, ...]:
+    """The patterns of a folder's `.claimgateignore`: one a line as of --exclude, `!` before one that is read again.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    file = folder / IGNORE_FILE
+    if not file.is_file():
+        return ()
+    lines = (line.strip() for line in yamlfile.text(file).splitlines())
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+def _is_ignored(source: str, folder: str, patterns: Sequence[str]) -> bool:
+    """Whether the last of the patterns that names a file of a folder leaves it out; paths begin at the folder."""
+    if not PurePath(source).is_relative_to(folder):
+        return False
+    inside = str(PurePath(source).relative_to(folder))
+    is_ignored = False
+    for pattern in patterns:
+        if _is_excluded(inside, [pattern.removeprefix("!")]):
+            is_ignored = not pattern.startswith("!")
+    return is_ignored
 
 
 def of_file(source: str, read: yamlfile.Parts, *, is_named: bool, is_first: bool = True) -> Inputs:
@@ -142,7 +185,11 @@ def nothing(named: Sequence[str | Path], inputs: Inputs, expected: str) -> tuple
     if inputs.documents or inputs.problems or inputs.templates:
         return ()
     is_emptied = inputs.excluded and not inputs.files
-    why = "--exclude leaves out every file" if is_emptied else "expected YAML, JSON or NDJSON"
+    why = (
+        f"--include, --exclude or {IGNORE_FILE} leaves out every file"
+        if is_emptied
+        else "expected YAML, JSON or NDJSON"
+    )
     message = f"no {expected} found; {why}"
     return (Problem(message=message, file=" ".join(map(yamlfile.shown, named))),)
 

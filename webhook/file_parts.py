@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Final
@@ -58,6 +59,10 @@ class Files:
             reason = (error.strerror or "unknown cause").lower()
             raise InputError(Problem(message=f"cannot be read: {reason}", file=shown(path))) from None
 
+    def put(self, name: str, data: bytes) -> None:
+        """Give this when the name is read."""
+        self._spooled[name] = _spooled(BytesIO(data))
+
     def size_bytes(self, path: str) -> int:
         """How large a file is; 0 where nobody knows."""
         try:
@@ -73,12 +78,12 @@ class Files:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[IO[bytes]]:
-        if path != "-" and (Path(path).is_file() or path not in self._spooled):
+        if path != "-" and path not in self._spooled:
             with Path(path).open("rb") as stream:
                 if stream.seekable():
                     yield stream
                     return
-                self._spooled.setdefault(path, _spooled(stream))
+                self._spooled[path] = _spooled(stream)
         elif path not in self._spooled:
             self._spooled[path] = _spooled(sys.stdin.buffer)
         self._spooled[path].seek(0)

@@ -184,7 +184,10 @@ def test_files_are_left_out_by_name_and_path(pattern, tree, capsys):
 
 def test_a_pattern_that_leaves_nothing_is_what_is_wrong(tree, capsys):
     assert audit(tree, "--exclude", "*") == 2
-    assert f"error: {tree}: no object found; --exclude leaves out every file\n" in capsys.readouterr().err
+    assert (
+        f"error: {tree}: no object found; --include, --exclude or .claimgateignore leaves out every file\n"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(

@@ -340,3 +340,27 @@ def test_a_definition_of_another_folder_serves_its_version(tmp_path: Path, capsy
     definition = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: m}, spec: "
     (tmp_path / "manifests" / "crd.yaml").write_text(f"{definition}{crd}}}")
     assert run(["audit", str(tmp_path)]) == 0
+
+
+def test_a_message_about_a_runtime_names_its_file(tmp_path: Path, capsys) -> None:
+    pod = "{spec: {containers: [{name: dataset-initializer, image: x}]}}"
+    labels = "{trainer.kubeflow.org/trainjob-ancestor-step: dataset-initializer}"
+    jobs = f"[{{name: dataset-initializer, template: {{metadata: {{labels: {labels}}}, spec: {{template: {pod}}}}}}}]"
+    runtime = f"{{mlPolicy: {{numNodes: 1}}, template: {{spec: {{replicatedJobs: {jobs}}}}}}}"
+    head = "{apiVersion: trainer.kubeflow.org/v1alpha1, metadata: {name: torch, namespace: team}, kind: "
+    (tmp_path / "runtime.yaml").write_text(f"{head}TrainingRuntime, spec: {runtime}}}")
+    reference = "{apiGroup: trainer.kubeflow.org, kind: TrainingRuntime, name: torch}"
+    spec = f"{{runtimeRef: {reference}, initializer: {{dataset: {{storageUri: 'hf://a/b'}}}}}}"
+    (tmp_path / "job.yaml").write_text(f"{head}TrainJob, spec: {spec}}}")
+    assert run(["audit", str(tmp_path)]) == 1
+    assert f"TrainingRuntime `torch` in {tmp_path / 'runtime.yaml'}" in capsys.readouterr().out
+
+
+def test_a_message_about_a_flavor_names_its_file(tmp_path: Path, capsys) -> None:
+    flavor = FLAVOR.replace("metadata", "spec: {nodeTaints: [{key: a, value: b, effect: NoSchedule}]}, metadata")
+    files = {"job": job(gpus=1, namespace="team"), "flavor": flavor}
+    files |= {"queues": f"{cluster_queue(8)}\n---\n{local_queue(namespace='team')}"}
+    for name, text in files.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    run(["audit", str(tmp_path)])
+    assert f"flavor `a100` in {tmp_path / 'flavor.yaml'} does not fit" in capsys.readouterr().out

@@ -213,3 +213,28 @@ def test_places_that_changed_do_not_pile_up():
         assert len(waiting.queue._heap) < 200
 
     run(scenario)
+
+
+def test_whoever_waits_again_goes_before_all():
+    async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(OTHER, LIGHT)
+        again = asyncio.create_task(waiting.queue.wait(HEAVY, inf, again=True))
+        await asyncio.sleep(0)
+        following = waiting.queue.pop()
+        assert following is not None
+        following[1].set_result(True)
+        assert following[0] == HEAVY
+        assert await again
+        assert await waiting.serve() == [OTHER, LIGHT]
+        assert len(waiting.queue) == 0
+
+    run(scenario)
+
+
+def test_whoever_waits_again_may_go_away():
+    async def scenario(waiting: Waiting) -> None:
+        with pytest.raises(TimeoutError):
+            await waiting.queue.wait(LIGHT, time.monotonic() + 0.01, again=True)
+        assert (len(waiting.queue), waiting.queue.pop()) == (0, None)
+
+    run(scenario)

@@ -153,7 +153,9 @@ def test_a_long_turn_ends_a_round_of_several_light_tenants():
 def test_quick_turns_of_light_tenants_share_a_round():
     async def scenario() -> list[int]:
         scheduler, done = Scheduler(), []
-        tenants = [Tenant(name, f"user-{name}") for name in "abcdefgh"]
+        tenants = [Tenant(name, f"user-{name}") for name in "stuvwxyz"]
+        for tenant in tenants:
+            scheduler.worked(tenant, 0.0001)
         tasks = [asyncio.create_task(review(scheduler, tenant, 0.0001, done)) for tenant in tenants]
         scheduler.worked(CROWD, 2 * ROUND_S)
         counts = []

@@ -17,7 +17,7 @@ _NAMESPACE: Final = ("", "Namespace")
 
 
 class AssumedNamespaces:
-    """Any view, with every namespace."""
+    """A view of the cluster that has every namespace, and everything else from another view."""
 
     def __init__(self, view: Cluster) -> None:
         self._view = view
@@ -35,21 +35,21 @@ class AssumedNamespaces:
         return self._view.list(gvk, namespace, labels)
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """As the view has it."""
+        """Whether objects of a kind have namespaces, as the other view says."""
         return self._view.is_namespaced(gvk)
 
     def synced(self, gvk: GroupVersionKind) -> bool:
-        """As the view has it."""
+        """Whether the other view answers lookups of this kind."""
         return self._view.synced(gvk)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """That of the view."""
+        """The revision of the other view."""
         return self._view.revision(gvk)
 
     def is_whole(self) -> bool:
-        """As the view is, apart from namespaces."""
+        """Whether the other view is whole, apart from namespaces."""
         return self._view.is_whole()
 
     def place(self, obj: JSON) -> str:
-        """As the view has it."""
+        """The file of an object, as the other view says."""
         return self._view.place(obj)

@@ -44,7 +44,7 @@ class Candidate:
 
 
 class Candidates:
-    """Objects by kind and name, in their order."""
+    """Objects indexed by kind and name, in the order in which they were read."""
 
     def __init__(self, objects: Iterable[Candidate]) -> None:
         self._kinds: Final[dict[Kind, dict[str, list[Candidate]]]] = {}

@@ -38,7 +38,7 @@ _TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class ServerRefused(LookupFailed):
-    """The API server answered with an error code."""
+    """The API server answered with an HTTP error."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -62,15 +62,15 @@ class Lines(Protocol):
     def __iter__(self) -> Iterator[JSON]: ...
 
     def stop(self) -> None:
-        """End the stream."""
+        """Close the stream, so that whoever reads it returns."""
         ...
 
 
 class Connection(Protocol):
-    """Read access to an API server."""
+    """An HTTP client that reads from one API server."""
 
     def get(self, path: str, query: Mapping[str, str]) -> JSON:
-        """One answer. Raises LookupFailed."""
+        """Return the decoded body of one answer. Raises LookupFailed."""
         ...
 
     def post(self, path: str, body: JSON, read_s: float) -> JSON:
@@ -82,7 +82,7 @@ class Connection(Protocol):
         ...
 
     def stream(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> Lines:
-        """One answer, line by line. Raises LookupFailed."""
+        """Return an answer line by line, as a watch sends it. Raises LookupFailed."""
         ...
 
 
@@ -177,7 +177,7 @@ class _HttpConnection:
 
 
 def _refusal(response: Any) -> str:
-    """What a metav1.Status says, else the HTTP code."""
+    """The message of a metav1.Status, or the HTTP code where the body has none."""
     try:
         return str(json.loads(response.data)["message"])
     except (ValueError, KeyError, TypeError):

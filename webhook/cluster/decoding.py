@@ -68,7 +68,7 @@ class Listed:
         self._take("]")
 
     def _next(self) -> str:
-        """The next character that is not blank."""
+        """Return the next character that is not white space."""
         while True:
             blank = _SPACE.match(self._text, self._at)
             self._at = blank.end() if blank else self._at
@@ -108,7 +108,7 @@ class Listed:
 
 
 def decoded(text: bytes) -> JSON:
-    """One value. Raises ValueError where it is none."""
+    """Decode a text as one JSON value. Raises ValueError where it is not JSON."""
     whole = text.decode(errors="replace")
     read = _read(whole, 0)
     if read is None:

@@ -15,7 +15,7 @@ from webhook.errors import LookupFailed
 
 
 class NotServed(LookupFailed):
-    """The API server knows no such kind."""
+    """The API server does not serve this kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def discover(connection: Connection, gvk: GroupVersionKind) -> Resource:
 
 
 def _versions(connection: Connection, group: str) -> list[str]:
-    """The versions of the group, the preferred one first."""
+    """The versions of a group that the API server serves, the preferred one first."""
     try:
         served = connection.get(f"/apis/{group}", {})
     except ServerRefused as error:

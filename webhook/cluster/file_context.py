@@ -88,25 +88,25 @@ class FileContext:
         return tuple(listed[place].value for place in sorted(listed))
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Whether any object of the kind says its namespace."""
+        """Whether an object of the kind in the files has a namespace."""
         kind = gvk.group, gvk.kind
         every = [each for layer in self._layers for named in layer.of_kind(kind).values() for each in named]
         return any(each.namespace for each in every) if every else None
 
     def synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - of every kind
-        """True: files are read."""
+        """Always true: files are read before the first lookup."""
         return True
 
     def revision(self, gvk: GroupVersionKind) -> object:  # noqa: ARG002 - of every kind
-        """The view itself, for it never changes."""
+        """The view itself, since it never changes."""
         return self
 
     def is_whole(self) -> bool:
-        """Whether somebody says that there is nothing else."""
+        """Whether the user says that the files hold everything that the cluster has."""
         return self._is_whole
 
     def place(self, obj: JSON) -> str:
-        """The file of an object."""
+        """The name of the file that an object was read from."""
         return next((layer.files[id(obj)] for layer in self._layers if id(obj) in layer.files), "")
 
     def _known(self, namespace: str) -> str | None:

@@ -39,7 +39,7 @@ class FilesCluster:
                     self._files[id(obj)] = item.file
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """The object, or None."""
+        """The object of this kind, namespace and name, or None."""
         held = self._objects.get((gvk.group, gvk.kind))
         return None if held is None else held.get((namespace or "default", name))
 
@@ -51,20 +51,20 @@ class FilesCluster:
         return self._listed[kind].get(None if namespace is None else namespace or "default", ())
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Whether any object of the kind says its namespace."""
+        """Whether an object of the kind in the files has a namespace."""
         objects = self._objects.get((gvk.group, gvk.kind), {}).values()
         return any(at(obj, ("metadata", "namespace")) for obj in objects) if objects else None
 
     def synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - files hold every kind
-        """True: files are read."""
+        """Always true: files are read before the first lookup."""
         return True
 
     def revision(self, gvk: GroupVersionKind) -> object:  # noqa: ARG002 - of every kind
-        """The view itself, for it never changes."""
+        """The view itself, since it never changes."""
         return self
 
     def is_whole(self) -> bool:
-        """Whether somebody says that there is nothing else."""
+        """Whether the user says that the files hold everything that the cluster has."""
         return self._is_whole
 
     def place(self, obj: JSON) -> str:

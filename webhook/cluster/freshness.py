@@ -22,7 +22,7 @@ class WatchTimes:
     slack_s: float = 10.0
 
     def lasting(self) -> int:
-        """For one watch, `timeoutSeconds`."""
+        """A random `timeoutSeconds` for the next watch, from `least_s` to half as much again."""
         return random.randint(self.least_s, self.least_s * 3 // 2)  # noqa: S311 - spreads load, hides nothing
 
     @property
@@ -35,5 +35,5 @@ DEFAULT_TIMES: Final = WatchTimes()
 
 
 def told(age_s: float) -> str:
-    """What is said of a stale view."""
+    """The sentence about a view of which nothing was heard for `age_s` seconds."""
     return f"nothing was heard from the API server for {age_s:.0f} s; answers are as old"

@@ -32,7 +32,7 @@ class Scope:
         return not self.labels and self.namespace in ("", namespace) and self.name in ("", name)
 
     def covers(self, other: Scope) -> bool:
-        """Whether everything of the other is among these."""
+        """Whether every object of the other scope is also in this one."""
         pairs = ((self.namespace, other.namespace), (self.name, other.name), (self.labels, other.labels))
         return all(mine in ("", theirs) for mine, theirs in pairs)
 
@@ -56,7 +56,7 @@ class Interest:
 
     @property
     def is_metadata(self) -> bool:
-        """Whether nothing but metadata is read."""
+        """Whether only fields of metadata are read."""
         return self.fields is not None and all(path.partition(".")[0] == "metadata" for path in self.fields)
 
     def includes(self, namespace: str, name: str) -> bool:

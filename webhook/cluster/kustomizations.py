@@ -87,7 +87,7 @@ def _text(value: JSON) -> str:
 
 
 class Kustomizations:
-    """The kustomizations of a tree, by their folders."""
+    """The kustomization files of a tree, by their folders."""
 
     def __init__(self, every: Iterable[Kustomization]) -> None:
         listed = {each.folder: each for each in every}
@@ -142,7 +142,7 @@ class Kustomizations:
         return UNKNOWN if any(self._by_folder[each].naming != AS_WRITTEN for each in self._above(root)) else AS_WRITTEN
 
     def _above(self, path: str) -> Iterator[str]:
-        """All kustomizations that take something, directly or through others."""
+        """All kustomizations that use something as a resource, directly or through another one."""
         waiting, seen = [path], {path}
         while waiting:
             for taker in self._takers.get(waiting.pop(), ()):

@@ -46,17 +46,17 @@ class LayeredCluster:
         return None if known == (None, None) else True in known
 
     def synced(self, gvk: GroupVersionKind) -> bool:
-        """Whether both views answer."""
+        """Whether both views answer lookups of this kind."""
         return self._first.synced(gvk) and self._then.synced(gvk)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """Those of both views."""
+        """The revisions of both views."""
         return self._first.revision(gvk), self._then.revision(gvk)
 
     def is_whole(self) -> bool:
-        """Whether one of the views is."""
+        """Whether one of the two views is whole."""
         return self._first.is_whole() or self._then.is_whole()
 
     def place(self, obj: JSON) -> str:
-        """As the view that has the object says."""
+        """The file of an object, as the view that has it says."""
         return self._first.place(obj) or self._then.place(obj)

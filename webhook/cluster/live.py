@@ -36,7 +36,7 @@ class Watched:
         return cls(cluster)
 
     def hold(self, interests: Iterable[Interest]) -> None:
-        """Hold exactly these objects from now on."""
+        """Replace what is watched by exactly these objects."""
         self.cluster.watch(interests)
 
     def unsettled(self) -> str:

@@ -44,7 +44,7 @@ class Cluster(Protocol):
         ...
 
     def synced(self, gvk: GroupVersionKind) -> bool:
-        """Whether lookups of this kind are answered."""
+        """Whether lookups of this kind are answered; before the first list they are not."""
         ...
 
     def revision(self, gvk: GroupVersionKind) -> object:
@@ -66,5 +66,5 @@ def place_of(obj: JSON) -> tuple[str, str]:
 
 
 def describe(gvk: GroupVersionKind, namespace: str, name: str) -> str:
-    """A lookup in words: `ResourceClaimTemplate team-a/x`."""
+    """A lookup as words for messages: `ResourceClaimTemplate team-a/x`."""
     return f"{gvk.kind} {namespace}/{name}" if namespace else f"{gvk.kind} {name}"

@@ -72,11 +72,11 @@ class Reflector:
         self._project = projection(self.interest.fields)
 
     def start(self) -> None:
-        """Begin to list and watch."""
+        """Start the thread that lists the objects and watches them."""
         threading.Thread(target=self._run, name=f"watch-{self.interest.gvk.kind}", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Tell the thread to end, and close its stream."""
         self._stopped.set()
         self.settled.set()
         if (lines := self._lines) is not None:
@@ -86,7 +86,7 @@ class Reflector:
 
     @property
     def is_synced(self) -> bool:
-        """Whether lookups are answered."""
+        """Whether the objects were listed, so that lookups are answered."""
         return self._answering._store.objects is not None  # noqa: SLF001 - of the same class
 
     @property
@@ -101,7 +101,7 @@ class Reflector:
 
     @property
     def changes(self) -> int:
-        """How often what is answered has changed."""
+        """How many changes there were to the objects that lookups return."""
         before = self.before
         return self._store.changes + (before.changes if before is not None else self._earlier)
 
@@ -154,13 +154,13 @@ class Reflector:
                 self._back_off(LookupFailed(f"the API server sent an answer that cannot be read: {error!r}"))
 
     def _back_off(self, error: LookupFailed) -> None:
-        """Note a failure and wait."""
+        """Note a failure and wait before the next try."""
         if not self._stopped.is_set():
             self._note(error)
             self._pause()
 
     def _pause(self) -> None:
-        """Wait, each time twice as long, until something succeeds."""
+        """Wait before the next try, twice as long after every failure in a row."""
         first, longest = self.backoff_s
         self._wait_s = min(self._wait_s * 2, longest) or first
         self._stopped.wait(self._wait_s * random.uniform(1, 2))  # noqa: S311 - spreads load, hides nothing
@@ -186,13 +186,13 @@ class Reflector:
             self.log.warning("watch failed", group=gvk.group, kind=gvk.kind, error=str(error))
 
     def _succeeded(self) -> None:
-        """Forget the failures before."""
+        """Reset the failures and the wait after a success."""
         self.failure, self._wait_s = "", 0.0
         self.heard_at = monotonic()
         self.outages.ends()
 
     def _hand_over(self) -> None:
-        """Answer alone from now on."""
+        """Drop the reflector before this one: from now on this one answers alone."""
         before = self.before
         if before is not None:
             self._earlier = before.changes  # first: whoever counts meanwhile counts them once
@@ -253,7 +253,7 @@ class Reflector:
                 self._back_off(error)
 
     def _events(self, resource: Resource, version: str) -> Iterator[JSON]:
-        """The events of one watch."""
+        """Yield the events of one watch."""
         query = {
             **self._query(),
             "watch": "true",
@@ -278,7 +278,7 @@ class Reflector:
             self._pause()  # or a server that ends every watch at once would be asked without end
 
     def _take(self, event: JSON, resource: Resource) -> str:
-        """One event; the resourceVersion that it brings us to."""
+        """Apply one event to the store, and return the resourceVersion to go on from."""
         changed = event["object"]
         if event["type"] in ("ADDED", "MODIFIED", "DELETED") and self._is_kept(place := _place(changed)):
             if event["type"] == "DELETED":

@@ -33,19 +33,19 @@ class Store:
         return held if held is not None and _is_same(held, obj) else obj
 
     def replace(self, objects: dict[Place, JSON] | None) -> None:
-        """Hold exactly these."""
+        """Replace all objects by these."""
         self.objects = objects
         self.changes += 1
 
     def put(self, place: Place, obj: JSON) -> None:
-        """Hold an object, in place of one before."""
+        """Add an object, or replace the one of its name."""
         assert self.objects is not None
         if (kept := self.known(place, obj)) is not self.objects.get(place):
             self.objects[place] = kept
             self.changes += 1
 
     def drop(self, place: Place) -> None:
-        """Hold an object no more."""
+        """Remove an object."""
         assert self.objects is not None
         if self.objects.pop(place, None) is not None:
             self.changes += 1

@@ -77,11 +77,11 @@ class StoredCluster:
         return self._view.is_namespaced(gvk)
 
     def synced(self, gvk: GroupVersionKind) -> bool:
-        """As the view has it."""
+        """Whether the other view answers lookups of this kind."""
         return self._view.synced(gvk)
 
     def is_whole(self) -> bool:
-        """As the view is."""
+        """Whether the other view is whole."""
         return self._view.is_whole()
 
     def place(self, obj: JSON) -> str:

@@ -26,7 +26,7 @@ class Units:
     """The files of a tree and their units, each file by its normal path (`normal`)."""
 
     def __init__(self, documents: Mapping[str, list[JSON]]) -> None:
-        """Take the documents of each file."""
+        """Group the files of a tree into units. `documents` are the YAML documents of each file."""
         firsts = ((file, value) for file, values in documents.items() for value in values[:1])
         self._kustomizations: Final = Kustomizations(each for file, value in firsts if (each := read(file, value)))
         self._taken: Final[dict[str, Mapping[str, Naming]]] = {}
@@ -38,11 +38,11 @@ class Units:
                 self._listed.setdefault(("folder", posixpath.dirname(file)), []).append(file)
 
     def of(self, file: str) -> Unit:
-        """The unit of a file."""
+        """The unit that a file belongs to."""
         return self._units[file]
 
     def naming(self, file: str) -> Naming:
-        """What the objects of a file are called."""
+        """How the names of a file's objects change when the file is applied, as by a namePrefix."""
         kind, path = self._units[file]
         if kind == "kustomization":
             return self._taken_by(path)[file]

@@ -13,7 +13,7 @@ from webhook.logs import Log
 
 
 class Unreachable(LookupFailed):
-    """No answer came from the API server."""
+    """The API server sent no answer."""
 
     def __init__(self, server: str, error: BaseException) -> None:
         super().__init__(f"the API server {server} cannot be reached: {why(error)}")
@@ -53,13 +53,13 @@ class Outages:
         self._is_away = False
 
     def begins(self, error: Unreachable) -> None:
-        """A watch got no answer."""
+        """Log that the API server is away, unless that was logged before."""
         if self._turns(to=True):
             with suppress(OSError, ValueError):  # a log that nobody can write to is not a watch's to mend
                 self._log.warning("API server unreachable", error=str(error))
 
     def ends(self) -> None:
-        """A watch got an answer."""
+        """Log that the API server is back, if it was away."""
         if self._turns(to=False):
             with suppress(OSError, ValueError):
                 self._log.info("API server reachable again")

@@ -48,7 +48,7 @@ class WatchCluster:
         self.watch(interests)
 
     def start(self) -> None:
-        """Begin listing and watching."""
+        """Start a thread for each kind, which lists and watches its objects."""
         self._started = True
         for reflector in self._reflectors.values():
             reflector.start()
@@ -102,7 +102,7 @@ class WatchCluster:
         return self._failed + sum(each.failed for each in self._reflectors.values())
 
     def close(self) -> None:
-        """End the threads."""
+        """End all threads."""
         for reflector in self._reflectors.values():
             reflector.stop()
 
@@ -150,7 +150,7 @@ class WatchCluster:
         return known.is_namespaced
 
     def synced(self, gvk: GroupVersionKind) -> bool:
-        """Whether lookups of this kind are answered."""
+        """Whether the objects of this kind were listed, so that lookups are answered."""
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
         return bool(reflectors) and all(each.is_synced for each in reflectors)
 
@@ -164,7 +164,7 @@ class WatchCluster:
         return True
 
     def place(self, obj: JSON) -> str:  # noqa: ARG002 - of every object
-        """No file."""
+        """Always "": objects of a live cluster come from no file."""
         return ""
 
     def _of(self, gvk: GroupVersionKind) -> Sequence[Reflector]:

@@ -14,9 +14,11 @@ from webhook.commands import options, output, report_options
 from webhook.commands.audit_index import index
 from webhook.commands.audit_part import PartAudit, PartResult, Reviewed
 from webhook.commands.audit_totals import AuditTotals
+from webhook.commands.git_changes import Changes
 from webhook.commands.interrupts import EXIT_CODE, Interrupts
 from webhook.commands.ordered_work import results
 from webhook.commands.progress import Progress
+from webhook.commands.rendering import render
 from webhook.document_stream import DocumentStream
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.report import baseline as baselines
@@ -43,6 +45,22 @@ def command(
             metavar="GLOB", help="Leave out files and folders with such a name or path, such as 'charts/*'; repeatable."
         ),
     ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Of folders, read only files with such a name or path; repeatable."),
+    ] = None,
+    is_rendered: Annotated[
+        bool,
+        typer.Option(
+            "--render",
+            help="Audit what charts and kustomizations make, by the installed helm and kubectl kustomize, which may "
+            "fetch what they name.",
+        ),
+    ] = False,
+    changed_since: Annotated[
+        str,
+        typer.Option(metavar="REF", help="Audit only objects that differ from this git revision."),
+    ] = "",
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Name what is only counted otherwise, and kinds without a policy.")
     ] = False,
@@ -76,8 +94,8 @@ def command(
     it; names and namespaces are as kustomizations set them. What several of these files define differently is unknown.
     That an object does not exist is said only with --context-is-whole. Exits with 0 when nothing was found, 1 when
     something was, 2 when an input or a policy cannot be read, and 3 when nothing was found but a policy that may deny
-    could not decide; --fail-on changes what ends with 1. After Ctrl-C the report has what was audited by then, and the
-    exit code is 130.
+    could not decide; --fail-on changes what ends with 1. What .claimgateignore in a named folder lists, a pattern a
+    line, is left out. After Ctrl-C the report has what was audited by then, and the exit code is 130.
     """
     writers = formats.of_findings()
     outputs = output.parse(chosen, writers)
@@ -85,14 +103,22 @@ def command(
     if write_baseline is not None:
         writers = {**writers, "baseline": baselines.Findings}
         outputs = (*outputs, output.Output("baseline", str(write_baseline)))
-    with closing(DocumentStream(path, exclude or ())) as stream:
+    changes = Changes(changed_since, path) if changed_since else None
+    with closing(DocumentStream(path, exclude or (), include or ())) as stream:
+        problems = (*stream.problems, *(render(stream, path) if is_rendered else ()))
         assembled = _assembled(settings, stream, unbound=unbound)
         filters = report_options.filters(given, settings, assembled.policies)
         details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
-        address = settings.docs_address
-        audit = PartAudit(assembled, reviewed=as_, details=details, filters=filters, address=address)
+        audit = PartAudit(
+            assembled,
+            reviewed=as_,
+            details=details,
+            filters=filters,
+            address=settings.docs_address,
+            changes=changes,
+        )
         totals = AuditTotals(filters, settings.configuration, fail_on=fail_on, requires_input=require_input)
-        totals.add_problems(stream.problems)
+        totals.add_problems(problems)
         bar = Progress(stream.size_bytes(), "objects", is_shown=_leaves_the_terminal_free(outputs))
         with bar, Interrupts() as interrupts, output.Report(outputs, writers, audit.rules) as report:
             for result, findings in _parts(audit, stream, interrupts, jobs):
@@ -103,7 +129,8 @@ def command(
                 bar.advance(result.size_bytes, result.entries)
                 if interrupts.is_set:
                     break
-            totals.finish(path, stream, submitted.notes(assembled.files, settings))
+            notes = submitted.notes(assembled.files, settings)
+            totals.finish(path, stream, notes, is_interrupted=interrupts.is_set)
             if interrupts.is_set:
                 sys.stderr.write(f"error: interrupted after {totals.entries} objects; the report has these alone\n")
             report.end(totals.totals(is_verbose=verbose))

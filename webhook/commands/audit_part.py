@@ -17,6 +17,7 @@ from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import Local, PhaseName, run
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.commands import audited_objects
+from webhook.commands.git_changes import Changes
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.document_stream import SourcePart
 from webhook.errors import CallError, Problem
@@ -36,7 +37,7 @@ _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "valida
 class PartResult:
     """What is said of a part, besides its findings; complete once they were all asked for.
 
-    size_bytes: how large it is. entries: the objects that were audited.
+    size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
     warnings: lines for a person, of mistakes that are no findings. notes: lines of which the first of a run is enough.
     known: fingerprints of the baseline that were found again. exceptions: those that were used.
     differing: objects that files define differently, with the files. recorded: objects of recorded reviews.
@@ -46,6 +47,7 @@ class PartResult:
     results: Counter[Result] = field(default_factory=Counter)
     is_undecided: bool = False
     entries: int = 0
+    unchanged: int = 0
     files: int = 0
     size_bytes: int = 0
     skipped: list[SkippedDocument] = field(default_factory=list)
@@ -80,7 +82,9 @@ class PartAudit:
         details: ReviewOptions,
         filters: Filters = ALL,
         address: str = "",
+        changes: Changes | None = None,
     ) -> None:
+        """Args: policies; how objects are reviewed; which findings; where pages of rules are; None for all objects."""
         self.rules: Rules = {**rules(assembled.policies, address), RULE.id: RULE}
         self._table = assembled.table
         self._row = assembled.table.row
@@ -90,9 +94,10 @@ class PartAudit:
         self._reviewed: Reviewed = reviewed
         self._details = details
         self._filters = filters
+        self._changes = changes
 
     def audited(self, part: SourcePart) -> PartResult:
-        """A part with all of its findings."""
+        """Audit one part of the input and return it with all of its findings."""
         result = PartResult()
         result.findings = tuple(self.findings(part, result))
         return result
@@ -127,7 +132,10 @@ class PartAudit:
     def _of_document(
         self, each: documents.Input, keys: RepeatedKeys, result: PartResult, filtering: Filtering
     ) -> Iterator[Finding]:
-        """The findings of an object, once."""
+        """Evaluate an object once and return its findings that are reported."""
+        if self._changes is not None and not self._changes.is_changed(each):
+            result.unchanged += 1
+            return
         if self._files.is_patch(each.source):
             result.skipped.append(SkippedDocument(place=each.place(), why=_PATCH, is_half=False))
             return
@@ -179,5 +187,5 @@ def _is_half(value: JSON) -> bool:
 
 
 def _qualified(kind: GroupVersionKind) -> str:
-    """`Pod`, `Workflow.argoproj.io`."""
+    """The kind with its API group as kubectl writes it: `Pod`, `Workflow.argoproj.io`."""
     return f"{kind.kind}.{kind.group}" if kind.group else kind.kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from webhook import charts, documents, terminal
 from webhook.commands.audit_part import PartResult
@@ -33,6 +33,7 @@ class AuditTotals:
         requires_input: bool = False,
     ) -> None:
         self.entries = 0
+        self._unchanged = 0
         self._baseline = filters.baseline
         self._configuration = configuration
         self._fail_on = fail_on or configuration.value.report.fail_on
@@ -51,6 +52,7 @@ class AuditTotals:
     def add(self, part: PartResult) -> None:
         """Count a part, and say what is wrong with it."""
         self.entries += part.entries
+        self._unchanged += part.unchanged
         self._files += part.files
         self._results += part.results
         self._is_undecided |= part.is_undecided
@@ -69,9 +71,11 @@ class AuditTotals:
         self._problems += problems
         self._say(f"error: {problem}" for problem in problems)
 
-    def finish(self, named: Sequence[str], stream: DocumentStream, notes: Iterable[str]) -> None:
-        """Say what is known when all parts were audited: that there was nothing, or nothing but templates."""
-        if not self.entries and not self._skipped:
+    def finish(
+        self, named: Sequence[str], stream: DocumentStream, notes: Iterable[str], *, is_interrupted: bool
+    ) -> None:
+        """Say what is known after the last part: that there was nothing, or nothing but templates; what is stale."""
+        if not self.entries and not self._skipped and not self._unchanged:
             read = documents.Inputs(
                 documents=(),
                 files=len(stream.sources),
@@ -80,9 +84,13 @@ class AuditTotals:
                 excluded=stream.excluded,
             )
             self.add_problems(documents.nothing(named, read, "object"))
+            self.add_problems(_only_templates(named, self._templates.values()))
         if self._requires_input and not self.entries and not self._problems:
             self.add_problems([Problem(message="--require-input: no object was found", file=" ".join(named))])
-        self._say(f"note: {each}" for each in self._stale())
+        if self._unchanged:
+            self._say([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
+        if not self._unchanged and not is_interrupted:
+            self._say(f"note: {each}" for each in self._stale())
         if template := charts.summary(tuple(self._templates.values())):
             self._say([f"note: {template}"])
         self._say(f"note: {each}" for each in notes)
@@ -108,7 +116,7 @@ class AuditTotals:
                 yield str(self._configuration.problem(("exceptions", number), told))
 
     def totals(self, *, is_verbose: bool) -> Totals:
-        """The sums as a report has them."""
+        """The sums in the form that reports write."""
         return Totals(
             entries=self.entries,
             results={result: self._results[result] for result in Result},
@@ -123,3 +131,11 @@ class AuditTotals:
     @staticmethod
     def _say(lines: Iterable[str]) -> None:
         sys.stderr.write(terminal.lines(lines))
+
+
+def _only_templates(named: Sequence[str], templates: Collection[charts.Template]) -> Sequence[Problem]:
+    """That nothing was audited because everything is still to be rendered."""
+    if not templates:
+        return ()
+    message = "nothing could be audited: every object is still a template; render it with --render"
+    return (Problem(message=message, file=" ".join(named)),)

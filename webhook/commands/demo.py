@@ -92,7 +92,7 @@ def _arguments(directory: Path, context: Path, port: int) -> list[str]:
 
 
 def _serve(directory: Path, context: Path) -> int:
-    """Become the server."""
+    """Replace this process by `claimgate serve`."""
     arguments = _arguments(directory, context, 8443)
     _say(*arguments)
     trust = f"--server https://localhost:8443 --ca {directory / 'ca.crt'}"
@@ -120,7 +120,7 @@ def _serving(directory: Path, context: Path) -> Iterator[str]:
 
 
 def _ready(process: subprocess.Popen[bytes], log: Path) -> tuple[int, int]:
-    """The port that the server's log names, and how long it took.
+    """Read the log of the server until it is ready; return its port and the milliseconds that it took.
 
     Raises:
         ConfigurationError: the server ended, or did not get ready in time.

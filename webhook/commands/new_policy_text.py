@@ -25,12 +25,12 @@ class Choice:
 
     @property
     def kind(self) -> str:
-        """The kind of the policy."""
+        """The kind of the new policy, such as ValidatingAdmissionPolicy."""
         return f"{'Mutating' if self.mutates else 'Validating'}AdmissionPolicy"
 
 
 def files(choice: Choice) -> Mapping[str, str]:
-    """Name and text of each file."""
+    """The name and the text of every file of the new policy."""
     written = {"policy.yaml": _policy(choice), "binding.yaml": _binding(choice)}
     if choice.has_param:
         written["params.yaml"] = _params(choice)

@@ -93,7 +93,7 @@ class Report(Generic[Entry]):
             stream.close()
 
     def entry(self, entry: Entry) -> None:
-        """Write one entry."""
+        """Write one entry to every output."""
         self._each(lambda stream: stream.entry(entry))
 
     def end(self, totals: Totals) -> None:

@@ -11,7 +11,7 @@ from webhook.wording import counted
 
 
 def table(described: Sequence[dict[str, Any]]) -> str:
-    """A line for each policy, in columns."""
+    """The policies as a table, one line each."""
     rows = [("NAME", "KIND", "ACTIONS", "SEVERITY", "FILE")]
     rows += [
         (
@@ -54,7 +54,7 @@ def _verdict(described: Sequence[dict[str, Any]]) -> str:
 
 
 def _wrong(one: dict[str, Any]) -> Iterator[str]:
-    """What is probably a mistake."""
+    """The notes about what is probably a mistake in a policy."""
     if not one["bound"]:
         yield "never evaluated: no binding names it"
     yield from (f"fails for every object: {text}" for text in one["fails"])
@@ -66,7 +66,7 @@ def _wrong(one: dict[str, Any]) -> Iterator[str]:
 
 
 def _demands(one: dict[str, Any]) -> Iterator[str]:
-    """What a server needs for it."""
+    """What a server must be given for a policy, such as a flag or a permission."""
     if one["asksAuthorizer"]:
         role = "`claimgate webhook-config --rbac --authorizer` prints the right that it needs"
         yield f"it asks `authorizer`: `claimgate serve` takes it only with --authorizer; {role}"

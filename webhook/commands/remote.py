@@ -27,7 +27,7 @@ TIMEOUT_S: Final = 10
 
 
 class Remote:
-    """A running webhook at an https address."""
+    """A client for a running webhook at an https address."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client

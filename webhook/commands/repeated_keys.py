@@ -75,7 +75,7 @@ def _holder(problem: InputProblem, listed: Sequence[tuple[tuple[int, int], docum
 
 
 def _finding(problem: InputProblem, each: documents.Input, attributes: Attributes) -> Finding:
-    """What audit reports of one such key."""
+    """The finding of an audit for one key that a mapping has twice."""
     path = render(parse(problem.path)[len(each.path) :])
     repeated = Problem(code=RULE.id, path=path, message=problem.message.removesuffix(_EXPECTED), fix=_FIX)
     decision = Decision(

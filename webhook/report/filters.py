@@ -48,12 +48,16 @@ class Filtering:
 
     def keeps(self, finding: Finding) -> bool:
         """Whether this finding is reported."""
-        if not self._filters.keep(finding):
+        if self._is_known(finding):
             return False
+        return self._filters.keep(finding)
+
+    def _is_known(self, finding: Finding) -> bool:
+        """Whether the baseline has it; asked before the other filters, so that nothing they hide is called stale."""
         if not self._filters.baseline or finding.result not in KNOWN or finding.is_advice:
-            return True
+            return False
         fingerprint = self._fingerprints.of(finding)
         if fingerprint not in self._filters.baseline:
-            return True
+            return False
         self.known.add(fingerprint)
-        return False
+        return True

@@ -82,12 +82,12 @@ class Acceptor:
 
     @property
     def port(self) -> int:
-        """The port that was taken."""
+        """The number of the port that the socket listens on."""
         number: int = self._listening.getsockname()[1]
         return number
 
     def start(self) -> None:
-        """Take clients from now on."""
+        """Begin to accept connections."""
         self._loop = asyncio.get_running_loop()
         self._listening.setblocking(False)
         self._resume()

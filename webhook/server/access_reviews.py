@@ -35,7 +35,7 @@ _RIGHT: Final = "apply what `claimgate webhook-config --rbac --authorizer` print
 
 
 class AccessReviews:
-    """Asks one API server. One event loop's."""
+    """Sends SubjectAccessReviews to one API server. Used on one event loop only."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -124,7 +124,7 @@ def _whose(question: Question, user: UserInfo) -> dict[str, Any]:
 
 
 def decision(answered: JSON) -> Decision | str:
-    """What an API server answered to a SubjectAccessReview."""
+    """Read the API server's answer to a SubjectAccessReview as a decision of the authorizer."""
     status = answered.get("status") if isinstance(answered, dict) else None
     if not isinstance(status, dict) or not isinstance(status.get("allowed"), bool):
         return "the API server answered something else than a SubjectAccessReview"

@@ -50,7 +50,7 @@ class AnswerWriter:
         self._head = None
 
     def close(self) -> None:
-        """Close the connection after what was written."""
+        """Close the connection once everything that was written has been sent."""
         self.end_answer()
         self._close()
 
@@ -59,7 +59,7 @@ class AnswerWriter:
         self._close = self._transport.close
 
     def is_closing(self) -> bool:
-        """Whether it is closed, or is being closed."""
+        """Whether the connection is closed, or is about to be."""
         return self._transport.is_closing()
 
 

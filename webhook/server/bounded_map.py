@@ -23,15 +23,15 @@ class BoundedMap(Generic[Key, Value]):
         return len(self._entries)
 
     def get(self, key: Key) -> Value | None:
-        """The value that was set last, or None."""
+        """Return the value that was last set for the key, or None."""
         return self._entries.get(key)
 
     def discard(self, key: Key) -> None:
-        """Forget a value, if there is one."""
+        """Remove the key and its value, if it is there."""
         self._entries.pop(key, None)
 
     def set(self, key: Key, value: Value) -> None:
-        """Remember a value."""
+        """Set the value of a key."""
         self._entries[key] = value
         self._entries.move_to_end(key)
         if len(self._entries) > MAX_ENTRIES:

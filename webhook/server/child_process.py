@@ -50,7 +50,7 @@ class Child:
     channel: socket.socket
 
     def kill(self) -> None:
-        """End it now; harmless when it has ended."""
+        """Kill the process now; does nothing when it has ended."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 

@@ -64,13 +64,13 @@ class ConnectionLimit:
         self._show()
 
     def completed(self, connection: BoundedConnection) -> None:
-        """A connection was answered for the first time."""
+        """Note that the first request of a connection was answered."""
         if connection in self._unproven:  # not aborted while its answer was computed
             del self._unproven[connection]
             self._proven[connection] = None
 
     def grew(self, connection: BoundedConnection, grown: int) -> None:
-        """The buffers of a connection grew."""
+        """Note that the largest read of a connection grew by so many bytes."""
         if connection in self._unproven or connection in self._proven:
             self.read_bytes += grown
 
@@ -79,7 +79,7 @@ class ConnectionLimit:
         return self._unheard.took(size, now)
 
     def forget(self, connection: BoundedConnection) -> None:
-        """A connection is gone."""
+        """Stop counting a connection that has ended."""
         if connection in self._unproven or connection in self._proven:
             self._unproven.pop(connection, None)
             self._proven.pop(connection, None)

@@ -43,14 +43,14 @@ IDLE: Final[Awaited] = "idle_s"
 
 
 class Register(Protocol):
-    """Who wants to know what becomes of a connection."""
+    """What a connection reports its progress to."""
 
     def completed(self, connection: BoundedConnection) -> None:
-        """It was answered for the first time."""
+        """Note that the first request of the connection was answered."""
         ...
 
     def grew(self, connection: BoundedConnection, grown: int) -> None:
-        """Its largest read is now larger by so many bytes."""
+        """Note that the largest read of the connection is `grown` bytes larger than before."""
         ...
 
     def took_unheard(self, size: int, now: float) -> float:
@@ -58,7 +58,7 @@ class Register(Protocol):
         ...
 
     def forget(self, connection: BoundedConnection) -> None:
-        """It is gone, or never came to be."""
+        """Stop counting the connection: it has ended, or was never established."""
         ...
 
 
@@ -101,7 +101,7 @@ class BoundedConnection(HttpToolsProtocol):
     _closing_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start waiting for the first byte."""
+        """Start to measure how long the client takes to send its first byte."""
         self._extensions: dict[str, Any] = {CLOCK: self}
         if self.admits is not None and not self.admits(transport):
             self.is_refused = True
@@ -163,12 +163,12 @@ class BoundedConnection(HttpToolsProtocol):
             self.loop.call_later(pause, self.flow.resume_reading)
 
     def _bound_framing(self) -> None:
-        """Refuse a body of which hardly anything is body."""
+        """Refuse a body that has more bytes of chunk headers and trailers than of data."""
         if self._framing_bytes > MAX_FRAMING_BYTES + self._head.body_bytes and not self.transport.is_closing():
             self.refuse(400, "BadRequest", "the body has more chunk headers and trailers than data; send larger chunks")
 
     def on_message_begin(self) -> None:
-        """Start waiting for the end of the headers."""
+        """Start to measure how long the client takes to send its headers."""
         super().on_message_begin()
         self.scope["extensions"] = self._extensions
         self._begun += 1
@@ -177,7 +177,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._wait("headers_s")
 
     def on_url(self, url: bytes) -> None:
-        """Refuse a URL that is longer than anybody needs."""
+        """Refuse a URL that is longer than a server needs."""
         self._head.url(len(self.url) + len(url))
         super().on_url(url)
 
@@ -205,7 +205,7 @@ class BoundedConnection(HttpToolsProtocol):
                 raise self._head.malformed(f"more than {MAX_PIPELINED} requests came before the first answer")
 
     def on_body(self, body: bytes) -> None:
-        """Refuse a body that comes in countless small pieces."""
+        """Refuse a body that arrives in too many small pieces."""
         self._head.body(len(body))
         self._framing_bytes -= len(body)
         if self.cycle.response_complete:
@@ -305,7 +305,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._unanswered -= 1
 
     def _write_refusal(self) -> None:
-        """`abort_overdue` ends what does not read it."""
+        """Send the refusal, and abort the connection of a client that does not read it in time."""
         assert self._refusal is not None
         self.transport.write(refusal(*self._refusal))
         self.loop.call_later(_REFUSED_S, self.transport.abort)
@@ -317,12 +317,12 @@ class BoundedConnection(HttpToolsProtocol):
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing of a first request came yet."""
+        """Whether no byte of the first request has arrived yet."""
         return self.waits_for == "first_byte_s"
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was asked is answered."""
+        """Whether every request of the connection is answered."""
         return self.waits_for == IDLE
 
     def part(self) -> None:

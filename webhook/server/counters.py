@@ -44,7 +44,7 @@ class Distribution:
         self.total = 0.0
 
     def observe(self, value: float) -> None:
-        """Count one observation."""
+        """Add one observation to the histogram."""
         self.counts[bisect_left(self.buckets, value)] += 1
         self.total += value
 
@@ -148,7 +148,7 @@ class Counters:
         return {**plain, **spread}
 
     def add(self, dumped: JSON) -> None:
-        """Count what another process counted."""
+        """Add the counts that a worker process made."""
         for *labels, count in dumped["requests"]:
             self.requests[tuple(labels)] += count
         for name in _DISTRIBUTIONS:
@@ -167,7 +167,7 @@ def _error_type(decision: Decision) -> str:
 
 
 def _enforcement(decision: Decision) -> str:
-    """The API server's enforcement_action, the strictest of the binding's."""
+    """The label `enforcement_action` as in the API server's metrics: the strictest action of the binding."""
     if decision.action == "admit":
         return "allow"
     if ValidationAction.DENY in decision.actions or not decision.actions:

@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from math import inf
 from time import monotonic
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from webhook.server.bounded_map import BoundedMap
 from webhook.server.tenants import Tenant
@@ -44,8 +44,8 @@ class FairQueue:
     """Turns that were not given yet; for one event loop."""
 
     __slots__ = (
-        *("_clock_s", "_ends_s", "_heap", "_length", "_lost", "_namespaces", "_numbers", "_places", "_turn_s"),
-        *("_turns", "_usage"),
+        *("_clock_s", "_ends_s", "_heap", "_length", "_lost", "_namespaces", "_numbers", "_places", "_returned"),
+        *("_turn_s", "_turns", "_usage"),
     )
 
     def __init__(self, usage: Usage, lost: Callable[[Tenant], None], turn_s: float) -> None:
@@ -60,6 +60,7 @@ class FairQueue:
         self._lost = lost
         self._turn_s = turn_s
         self._turns: dict[Tenant, OrderedDict[Turn, None]] = {}
+        self._returned: OrderedDict[Turn, Tenant] = OrderedDict()
         self._namespaces: dict[str, list[_Waiting]] = {}
         self._heap: list[_Place] = []
         self._places: dict[str, _Place] = {}
@@ -88,13 +89,17 @@ class FairQueue:
         Args:
             tenant: whose turn it will be.
             until: a moment of the monotonic clock.
-            again: whether a turn was given that could not be used: go before others of the tenant.
+            again: whether a turn was given that could not be used: nobody goes before.
 
         Raises:
             TimeoutError: the moment came first.
         """
         turn: Turn = asyncio.get_running_loop().create_future()
-        self._push(tenant, turn, is_first=again)
+        if again:
+            self._returned[turn] = tenant
+            self._length += 1
+        else:
+            self._push(tenant, turn)
         try:
             async with asyncio.timeout(None if until == inf else until - monotonic()):
                 return await turn
@@ -109,8 +114,13 @@ class FairQueue:
 
         Args:
             may: says of a tenant whether it may be next. Light ones that may not are passed over; a heavy one ends the
-                search, since those behind it used as much.
+                search, since those behind it used as much. Nobody is asked who waits again.
         """
+        self._drop_cancelled(self._returned)
+        if self._returned:
+            self._length -= 1
+            turn, returned = self._returned.popitem(last=False)
+            return returned, turn
         passed_over: list[_Waiting] = []
         following = None
         while following is None and (tenant := self._first()) is not None:
@@ -126,14 +136,12 @@ class FairQueue:
 
     # ---- entering
 
-    def _push(self, tenant: Tenant, turn: Turn, *, is_first: bool) -> None:
+    def _push(self, tenant: Tenant, turn: Turn) -> None:
         turns = self._turns.get(tenant)
         if turns is None:
             turns = self._turns[tenant] = OrderedDict()
             self._add(self._waiting(tenant))
         turns[turn] = None
-        if is_first:
-            turns.move_to_end(turn, last=False)
         self._length += 1
 
     def _waiting(self, tenant: Tenant) -> _Waiting:
@@ -204,7 +212,7 @@ class FairQueue:
                 return tenant
         return None
 
-    def _drop_cancelled(self, turns: OrderedDict[Turn, None]) -> bool:
+    def _drop_cancelled(self, turns: OrderedDict[Turn, Any]) -> bool:
         """Whether a turn is left that somebody still waits for; one that was just cancelled is not removed yet."""
         while turns and next(iter(turns)).done():
             turns.popitem(last=False)
@@ -223,7 +231,7 @@ class FairQueue:
         return turn
 
     def _remove(self, tenant: Tenant, turn: Turn) -> None:
-        turns = self._turns.get(tenant)
-        if turns is not None and turn in turns:
-            del turns[turn]
-            self._length -= 1
+        for turns in (self._turns.get(tenant), self._returned):
+            if turns is not None and turn in turns:
+                del turns[turn]
+                self._length -= 1

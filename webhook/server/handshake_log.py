@@ -24,7 +24,7 @@ def certificate_names(certificate: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class HandshakeLog:
-    """Notes failed handshakes of one server. Event loop only."""
+    """Logs the failed TLS handshakes of one server. Used on the event loop only."""
 
     def __init__(self, log: Log, counters: Counters) -> None:
         self._lines = LimitedLog(log.write, "TLS handshake failed")

@@ -16,8 +16,8 @@ from webhook.server.bounded_map import BoundedMap
 from webhook.server.tenants import Tenant
 
 LIGHT_S: Final = 0.010
-"""For tenants that used little of late. What a review made until then is freed, and its body was decoded before: some
-20 ms in all, which nobody notices who waits for an answer over a network."""
+"""For tenants that used little of late, while nobody waits. What a review made until then is freed, and its body was
+decoded before: some 20 ms in all, which nobody notices who waits for an answer over a network."""
 HEAVY_S: Final = 0.006
 """For the others: ten times an ordinary review, so that those of a busy controller stay on the loop."""
 WARMING_S: Final = 1.0
@@ -48,7 +48,7 @@ class InlineSlice(Deadline):
         self._end = end
 
     def spent(self) -> float:
-        """Seconds of the processor until now."""
+        """Processor time that the slice has used until now, in seconds."""
         return thread_time() - self._begun
 
     def look(self) -> None:

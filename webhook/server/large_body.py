@@ -41,7 +41,7 @@ class LargeBody:
         self._size = end
 
     def joined(self) -> bytes:
-        """A copy of all of it."""
+        """Return a copy of the whole body as bytes."""
         return self._memory[: self._size]
 
     def beginnings(self) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ Write: TypeAlias = Callable[[Level, str, dict[str, Any]], None]
 
 
 class LimitedLog:
-    """Lines with one message. Event loop only."""
+    """Writes a few lines a second with one message, and counts the others. Used on the event loop only."""
 
     def __init__(self, write: Write, message: str, period_s: float = 1.0) -> None:
         """Begin a period with its first line; `write` takes level, message and fields."""

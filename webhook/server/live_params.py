@@ -58,7 +58,7 @@ class LiveParams:
         return seen != before
 
     def find(self) -> Sequence[str]:
-        """The mistakes in the params by now."""
+        """Return the mistakes in the current params."""
         policies = self._policies()
         return tuple(islice(_mistakes(ParamRules(policies.validating, policies.registry), self._cluster()), MOST))
 

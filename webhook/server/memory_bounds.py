@@ -53,7 +53,7 @@ class MemoryBounds:
     held_bytes: int
 
     def parts(self) -> Iterator[Part]:
-        """All parts."""
+        """The name and the bytes of every part."""
         chosen = self.settings
         connections = (chosen.max_connections + MAX_PROBE_CONNECTIONS) * CONNECTION_BYTES
         yield Part("policies and view of the cluster", self.held_bytes + WARM_BYTES, "")
@@ -66,7 +66,7 @@ class MemoryBounds:
 
     @property
     def total(self) -> int:
-        """Bytes of all parts together."""
+        """The sum of all parts in bytes."""
         return sum(part.bytes for part in self.parts())
 
     def check(self, limit: int | None) -> None:

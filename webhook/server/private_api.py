@@ -63,6 +63,6 @@ def inner(tls: ssl.SSLObject) -> Any:
 
 
 def _attributes(function: Any) -> tuple[str, ...]:
-    """The names of what a function reads and sets."""
+    """The names of all attributes that the code of a function reads or sets."""
     names: tuple[str, ...] = function.__code__.co_names
     return names

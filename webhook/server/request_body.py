@@ -57,18 +57,18 @@ class LateBody(CallError):
 
 
 class ClientGone(Exception):
-    """The client went away before its body was whole."""
+    """The client closed the connection before its whole body had arrived."""
 
 
 class ClientClock(Protocol):
-    """The connection's measure of how long its client takes."""
+    """Measures how long the client of a connection takes; the server's own delays do not count."""
 
     def pause_clock(self) -> None:
-        """The server makes the client wait."""
+        """Stop the clock while the server makes the client wait."""
         ...
 
     def resume_clock(self) -> None:
-        """The client is waited for again."""
+        """Start the clock again: the server waits for the client."""
         ...
 
     def hold(self) -> None:
@@ -117,7 +117,7 @@ class BodyBudget:
 
     @property
     def waiting(self) -> int:
-        """How many calls stand in line."""
+        """The number of calls that wait for bytes of the budget."""
         return sum(map(len, self._queues.values()))
 
     async def reserve(self, size: int, address: str) -> None:
@@ -153,7 +153,7 @@ class BodyBudget:
             turn.set_exception(self.full())
 
     def release(self, size: int) -> None:
-        """Give bytes back."""
+        """Return bytes to the budget."""
         self.reserved -= size
         self._grant()
 

@@ -60,7 +60,7 @@ class RequestHead:
         return Malformed(text)
 
     def url(self, size: int) -> None:
-        """The URL has so many bytes by now."""
+        """Note how many bytes of the URL have arrived."""
         if size > MAX_URL_BYTES:
             raise self.malformed(f"the URL is longer than {MAX_URL_BYTES} bytes")
 
@@ -87,7 +87,7 @@ class RequestHead:
             raise self.malformed(f"the request has {hosts}; HTTP/1.1 needs exactly one")
 
     def body(self, size: int) -> None:
-        """One more piece of the body."""
+        """Count one more piece of the body."""
         self._pieces += 1
         self.body_bytes += size
         if self._pieces > MAX_SMALL_PIECES and self.body_bytes < self._pieces * _SMALL_PIECE_BYTES:

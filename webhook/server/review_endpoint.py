@@ -58,7 +58,7 @@ class Handler(Protocol):
         ...
 
     def refused(self, phase: Phase, error: CallError) -> None:
-        """A call that could not be read was refused."""
+        """Log and count a call that could not be read."""
         ...
 
     def failed(self, phase: Phase, error: Exception) -> Status:
@@ -80,7 +80,7 @@ class ReviewEndpoint:
         self._late = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one ASGI scope."""
+        """Answer one request as an ASGI application."""
         phase = PATHS.get(scope["path"]) if scope["type"] == "http" else None
         if phase is None:
             await self._application(scope, receive, send)

@@ -55,21 +55,21 @@ _Input: TypeAlias = bytes | LargeBody | Attributes
 
 
 class Reviewer(Protocol):
-    """The core with its policies and cluster view already given."""
+    """Evaluates a review: `admission.review` with the policies and the view of the cluster already bound."""
 
     def review(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
     ) -> Verdict:
-        """The verdict; raises OpenQuestion where the authorizer does."""
+        """Return the verdict on a request. Raises OpenQuestion where the authorizer must be asked first."""
         ...
 
     def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
-        """The verdict on a request that was not evaluated."""
+        """Return the verdict on a request whose evaluation was given up."""
         ...
 
 
 class Authority(Protocol):
-    """Who answers what policies ask of `authorizer`."""
+    """Answers the questions that policies ask through the CEL variable `authorizer`."""
 
     async def ask(self, question: Question, user: UserInfo, tenant: Tenant, until: float) -> Decision | str:
         """The decision, or why there is none; nobody waits for it longer than until this moment."""
@@ -134,7 +134,7 @@ class ReviewHandler:
         return self._unevaluated(attributes, phase, because, arrived)
 
     def refused(self, phase: Phase, error: CallError) -> None:
-        """Note a call that could not be read."""
+        """Log and count a call that could not be read."""
         self._counters.refused(phase, error.code)
         self._refusals.write("warning", {"phase": phase.value, "code": error.code, "reason": error.message})
 
@@ -192,7 +192,7 @@ class ReviewHandler:
     def _result(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters, known: Known
     ) -> WorkerResult:
-        """Evaluate, encode, count; raises what they raise."""
+        """Evaluate a review, encode its verdict and count it. Raises what the evaluation raises."""
         started = perf_counter()
         answers = Answers(known, MOST_QUESTIONS)
         verdict = self._reviewer.review(attributes, phase, deadline, answers)

@@ -128,14 +128,14 @@ class ServedState:
         return cls(policies, context, watched, chosen)
 
     def cluster(self) -> Cluster:
-        """Context files over the live cluster, or alone."""
+        """The view of the cluster: objects of context files first, then those of the live cluster."""
         context = self.context.current
         return LayeredCluster(context, self.watched.cluster) if self.watched else AssumedNamespaces(context)
 
     def review(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
     ) -> Verdict:
-        """The core with everything it needs."""
+        """Evaluate one review with the current policies and view."""
         return review(
             attributes,
             self.policies.current,
@@ -148,7 +148,7 @@ class ServedState:
         )
 
     def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
-        """The verdict on a request that was not evaluated."""
+        """Return the verdict on a request whose evaluation was given up."""
         most = self.settings.enforcement_action
         return interrupt(attributes, self.policies.current, self.cluster(), phase=phase, because=because, most=most)
 
@@ -295,14 +295,14 @@ class Watching:
         self._params = LiveParams(lambda: held.policies.current, held.cluster, counters, log)
 
     def checks(self) -> dict[str, Check]:
-        """What must hold for reviews to be answered."""
+        """The conditions of `/readyz`: each must hold for reviews to be answered."""
         checks: dict[str, Check] = {"policies": lambda: "", "certificate": self._out_of_time}
         if self._held.watched:
             checks["cluster"] = self._held.watched.unsettled
         return checks
 
     def remarks(self) -> dict[str, Check]:
-        """What people should know though reviews are answered."""
+        """Warnings of `/readyz?verbose`, which do not make the server unready."""
         return {
             "policies": lambda: self._held.policies.error,
             "context": lambda: self._held.context.error,
@@ -331,7 +331,7 @@ class Watching:
         return "it has expired" if ends.timestamp() < time.time() else ""
 
     def background(self, period_s: float) -> dict[str, Work]:
-        """What runs in the background, by name."""
+        """The background tasks by name."""
         params: dict[str, Work] = {"params": self._params.watch} if self._held.watched else {}
         if not period_s:
             return params

@@ -12,6 +12,7 @@ from math import inf
 from time import monotonic
 from typing import Final
 
+from webhook.server.bounded_map import BoundedMap
 from webhook.server.fair_queue import FairQueue
 from webhook.server.inline_slice import HEAVY_S, LIGHT_S, WARMING_S, Overruns
 from webhook.server.tenants import Tenant
@@ -25,8 +26,10 @@ _SHORT_S: Final = ROUND_S / 4
 quick review."""
 
 _TURNS: Final = 4
-"""In a round: with fewer, light tenants wait for more looks; with more, for each other's reviews. Whoever finds the
-round full when it comes to its turn, since those before it took long, waits for the next one."""
+"""In a round: with fewer, light tenants wait for more looks; with more, for each other's reviews. There are fewer after
+one of whose namespace the last work took long; whoever finds the round full all the same is the first in the next."""
+_FORGOTTEN: Final = 0.7
+"""What is left with each further work of a namespace of the time that its longest took."""
 _TURN_S: Final = 0.000_5
 """What a request costs the loop beyond what is measured of it: reading, decrypting, writing."""
 
@@ -40,7 +43,7 @@ class Scheduler:
         is_warm: set but for the seconds after the start in which policies are compiled.
     """
 
-    __slots__ = ("_queue", "_spent_s", "_will_look", "is_warm", "overruns", "usage")
+    __slots__ = ("_longest_s", "_queue", "_spent_s", "_will_look", "is_warm", "overruns", "usage")
 
     def __init__(self) -> None:
         self.usage = Usage()
@@ -48,17 +51,18 @@ class Scheduler:
         self.is_warm = asyncio.Event()
         self.is_warm.set()
         self._queue = FairQueue(self.usage, lambda _tenant: self._look_first(), _TURN_S)
+        self._longest_s: BoundedMap[str, float] = BoundedMap()
         self._spent_s = 0.0
         self._will_look = False
 
     @property
     def waiting(self) -> int:
-        """How much waits for a turn."""
+        """The number of reviews and other work that wait for a turn."""
         return len(self._queue)
 
     @property
     def is_free(self) -> bool:
-        """Whether work need not wait, whose ever it is."""
+        """Whether work of any tenant may run at once."""
         return self._spent_s < ROUND_S and not self._queue
 
     async def turn(self, tenant: Tenant, until: float = inf) -> None:
@@ -81,21 +85,23 @@ class Scheduler:
         return has_time and self.usage.is_light(tenant, monotonic())
 
     def worked(self, tenant: Tenant, seconds: float) -> None:
-        """Note what a tenant used of the loop."""
+        """Charge a tenant for the seconds that it used of the event loop."""
         self.usage.add(tenant, seconds, monotonic())
         self._queue.charge(tenant.namespace, seconds)
+        longest_s = self._longest_s.get(tenant.namespace) or 0.0
+        self._longest_s.set(tenant.namespace, max(seconds, _FORGOTTEN * longest_s))
         self._spent_s += seconds
         if self._queue or self._spent_s > _SHORT_S:
             self._look_first()
 
     def slice_s(self, tenant: Tenant) -> float:
-        """Seconds that a review of a tenant may run now."""
+        """Seconds that a review of a tenant may run now: the longer slice is for light ones while nobody waits."""
         if not self.is_warm.is_set():
             return WARMING_S
-        return LIGHT_S if self.usage.is_light(tenant, monotonic()) else HEAVY_S
+        return LIGHT_S if not self._queue and self.usage.is_light(tenant, monotonic()) else HEAVY_S
 
     def _look_first(self) -> None:
-        """Begin a round after a look at the sockets."""
+        """Let the event loop read its sockets once, and begin the next round after that."""
         if not self._will_look:
             self._will_look = True
             asyncio.get_running_loop().call_soon(self._begin_round)
@@ -108,12 +114,14 @@ class Scheduler:
 
     def _give_turns(self) -> None:
         """Give some turns to light tenants, or one to another: the last one of the round."""
-        self._will_look, now = False, monotonic()
+        self._will_look, now, expected_s = False, monotonic(), 0.0
         for number in range(_TURNS):
             following = self._queue.pop()
             if following is None:
                 break
             tenant, turn = following
             turn.set_result(number == 0)
-            if not self.usage.is_light(tenant, now):
+            longest_s = self._longest_s.get(tenant.namespace)
+            expected_s += ROUND_S if longest_s is None else longest_s
+            if expected_s >= ROUND_S or not self.usage.is_light(tenant, now):
                 break

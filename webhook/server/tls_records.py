@@ -36,7 +36,7 @@ class RecordReads(ssl.SSLObject):
 
     @property
     def has_unread(self) -> bool:
-        """Whether something came that was not decrypted yet."""
+        """Whether bytes have arrived that are not decrypted yet."""
         return bool(self._came.pending or self._may_hold_more)
 
     def take_from(self, came: ssl.MemoryBIO, taken: ssl.MemoryBIO) -> None:
@@ -115,7 +115,7 @@ class RecordReads(ssl.SSLObject):
 
 
 class RecordContext(ssl.SSLContext):
-    """A context whose connections read as RecordReads do."""
+    """A TLS context whose connections read record by record, as RecordReads does."""
 
     sslobject_class = RecordReads
 

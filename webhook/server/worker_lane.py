@@ -59,12 +59,12 @@ class WorkerLane:
 
     @property
     def busy(self) -> int:
-        """Workers at work."""
+        """The number of workers that evaluate a review now."""
         return len(self._running)
 
     @property
     def waiting(self) -> int:
-        """Reviews that wait for one."""
+        """The number of reviews that wait for a worker."""
         return len(self._queue)
 
     async def run(self, work: Callable[[], bytes], tenant: Tenant, deadline: float) -> bytes:

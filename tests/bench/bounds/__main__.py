@@ -13,14 +13,27 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.bench.bounds import attacks, connections, context, cuts, growth, own_policies, rows, updates
+from tests.bench.bounds import (
+    attacks,
+    connections,
+    context,
+    crowd_rows,
+    cuts,
+    growth,
+    own_policies,
+    rows,
+    starts,
+    updates,
+)
 from tests.bench.bounds.memory import MB, Sample, Sampler, look
 from tests.bench.bounds.report import MEMORY_MB, Report
 from tests.bench.bounds.server import ROOT, Server, serving
 from tests.bench.bounds.victims import questions
 
 AFTER_S = 3.0
-SECTIONS = ("victims", "connections", "cuts", "growth", "updates")
+SECTIONS = ("starts", "victims", "connections", "crowds", "cuts", "growth", "updates")
+APART = {"starts", "growth", "updates"}
+"""Sections with servers of their own."""
 TOGETHER = {"issue": 1, "lists": 4, "texts": 2, "bytes": 2, "own": 2, "compiled": 1, "near": 1}
 """How many attacks of a group share a row: each of the four attackers sends one of them."""
 
@@ -96,6 +109,8 @@ def attacked(folder: Path, sections: set[str], chosen: argparse.Namespace, repor
             victims(server, sampler, chosen, report)
         if "connections" in sections:
             hostile_connections(server, sampler, chosen.only, report)
+        if "crowds" in sections:
+            crowd_rows.measure(server, sampler, chosen.only, report)
         if "cuts" in sections:
             sampler.doing = "cut times"
             cuts.measure(server.address, report)
@@ -132,7 +147,9 @@ def main() -> int:
     chosen, report = flags(), Report()
     sections, peaks = set(chosen.section or SECTIONS), []
     with tempfile.TemporaryDirectory() as name:
-        if sections - {"growth", "updates"}:
+        if "starts" in sections:
+            starts.measure(Path(name), report)
+        if sections - APART:
             peaks += attacked(Path(name), sections, chosen, report)
         if "growth" in sections:
             peaks += grown(Path(name), chosen.only, report)

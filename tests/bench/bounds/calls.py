@@ -70,6 +70,9 @@ GET_HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 GET_METRICS = GET_HEALTH.replace(b"healthz", b"metrics")
 
 
+_END = len(b"\r\n\r\n")
+
+
 class Connection:
     """A connection that is made when it is needed, and made anew after it broke; plain HTTP where nobody is trusted."""
 
@@ -100,24 +103,46 @@ class Connection:
         return self._socket
 
     def _read(self, connected: socket.socket) -> tuple[int, bytes]:
-        heard, length, start = b"", None, 0
-        while length is None or len(heard) < start + length:
-            piece = connected.recv(262144)
-            if not piece:
-                raise ConnectionError("closed before the answer was whole")
-            heard += piece
-            if length is None and (start := heard.find(b"\r\n\r\n") + 4) > 3:
-                head = heard[:start].lower()
-                length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
-                closes = b"connection: close" in head
-        if closes:
+        heard, start = b"", 0
+        while start < _END:
+            heard += _more(connected)
+            start = heard.find(b"\r\n\r\n") + _END
+        head, body = heard[:start].lower(), heard[start:]
+        if b"transfer-encoding: chunked" in head:
+            body = _chunks(connected, body)
+        else:
+            length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            while len(body) < length:
+                body += _more(connected)
+        if b"connection: close" in head:
             self.close()
-        return int(heard[9:12]), heard[start:]
+        return int(head[9:12]), body
 
     def close(self) -> None:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+
+def _more(connected: socket.socket) -> bytes:
+    if piece := connected.recv(262144):
+        return piece
+    raise ConnectionError("closed before the answer was whole")
+
+
+def _chunks(connected: socket.socket, heard: bytes) -> bytes:
+    """The body of which this much was heard; Go's servers send what is longer than 2 KB in chunks."""
+    body = b""
+    while True:
+        while b"\r\n" not in heard:
+            heard += _more(connected)
+        size, _, heard = heard.partition(b"\r\n")
+        length = int(size.partition(b";")[0], 16)
+        while len(heard) < length + 2:
+            heard += _more(connected)
+        if not length:
+            return body
+        body, heard = body + heard[:length], heard[length + 2 :]
 
 
 def connect_plain(port: int, timeout_s: float) -> socket.socket:

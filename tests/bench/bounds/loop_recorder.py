@@ -71,7 +71,7 @@ class Recorder:
             begun = self._begun
             if begun and clock_gettime(clock) - begun > LONG_S / 2 and not self._seen:
                 frame = sys._current_frames().get(self._main)
-                stack = traceback.extract_stack(frame)[-_FRAMES:]
+                stack = [one for one in traceback.extract_stack(frame) if "importlib" not in one.filename][-_FRAMES:]
                 self._seen.append(" > ".join(f"{Path(one.filename).stem}.{one.name}:{one.lineno}" for one in stack))
 
 

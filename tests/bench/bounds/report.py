@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from tests.bench.bounds.waiting import Took
+
 VICTIMS_P99_MS, HEALTH_MS, FRESH_MS, MEMORY_MB, GROWTH = 50, 200, 1000, 300, 5.0
 
 
@@ -31,10 +33,20 @@ class Missed(str):
 
     __slots__ = ("is_waiting",)
 
-    def __new__(cls, text: str, is_waiting: bool = False) -> Self:
+    def __new__(cls, text: str, *, is_waiting: bool) -> Self:
         made = super().__new__(cls, text)
         made.is_waiting = is_waiting
         return made
+
+
+def late(what: str, times: Sequence[Took], share: float, most_ms: float) -> list[str]:
+    """Whether a percentile is above its target, and what is left of it where nobody waited for a processor."""
+    took_ms = percentile([took.answer_s for took in times], share) * 1000
+    work_ms = percentile([took.work_s for took in times], share) * 1000
+    if took_ms < most_ms:
+        return []
+    text = f"{what} {took_ms:.0f} ms, {work_ms:.0f} ms without waiting for a processor"
+    return [Missed(text, is_waiting=work_ms < most_ms)]
 
 
 @dataclass

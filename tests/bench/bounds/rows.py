@@ -10,10 +10,9 @@ from tests.bench.bounds.attacks import Attack
 from tests.bench.bounds.calls import GET_HEALTH, GET_METRICS, Connection, Prepared, uid
 from tests.bench.bounds.connections import Behaviour, Running
 from tests.bench.bounds.memory import MB, Sampler
-from tests.bench.bounds.report import FRESH_MS, HEALTH_MS, VICTIMS_P99_MS, Missed, Report, counted, percentile
+from tests.bench.bounds.report import FRESH_MS, HEALTH_MS, VICTIMS_P99_MS, Report, counted, late, percentile
 from tests.bench.bounds.server import Address, Server
 from tests.bench.bounds.victims import Question, Seen, Victims
-from tests.bench.bounds.waiting import Took
 
 HEADER = (
     f"{'what four attackers send':<46} {'KB':>6} {'n':>5} {'p50':>6} {'p99':>7} {'max':>7} {'lost':>4} {'health':>7}"
@@ -33,19 +32,11 @@ WARM_S, QUICK_S, QUICK_ANSWERS = 20.0, 0.01, 200
 def victims_missed(seen: Seen) -> list[str]:
     """The targets that victims and probes did not see met, each with what is left of it without waiting."""
     missed = [
-        *_late("victims' p99", seen.times, 0.99, VICTIMS_P99_MS),
-        *_late("/healthz", seen.health, 1, HEALTH_MS),
-        *_late("/healthz anew", seen.fresh, 1, FRESH_MS),
+        *late("victims' p99", seen.times, 0.99, VICTIMS_P99_MS),
+        *late("/healthz", seen.health, 1, HEALTH_MS),
+        *late("/healthz anew", seen.fresh, 1, FRESH_MS),
     ]
     return [*missed, f"lost {counted(seen.lost)}"] if seen.lost else missed
-
-
-def _late(what: str, times: list[Took], share: float, most_ms: float) -> list[str]:
-    took_ms = percentile([took.answer_s for took in times], share) * 1000
-    work_ms = percentile([took.work_s for took in times], share) * 1000
-    if took_ms < most_ms:
-        return []
-    return [Missed(f"{what} {took_ms:.0f} ms, {work_ms:.0f} ms without waiting for a processor", work_ms < most_ms)]
 
 
 def victims_text(seen: Seen) -> str:

@@ -58,7 +58,7 @@ class Question:
         return Prepared(self.path, self.body, "10s")
 
 
-def _allowed(response: dict) -> str:
+def allowed(response: dict) -> str:
     return "" if response["allowed"] else f"denied: {response['status']['message'][:80]}"
 
 
@@ -74,7 +74,7 @@ def questions() -> list[Question]:
     """A plain Pod, one with a GPU, one with a claim, of 6 KB each; validated and mutated."""
     bodies = {kind: traffic.review(f"{kind} Pod", 0) for kind in ("plain", "GPU", "claim")}
     return [
-        Question(name, path, body.replace(json.loads(body)["request"]["uid"].encode(), UID), _allowed)
+        Question(name, path, body.replace(json.loads(body)["request"]["uid"].encode(), UID), allowed)
         for path in ("/validate", "/mutate")
         for name, body in bodies.items()
     ]

@@ -98,7 +98,7 @@ class _Asked:
     deadline: Deadline = field(compare=False)
 
     def length(self) -> int:
-        """Characters of all texts."""
+        """The number of characters of all texts together."""
         env = sum([len(name) + len(value or "") for name, value in self.env])
         return sum(map(len, self.words)) + env
 

@@ -66,7 +66,7 @@ class Word:
 
 
 def word(parts: Sequence[Part]) -> Word:
-    """A word of these parts."""
+    """Join the parts of a shell word into one word."""
     written = "".join([part.text for part in parts])
     is_literal = not any(part.quoted or part.name for part in parts)
     return Word(tuple(parts), written, written if is_literal else "")

@@ -115,7 +115,7 @@ def _events(at: FieldPath, subject: Subject) -> set[str]:
 
 
 def _job_set_restarts(subject: Subject) -> Iterator[Problem]:
-    """A JobSet that is not restarted."""
+    """Warn of a JobSet that fails for good after its first failure."""
     spec = subject.typed(JobSet).spec
     policy = spec.failure_policy
     if policy.max_restarts or any("Restart" in rule.action for rule in policy.rules):

@@ -8,6 +8,7 @@ from typing import Final
 
 from webhook.cluster.interest import reading
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
+from webhook.facts.device_failures.liveness import model_servers
 from webhook.facts.device_failures.types import PodDisruptionBudget
 from webhook.facts.gpu.device_pods import SERVING, DevicePods, workload
 from webhook.facts.subject import Subject
@@ -76,8 +77,10 @@ def _readiness_probe(container: Container, pods: DevicePods) -> Iterator[Problem
 
 def _answers(container: Container) -> bool:
     """Whether a container has a port for requests; a person who logs in, or opens a notebook, waits for no model."""
-    has_port = any(port.container_port not in _FOR_PEOPLE for port in container.ports)
-    return has_port and not any(map(_NOTEBOOK.search, (container.image, container.name)))
+    if any(map(_NOTEBOOK.search, (container.image, container.name))):
+        return False
+    serves = model_servers().commands.search(" ".join(container.words)) is not None
+    return any(serves or port.container_port not in _FOR_PEOPLE for port in container.ports)
 
 
 def _serves_model(container: Container, subject: Subject) -> bool:

@@ -7,6 +7,7 @@ the restart policy OnFailure. The Jobs of a JobSet are refused when they are cre
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,6 +17,7 @@ from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.job_sets import JobSet
 from webhook.typed.jobs import CronJob, Job, JobSpec
+from webhook.typed.objects import Object
 from webhook.wording import counted
 
 RESTART_POLICY: Final = DEVICE_FAILURES.rule(
@@ -62,6 +64,7 @@ EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
 _JOB: Final = ("batch", "Job")
 _CRON_JOB: Final = ("batch", "CronJob")
 _JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
+_SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
 _BACKOFF_LIMIT: Final = 6
 """pkg/apis/batch/v1/defaults.go SetDefaults_Job, without backoffLimitPerIndex."""
 
@@ -95,7 +98,13 @@ def _is_costly(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _is_training(pods: DevicePods, subject: Subject) -> bool:
-    return any(trains(container, subject) for container in pods.containers)
+    """Whether a launcher starts the program, or a name, image or command says that it trains."""
+    if any(trains(container, subject) for container in pods.containers):
+        return True
+    texts = [subject.typed(Object).name]
+    for container in pods.containers:
+        texts += (container.image, *container.words)
+    return any(map(_SAYS_TRAINING.search, texts))
 
 
 def _pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:

@@ -51,7 +51,7 @@ _NODE_FAILURES: Final = frozenset(("node.kubernetes.io/not-ready", "node.kuberne
 
 
 def advise_tolerations(subject: Subject) -> Iterator[Problem]:
-    """Tolerations of pods with devices."""
+    """Warn of tolerations with which pods with devices stay on a node that failed."""
     for pods in subject.once(workload).device_pods:
         for toleration in pods.spec.tolerations:
             if _stays_for_ever(toleration):

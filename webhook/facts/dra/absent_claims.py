@@ -58,7 +58,7 @@ class Absences:
         self._promised: frozenset[str] | None = None
 
     def of(self, kind: ClaimKind, name: str) -> Absence:
-        """Why there is no such object."""
+        """Say why an object that was looked up does not exist."""
         names = self._names_of(kind)
         is_promised = kind is ResourceClaimTemplate and name in self._promised_templates()
         elsewhere = names.namespaces.get(name, ())

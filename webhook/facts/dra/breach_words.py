@@ -23,7 +23,7 @@ class Words(NamedTuple):
 
 
 def words_of(breach: Breach) -> Words:
-    """What is said of a breach."""
+    """Return the message and the fix for a breach of the API server's validation."""
     return _WORDS[breach.what](breach)
 
 

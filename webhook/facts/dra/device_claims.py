@@ -134,7 +134,7 @@ def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
 
 
 def _static_pod(pod: Pod) -> Iterator[Problem]:
-    """As ValidatePod of a mirror pod."""
+    """Yield the problems that ValidatePod of a mirror pod would report."""
     if _MIRROR in pod.parts.present:
         message = (
             f"must not be set because annotation {_MIRROR} marks a static pod, and a static pod cannot have claims"
@@ -144,7 +144,7 @@ def _static_pod(pod: Pod) -> Iterator[Problem]:
 
 
 def validate_pod_resource_claim(claim: PodClaim) -> Iterator[Problem]:
-    """As validatePodResourceClaim: the names of one entry of spec.resourceClaims."""
+    """Yield the problems that validatePodResourceClaim would report: the names of one entry of spec.resourceClaims."""
     yield from _claim_name(claim)
     yield from _source_name(claim, "resourceClaimName", claim.resource_claim_name, "ResourceClaim")
     yield from _source_name(
@@ -177,7 +177,7 @@ def validate_claim_names(pod: PodSpec) -> Iterator[Problem]:
 
 
 def _validate_containers(pod: PodSpec, view: View) -> Iterator[Problem]:
-    """The claims that containers take."""
+    """Yield the problems of the claims that the containers of a pod take."""
     taking = [container for container in pod.all_containers() if container.resources.claims]
     declared = dict.fromkeys(claim.name for claim in pod.resource_claims) if taking else {}
     is_open = any(map(names_variable, declared))  # a name that is filled in later may be any
@@ -212,7 +212,7 @@ def _taken_twice(claim: ContainerClaim, before: Collection[str]) -> Problem:
 
 
 def _undeclared(container: Container, declared: Collection[str], view: View) -> Iterator[Problem]:
-    """As validateResourceClaimNames: a container takes claims of its pod."""
+    """Yield the problems that validateResourceClaimNames would report: a container takes claims of its pod."""
     for claim in container.resources.claims:
         if claim.name and claim.name not in declared and not names_variable(claim.name):
             near = view.nearest(claim.name, declared)
@@ -226,7 +226,7 @@ def _undeclared(container: Container, declared: Collection[str], view: View) -> 
 
 
 def _ephemeral_containers(pod: PodSpec) -> Iterator[Problem]:
-    """As validateEphemeralContainers."""
+    """Yield the problems that validateEphemeralContainers would report."""
     for container in pod.ephemeral_containers:
         if container.resources.claims:
             message = "must not be set because an ephemeral container uses the resources that its pod already has"
@@ -234,7 +234,7 @@ def _ephemeral_containers(pod: PodSpec) -> Iterator[Problem]:
 
 
 def _pod_level(pod: PodSpec) -> Iterator[Problem]:
-    """As validatePodResources."""
+    """Yield the problems that validatePodResources would report."""
     if pod.resources.claims:
         message = "must not be set because claims are given to containers, not to a pod as a whole"
         fix = "list the claims in resources.claims of the containers"

@@ -99,7 +99,7 @@ EVERY_DEVICE: Final = DEVICE_CLASSES.rule(
 
 
 def validate_device_class(subject: Subject) -> Iterator[Problem]:
-    """As ValidateDeviceClass."""
+    """Yield the problems that ValidateDeviceClass would report."""
     device_class = subject.typed(DeviceClass)
     yield from _api_version(device_class, subject)
     if is_declared(device_class.version):
@@ -109,7 +109,7 @@ def validate_device_class(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_device_taint_rule(subject: Subject) -> Iterator[Problem]:
-    """As ValidateDeviceTaintRule, and rules that put a taint on every device."""
+    """Yield the problems that ValidateDeviceTaintRule would report, and rules that put a taint on every device."""
     rule = subject.typed(DeviceTaintRule)
     if is_declared(rule.version):
         yield from _values(shape_breaches(rule))
@@ -117,7 +117,7 @@ def validate_device_taint_rule(subject: Subject) -> Iterator[Problem]:
 
 
 def _api_version(device_class: DeviceClass, subject: Subject) -> Iterator[Problem]:
-    """Rules served-version and deprecated-version."""
+    """Check the API version: rules served-version and deprecated-version."""
     fault = version_fault(device_class.version, subject.assumptions.kubernetes[1])
     if fault and fault.is_deprecated:
         yield DEPRECATED_VERSION.problem("apiVersion", fault.message, fault.fix, device_class.api_version)
@@ -147,7 +147,7 @@ def _values(breaches: Iterable[Breach]) -> Iterator[Problem]:
 
 
 def _selectors(device_class: DeviceClass) -> Iterator[Problem]:
-    """As validateCELSelector: rules selector and selector-feature-gate."""
+    """Yield the problems that validateCELSelector would report: rules selector and selector-feature-gate."""
     for selector in selectors(device_class.spec.selectors):
         if selector.judged.problem:
             yield SELECTOR.problem(selector.at, *refusal_words(selector))

@@ -40,7 +40,7 @@ class Pool:
         return self.slices[0].pool.resource_slice_count == len(self.slices)
 
     def devices(self) -> Iterator[Device]:
-        """The devices of its slices."""
+        """All devices of the pool's ResourceSlices."""
         for spec in self.slices:
             for device in spec.devices:
                 if device:

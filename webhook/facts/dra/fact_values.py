@@ -12,7 +12,7 @@ from webhook.paths import render
 
 
 def claim_value(claim: PodClaim) -> JSON:
-    """A claim of a pod."""
+    """The value of one claim of a pod, as the fact `dra` has it."""
     contents, absence = claim.contents, claim.absence
     return {
         "podSet": claim.pod_set,

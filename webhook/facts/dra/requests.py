@@ -88,7 +88,7 @@ class Request:
 
     @property
     def with_choices(self) -> tuple[Request, ...]:
-        """The request, then its alternatives."""
+        """The request itself, then each of its alternatives (`firstAvailable`)."""
         return (self, *self.choices)
 
 

@@ -214,7 +214,7 @@ def _without_moved(breaches: Iterable[Breach], asked: Items[Request]) -> Iterato
 
 
 def _api_version(claim: ResourceClaim | ResourceClaimTemplate, subject: Subject) -> Iterator[Problem]:
-    """Rules served-version and deprecated-version."""
+    """Check the API version: rules served-version and deprecated-version."""
     fault = version_fault(claim.version, subject.assumptions.kubernetes[1])
     if fault and fault.is_deprecated:
         yield DEPRECATED_VERSION.problem("apiVersion", fault.message, fault.fix, claim.api_version)
@@ -225,7 +225,7 @@ def _api_version(claim: ResourceClaim | ResourceClaimTemplate, subject: Subject)
 def _immutable(
     claim: ResourceClaim | ResourceClaimTemplate, old: ResourceClaim | ResourceClaimTemplate
 ) -> Iterator[Problem]:
-    """As ValidateResourceClaimUpdate and ValidateResourceClaimTemplateUpdate."""
+    """Yield the problems that ValidateResourceClaimUpdate and ValidateResourceClaimTemplateUpdate would report."""
     if claim.differs(old, "spec"):
         message = f"cannot change because the spec of a {claim.gvk.kind} is immutable"
         fix = "delete the object and create it again, or create one with another name"
@@ -233,7 +233,7 @@ def _immutable(
 
 
 def _admin_access(asked: Items[Request], subject: Subject) -> Iterator[Problem]:
-    """As AuthorizedForAdmin of pkg/registry/resource/utils.go."""
+    """Yield the problems that AuthorizedForAdmin of pkg/registry/resource/utils.go would report."""
     paths = [(*request.at, "adminAccess") for request in asked if request.has_admin_access]
     if not paths:
         return
@@ -257,7 +257,7 @@ def _two_attributes(constraint: DeviceConstraint) -> Iterator[Problem]:
 
 
 def value_problems(breaches: Iterable[Breach]) -> Iterator[Problem]:
-    """The rules that such breaches break."""
+    """Yield one problem for every breach of the API server's validation."""
     for breach in breaches:
         yield value_problem(breach)
 
@@ -296,7 +296,7 @@ def value_problem(breach: Breach) -> Problem:  # one rule a case
 
 
 def validate_requests(asked: Iterable[Request], version: str) -> Iterator[Problem]:
-    """As validateDeviceRequest, with its alternatives."""
+    """Yield the problems that validateDeviceRequest would report, with its alternatives."""
     for request in asked:
         if request.kind in ("none", "both"):
             yield _request_kind(request, is_flat=version in FLAT_VERSIONS)
@@ -334,7 +334,7 @@ def _allocation_mode(request: Request) -> Iterator[Problem]:
 
 
 def _count(request: Request) -> Iterator[Problem]:
-    """As validateDeviceAllocationMode."""
+    """Yield the problems that validateDeviceAllocationMode would report."""
     if request.allocation_mode == "All" and request.count != 0:
         message = "must not be set with allocation mode All because that mode asks for every device"
         fix = "remove the count, or set allocation mode ExactCount"
@@ -345,7 +345,7 @@ def _count(request: Request) -> Iterator[Problem]:
 
 
 def _selector(selector: Selector) -> Iterator[Problem]:
-    """As validateCELSelector: rules selector and selector-feature-gate."""
+    """Yield the problems that validateCELSelector would report: rules selector and selector-feature-gate."""
     if selector.judged.problem:
         yield SELECTOR.problem(selector.at, *refusal_words(selector))
     elif selector.judged.gated:

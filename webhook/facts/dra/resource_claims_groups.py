@@ -24,14 +24,14 @@ GROUP_SOURCE: Final = RESOURCE_CLAIMS.rule(
 
 
 def validate_pod_group(subject: Subject) -> Iterator[Problem]:
-    """A PodGroup."""
+    """Yield the problems of the claims of a PodGroup."""
     group = subject.typed(PodGroup)
     yield from value_problems(shape_breaches(group))
     yield from _group_source([group.spec])
 
 
 def validate_workload(subject: Subject) -> Iterator[Problem]:
-    """A Workload."""
+    """Yield the problems of the claims of a Workload's PodGroup templates."""
     workload = subject.typed(Workload)
     yield from value_problems(shape_breaches(workload))
     yield from _group_source(workload.spec.pod_group_templates)

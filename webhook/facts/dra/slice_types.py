@@ -117,7 +117,7 @@ class PublishedDevice(DeviceFields):
 
     @property
     def fields(self) -> DeviceFields:
-        """What it is made of."""
+        """The attributes and the capacity of the device, whichever version its slice has."""
         if "basic" not in self.json:
             return self
         basic = V1beta1Device(self.json, self.at, self.reading).basic

@@ -60,7 +60,7 @@ class DevicePods(NamedTuple):
 
     @property
     def spec(self) -> PodSpec:
-        """Its PodSpec."""
+        """The PodSpec of the pods."""
         return self.template.spec
 
     @property

@@ -64,7 +64,7 @@ class DeviceContainer(NamedTuple):
 
     @property
     def vendors(self) -> dict[str, int]:
-        """Devices by vendor."""
+        """The devices that the container requests, by vendor."""
         vendors: dict[str, int] = {}
         for requested in self.requested:
             vendor = requested.device.vendor
@@ -91,7 +91,7 @@ def device_containers(subject: Subject) -> Items[DeviceContainer]:
 
 
 def device_container(container: Container) -> DeviceContainer:
-    """One container with its devices."""
+    """Read one container and the devices that it requests."""
     return DeviceContainer(container, _requested(container) if container.resources.json else ())
 
 

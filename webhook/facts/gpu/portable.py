@@ -42,11 +42,11 @@ class Place:
 
     @property
     def path(self) -> FieldPath:
-        """Where they stand."""
+        """The path of the container's limits or requests."""
         return self.resources.at
 
     def amounts(self, side: str) -> Mapping[str, JSON]:
-        """Its limits or requests."""
+        """The limits or requests of the container, by resource."""
         return self.resources.written_limits if side == "limits" else self.resources.written_requests
 
     @property

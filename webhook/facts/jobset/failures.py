@@ -59,7 +59,7 @@ _MOST_RESTARTED: Final = 1024
 
 
 def validate_failure_policy(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Rules with names, targets and reasons that JobSet knows."""
+    """Rules of the failure policy have names, targets and reasons that JobSet knows."""
     policy = job_set.failure_policy
     names: set[str] = set()
     for index, rule in enumerate(policy.rules):

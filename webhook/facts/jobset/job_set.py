@@ -132,14 +132,14 @@ def _most_pods(job: ReplicatedJob) -> Iterator[Problem]:
 
 
 def _restart_policy(job: ReplicatedJob) -> Iterator[Problem]:
-    """k8s.io/kubernetes v1.36 pkg/apis/batch/validation."""
+    """Yield the problems that Kubernetes (v1.36 pkg/apis/batch/validation) reports of a restartPolicy."""
     if job.pod.restart_policy == "Always":
         message = "must be OnFailure or Never because the pods of a Job must end"
         yield RESTART_POLICY.problem(job.pod.path("restartPolicy"), message, "set OnFailure", "Always")
 
 
 def _indexed_pods(job: ReplicatedJob, *, is_counted: bool) -> Iterator[Problem]:
-    """The same."""
+    """Yield the problems that Kubernetes (v1.36 pkg/apis/batch/validation) reports of an indexed Job."""
     spec = job.template.spec
     if is_counted and spec.is_indexed and spec.parallelism > _MOST_INDEXED:
         message = f"must not be more than {_MOST_INDEXED} because an Indexed Job cannot have more pods"
@@ -201,7 +201,7 @@ def _dependency_order(path: FieldPath, message: str, fix: str, name: str) -> Pro
 
 
 def validate_startup_policy(job_set: JobSetSpec) -> Iterator[Problem]:
-    """An order of starting excludes dependencies."""
+    """A JobSet with startupPolicy InOrder has no dependsOn."""
     policy = job_set.startup_policy
     if policy.startup_policy_order == "InOrder" and any(job.depends_on for job in job_set.replicated_jobs):
         message = "must not be InOrder because a replicated job has dependsOn, and JobSet refuses both together"
@@ -209,7 +209,7 @@ def validate_startup_policy(job_set: JobSetSpec) -> Iterator[Problem]:
 
 
 def validate_success_policy(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Its targets are replicated jobs."""
+    """The success policy names replicated jobs that exist."""
     policy = job_set.success_policy
     yield from validate_targets(policy.target_replicated_jobs, job_set, policy.path("targetReplicatedJobs"))
 

@@ -77,7 +77,7 @@ def never_admitted(subject: Subject) -> Iterator[Problem]:
 
 
 def not_now(subject: Subject) -> Iterator[Problem]:
-    """Why a job has to wait."""
+    """Yield why a job waits until somebody changes something else."""
     if subject.once(_is_queued_now):
         yield from queue_required(subject)
     yield from _preflight(subject, "kueue-not-now/")
@@ -89,13 +89,13 @@ def _preflight(subject: Subject, group: str) -> Iterator[Problem]:
 
 
 def not_managed(subject: Subject) -> Iterator[Problem]:
-    """Why Kueue leaves a job alone."""
+    """Yield why Kueue does not manage a job that looks as if it should."""
     if subject.once(_is_queued_now):
         yield from unmanaged(subject)
 
 
 def advice(subject: Subject) -> Iterator[Problem]:
-    """What is probably not meant."""
+    """Warn of settings that Kueue accepts and that are probably not meant."""
     if subject.once(_is_queued_now):
         yield from advise_max_exec_time(subject)
         yield from advise_flavors(subject)

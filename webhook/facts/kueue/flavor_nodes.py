@@ -13,6 +13,7 @@ from webhook.facts.kueue.admission_checks import is_placed_later
 from webhook.facts.kueue.flavors import Flavor
 from webhook.facts.kueue.nodes import read_nodes
 from webhook.facts.kueue.quota_types import Queue
+from webhook.facts.kueue.types import ResourceFlavor
 from webhook.facts.view import View
 from webhook.same import Same
 from webhook.typed.nodes import Node
@@ -41,7 +42,11 @@ def without_nodes(flavors: Sequence[Flavor], queue: Queue, view: View) -> str:
     view.deadline.spend(len(nodes))
     if any(not flavor.labels or _has_nodes(Same(flavor), Same(nodes)) for flavor in flavors):
         return ""
-    return either([f"{_shown(flavor)} of flavor `{flavor.name}`" for flavor in flavors])
+    return either([f"{_shown(flavor)} of flavor `{flavor.name}`{_origin(flavor, view)}" for flavor in flavors])
+
+
+def _origin(flavor: Flavor, view: View) -> str:
+    return view.origin(view.peek(ResourceFlavor.gvk, "", flavor.name))
 
 
 def _shown(flavor: Flavor) -> str:

@@ -79,7 +79,7 @@ _SUSPEND: Final = "suspend the job first"
 
 
 def validate_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:  # noqa: ARG001
-    """As ValidateQueueName."""
+    """Yield the problems that ValidateQueueName would report."""
     given = _label(QUEUE_NAME, subject)
     if given is not None and dns1123_subdomain(given):
         message = f"cannot be the name of a LocalQueue because {subdomain_fault(given)}"
@@ -94,7 +94,7 @@ def _label(key: str, subject: Subject) -> str | None:
 
 
 def validate_prebuilt_workload(subject: Subject, how: Managed) -> Iterator[Problem]:
-    """As validateCreateForPrebuiltWorkload: an annotation stands before the label."""
+    """Yield the problems that validateCreateForPrebuiltWorkload would report: an annotation stands before the label."""
     metadata, kind = subject.metadata, subject.group_kind[1]
     path, given = metadata.path("labels", PREBUILT), metadata.labels.get(PREBUILT)
     annotated = metadata.annotations.get(PREBUILT, "")
@@ -110,7 +110,7 @@ def validate_prebuilt_workload(subject: Subject, how: Managed) -> Iterator[Probl
 
 
 def validate_max_exec_time(subject: Subject, how: Managed) -> Iterator[Problem]:
-    """As validateCreateForMaxExecTime."""
+    """Yield the problems that validateCreateForMaxExecTime would report."""
     given = _label(MAX_EXEC_TIME, subject)
     if given is None or how.framework in SERVING:
         return
@@ -120,7 +120,7 @@ def validate_max_exec_time(subject: Subject, how: Managed) -> Iterator[Problem]:
 
 
 def validate_elastic_job(subject: Subject, how: Managed) -> Iterator[Problem]:  # noqa: ARG001
-    """As ValidateElasticJobAnnotation."""
+    """Yield the problems that ValidateElasticJobAnnotation would report."""
     kind = subject.group_kind[1]
     if kind not in ELASTIC_KINDS and is_elastic(subject.typed(Object), subject):
         message = f"must not be set on objects of kind {kind}, which cannot be elastic"
@@ -133,7 +133,7 @@ def is_elastic(job: Object, subject: Subject) -> bool:
 
 
 def validate_admission_gates(subject: Subject, how: Managed) -> Iterator[Problem]:  # noqa: ARG001
-    """As ValidateAdmissionGatedByAnnotation, when an object is created."""
+    """Yield the problems that ValidateAdmissionGatedByAnnotation would report, when an object is created."""
     given = subject.typed(Object).annotations.get(GATED_BY, "")
     if not given or subject.typed_old(Object) or is_placeholder(given) or not is_on(ADMISSION_GATED_BY, subject):
         return
@@ -157,7 +157,7 @@ def _fault(gate: str) -> str:
 
 
 def validate_update(subject: Subject, how: Managed) -> Iterator[Problem]:
-    """As ValidateJobOnUpdate: what may not change of a job that runs."""
+    """Yield the problems that ValidateJobOnUpdate would report: what may not change of a job that runs."""
     old, new = subject.typed_old(SuspendedJob), subject.typed(SuspendedJob)
     if not old or how.framework in ("pod", *SERVING):
         return
@@ -206,7 +206,7 @@ def validate_priority_update(subject: Subject, stop: str = _SUSPEND, *, is_waiti
 
 
 def validate_gates_update(subject: Subject) -> Iterator[Problem]:
-    """As ValidateAdmissionGatedByAnnotationOnUpdate: gates are removed only."""
+    """Yield the problems that ValidateAdmissionGatedByAnnotationOnUpdate would report: gates are removed only."""
     if not is_on(ADMISSION_GATED_BY, subject):
         return
     before = {"", *_gates(subject.typed_old(Object))}

@@ -40,7 +40,7 @@ KUEUE_JOB_EQUAL_COMPLETIONS: Final = KUEUE_JOB.rule(
 
 
 def validate_partial_admission(subject: Subject, how: Managed) -> Iterator[Problem]:
-    """As validatePartialAdmissionCreate of batch/job."""
+    """Yield the problems that validatePartialAdmissionCreate of batch/job would report."""
     if how.framework == "batch/job":
         job = subject.typed(Job)
         metadata = subject.metadata
@@ -70,7 +70,7 @@ def _validate_min_parallelism(job: Job, metadata: Metadata) -> Iterator[Problem]
 
 
 def _validate_equal_completions(spec: JobSpec, metadata: Metadata) -> Iterator[Problem]:
-    """As validateSyncCompletionCreate."""
+    """Yield the problems that validateSyncCompletionCreate would report."""
     given = metadata.annotations.get(EQUAL_COMPLETIONS)
     if given is None or is_placeholder(given):
         return

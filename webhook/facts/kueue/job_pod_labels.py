@@ -40,7 +40,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def validate_pod(subject: Subject, how: Managed) -> Iterator[Problem]:
-    """As validateCommon of the pod webhook: the managed label, and groups of pods."""
+    """Yield the problems that validateCommon of the pod webhook would report: the managed label, and groups of pods."""
     if how.framework != "pod":
         return
     metadata = subject.metadata

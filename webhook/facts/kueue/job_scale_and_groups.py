@@ -70,7 +70,7 @@ _SHAPE: Final = (
 
 
 def validate_serving(subject: Subject, how: Managed) -> Iterator[Problem]:
-    """As ValidateCreate and ValidateUpdate of the three webhooks."""
+    """Yield the problems that ValidateCreate and ValidateUpdate of the three webhooks would report."""
     if how.framework not in SERVING:
         return
     if how.framework == _LEADER_WORKER_SET:
@@ -82,7 +82,7 @@ def validate_serving(subject: Subject, how: Managed) -> Iterator[Problem]:
 
 
 def _group_replicas(groups: LeaderWorkerSet) -> Iterator[Problem]:
-    """As validateReplicasField."""
+    """Yield the problems that validateReplicasField would report."""
     replicas = groups.spec.replicas
     if not 0 <= replicas <= _MOST_REPLICAS:
         message = f"must be 0 to {_MOST_REPLICAS} because Kueue makes a Workload for each group"
@@ -105,7 +105,7 @@ def _validate_update(subject: Subject) -> Iterator[Problem]:
 
 
 def _validate_pods(subject: Subject, how: Managed) -> Iterator[Problem]:
-    """What Kueue has counted stays."""
+    """Pod templates and sizes that Kueue has counted may not change."""
     if how.framework == _STATEFUL_SET:
         before, after = subject.typed_old(StatefulSet), subject.typed(StatefulSet)
         yield from _validate_shape(before.spec.template, after.spec.template)
@@ -127,7 +127,7 @@ def _group_size(old: LeaderWorkerTemplate, new: LeaderWorkerTemplate) -> Iterato
 
 
 def _validate_scale(before: StatefulSet, after: StatefulSet) -> Iterator[Problem]:
-    """All replicas or none."""
+    """A workload may be scaled to zero or back, not to another number."""
     old, new = before.spec.replicas, after.spec.replicas
     if old and new and old != new:
         message = f"{change(old, new)} because Kueue admits all pods of a StatefulSet together"
@@ -145,7 +145,7 @@ def _validate_leader(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
 
 
 def _validate_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem]:
-    """As ValidateImmutablePodGroupPodSpec."""
+    """Yield the problems that ValidateImmutablePodGroupPodSpec would report."""
     old, new = before.spec, after.spec
     if not new.differs(old):
         return

@@ -128,7 +128,7 @@ def _validate_annotations(pods: _Annotated, subject: Subject) -> Iterator[Proble
 
 
 def _topology_slice(pods: _Annotated) -> Iterator[Problem]:
-    """As validateSliceSizeAnnotation and validateSliceRequiredTopologyAnnotation."""
+    """Yield the problems that validateSliceSizeAnnotation and validateSliceRequiredTopologyAnnotation would report."""
     notes, path, count = pods.annotations, pods.path(SLICE_SIZE), pods.pod_set.count
     if SLICE_SIZE not in notes:
         if SLICE_REQUIRED in notes:
@@ -148,7 +148,7 @@ def _topology_slice(pods: _Annotated) -> Iterator[Problem]:
 
 
 def _validate_group(pods: _Annotated) -> Iterator[Problem]:
-    """As validatePodSetGroupNameAnnotation."""
+    """Yield the problems that validatePodSetGroupNameAnnotation would report."""
     notes = pods.annotations
     if POD_SET_GROUP not in notes:
         return

@@ -23,7 +23,7 @@ from webhook.facts.kueue.quota import FlavorResource, Node, Tree
 from webhook.facts.kueue.quota_types import Queue, QuotaGroup
 from webhook.facts.kueue.releases import OWN_KEYS, most_pod_sets
 from webhook.facts.kueue.topology import Wish
-from webhook.facts.kueue.types import ClusterQueue, Cohort
+from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceFlavor
 from webhook.facts.kueue.workload import PodSetRequests, workload
 from webhook.facts.pods.pod_requests import OutOfRange, units
 from webhook.facts.resource_units import amount_text, of_resource
@@ -114,7 +114,7 @@ class Fitting:
         self.is_implied = all(flavor is not None and flavor.topology for flavor in flavors)
 
     def told_queue(self) -> str:
-        """The ClusterQueue, as messages name it."""
+        """The ClusterQueue as messages name it."""
         return self.place.view.named(ClusterQueue.gvk, self.queue.name)
 
     def knows_lenders(self) -> bool:
@@ -210,7 +210,9 @@ class Fitting:
 
     def _told(self, rejected: Rejected) -> str:
         if not rejected.resource:
-            return f"flavor `{rejected.flavor}` does not fit because {rejected.reason}"
+            flavor = self.place.view.peek(ResourceFlavor.gvk, "", rejected.flavor)
+            told = f"flavor `{rejected.flavor}`{self.place.view.origin(flavor)}"
+            return f"{told} does not fit because {rejected.reason}"
         pair = (rejected.flavor, rejected.resource)
         return f"flavor `{rejected.flavor}` can give at most {self.explained(pair, rejected.most)}"
 

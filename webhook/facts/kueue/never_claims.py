@@ -100,7 +100,7 @@ class Devices:
     missing: list[tuple[FieldPath, MissingObject]] = field(default_factory=list)
 
     def add(self, resource: str, amount: int) -> None:
-        """Count for so much more."""
+        """Add an amount of a resource that devices count for."""
         self.counts[resource] = self.counts.get(resource, 0) + amount
 
 
@@ -141,7 +141,7 @@ class _Counting:
     devices: Devices
 
     def count(self) -> None:
-        """Count its requests."""
+        """Count the devices of all requests of a claim."""
         looking = self.view.unnoted()
         template = looking.find(ResourceClaimTemplate, self.name)
         if not template:

@@ -46,7 +46,7 @@ def nodes(view: View) -> Items[NodeCapacity]:
 
 @lru_cache(maxsize=_KEPT_STATES)
 def read_nodes(listed: Same) -> Sequence[NodeCapacity]:
-    """The nodes of a list."""
+    """Read a list of Node objects."""
     return tuple(_node(Same(node)) for node in listed.held)
 
 

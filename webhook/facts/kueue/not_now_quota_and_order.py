@@ -71,7 +71,7 @@ def _waiting_for_quota(fitting: Fitting, wanted: Sequence[Wanted]) -> Problem:
 
 
 def _source(fitting: Fitting) -> str:
-    """Who says what is in use."""
+    """Say which object the usage of a queue is read from."""
     reserved = fitting.place.queues.reserved
     if reserved is None:
         return "according to the status of the ClusterQueues"

@@ -41,7 +41,7 @@ class Place:
 
 
 def place_of(subject: Subject, how: Managed) -> Place:
-    """Where a managed job queues."""
+    """Return the LocalQueue and ClusterQueue that a managed job waits in."""
     view = subject.view()
     local, everything = view.find(LocalQueue, how.queue), queues(view)
     at, target = "" if how.is_default else render(_AT), local.spec.cluster_queue

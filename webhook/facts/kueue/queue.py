@@ -110,7 +110,7 @@ NAMESPACE_NOT_SELECTED: Final = KUEUE_QUEUE_ADVICE.rule(
 
 
 def validate_choices(subject: Subject) -> Iterator[Problem]:
-    """Closed sets of the CustomResourceDefinition."""
+    """Fields of a ClusterQueue have one of the values that its CustomResourceDefinition lists."""
     spec = subject.typed(ClusterQueue).spec
     yield from _choice(spec, "stopPolicy", "None", "Hold", "HoldAndDrain")
     yield from _choice(spec, "queueingStrategy", "StrictFIFO", "BestEffortFIFO")
@@ -131,7 +131,7 @@ def _choice(part: Typed, name: str, *choices: str) -> Iterator[Problem]:
 
 
 def validate_preemption(subject: Subject) -> Iterator[Problem]:
-    """As validatePreemption, and the rule of flavorFungibility."""
+    """Yield the problems that validatePreemption would report, and the rule of flavorFungibility."""
     spec = subject.typed(ClusterQueue).spec
     yield from _preemption(spec.preemption)
     yield from _preference(spec.flavor_fungibility)
@@ -154,7 +154,7 @@ def _preference(fungibility: FlavorFungibility) -> Iterator[Problem]:
 
 
 def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
-    """As validateFairSharing: a weight is 0, or above a thousand-millionth."""
+    """Yield the problems that validateFairSharing would report: a weight is 0, or above a thousand-millionth."""
     sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
     given, weight = sharing.weight, quantity.read(sharing.weight)
     if given is None or is_placeholder(str(given)):
@@ -166,7 +166,7 @@ def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
-    """As ValidateLabelSelector, for operators, keys and values."""
+    """Yield the problems that ValidateLabelSelector would report, for operators, keys and values."""
     selector = subject.typed(ClusterQueue).spec.namespace_selector
     for requirement in selector.match_expressions:
         yield from _selector(requirement.key, requirement.path("key"), requirement)
@@ -224,7 +224,7 @@ def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_fair_sharing(subject: Subject) -> Iterator[Problem]:
-    """A weight of 0."""
+    """Warn of a fair sharing weight of 0."""
     sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
     weight = quantity.read(sharing.weight)
     if weight is not None and weight.sign() == 0:
@@ -245,7 +245,7 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_local_queue(subject: Subject) -> Iterator[Problem]:
-    """A LocalQueue that leads nowhere."""
+    """Warn of a LocalQueue whose ClusterQueue is missing or does not take its namespace."""
     view, local = subject.view(), subject.typed(LocalQueue)
     name, path = local.spec.cluster_queue, local.spec.path("clusterQueue")
     queue = view.find(ClusterQueue, name, namespaced=False) if name else None

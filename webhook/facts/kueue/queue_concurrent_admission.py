@@ -37,7 +37,7 @@ _MOST_FLAVORS: Final = 16
 
 
 def validate_concurrent_admission(subject: Subject) -> Iterator[Problem]:
-    """As validateConcurrentAdmissionPolicy, and that the policy stays."""
+    """Yield the problems that validateConcurrentAdmissionPolicy would report, and that the policy stays."""
     queue, old = subject.typed(ClusterQueue), subject.typed_old(ClusterQueue)
     if old and queue.spec.differs(old.spec, _POLICY):
         message = "cannot change because Workloads were created with the old policy"

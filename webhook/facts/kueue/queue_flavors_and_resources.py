@@ -94,7 +94,7 @@ _MOST_IN_GROUP: Final = 64
 
 
 def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
-    """As validateResourceGroups: covered resources, flavors and their order."""
+    """Yield the problems that validateResourceGroups would report: covered resources, flavors and their order."""
     spec = cluster_queue_or_cohort(subject).spec
     covered: set[str] = set()
     flavors: set[str] = set()
@@ -141,7 +141,7 @@ def count_fault(count: int, most: int) -> str:
 
 
 def count_fix(count: int, most: int, noun: str) -> str:
-    """What to do about it."""
+    """The fix for a list that has too many items."""
     return f"remove {counted(count - most, noun)}" if count else f"add a {noun}"
 
 

@@ -73,7 +73,7 @@ _ONE_OF: Final = "set one of these"
 
 
 def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
-    """As ValidateResourceFlavor."""
+    """Yield the problems that ValidateResourceFlavor would report."""
     spec, before = subject.typed(ResourceFlavor).spec, subject.typed_old(ResourceFlavor).spec.topology_name
     yield from _validate_sizes(spec)
     for key, value in spec.node_labels.items():
@@ -153,7 +153,7 @@ def _validate_toleration(toleration: Toleration) -> Iterator[Problem]:
 
 
 def validate_admission_check(subject: Subject) -> Iterator[Problem]:
-    """Its controller stays."""
+    """The controllerName of an AdmissionCheck may not change."""
     check, before = subject.typed(AdmissionCheck), subject.typed_old(AdmissionCheck)
     old, new = before.spec.controller_name, check.spec.controller_name
     if before and old != new:

@@ -74,7 +74,7 @@ _OF_WORKLOADS: Final = f"{GROUP}/workloadpriorityclass"
 
 
 def validate_workload(subject: Subject) -> Iterator[Problem]:
-    """As ValidateWorkload, of what does not depend on its status."""
+    """Yield the problems that ValidateWorkload would report, of what does not depend on its status."""
     spec = subject.typed(Workload).spec
     yield from _validate_pod_set_count(spec, subject)
     for pod_set in spec.pod_sets:
@@ -107,7 +107,7 @@ def _pod_sets(path: FieldPath, message: str, fix: str, value: JSON = None, shown
 
 
 def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[Problem]:
-    """As validatePodSet: of a container, or of a pod as a whole."""
+    """Yield the problems that validatePodSet would report: of a container, or of a pod as a whole."""
     for side, amounts in (("requests", resources.requests), ("limits", resources.limits)):
         for name, value in amounts.items():
             path = resources.path(side, name)
@@ -136,7 +136,7 @@ def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_workload_update(subject: Subject) -> Iterator[Problem]:
-    """As ValidateWorkloadUpdate: what stays while quota is reserved."""
+    """Yield the problems that ValidateWorkloadUpdate would report: what stays while quota is reserved."""
     old, new = subject.typed_old(Workload), subject.typed(Workload)
     if not old or not has_quota(old):
         return
@@ -159,7 +159,7 @@ def _workload_immutable(path: FieldPath, message: str) -> Problem:
 
 
 def _validate_pod_sets(old: WorkloadSpec, new: WorkloadSpec, subject: Subject) -> Iterator[Problem]:
-    """As validateImmutablePodSets."""
+    """Yield the problems that validateImmutablePodSets would report."""
     if len(old.pod_sets) != len(new.pod_sets):
         count = counted(len(new.pod_sets), "entry", "entries")
         message = f"cannot change from {len(old.pod_sets)} to {count} because quota is reserved for these pods"

@@ -54,7 +54,7 @@ class Node:
 
 
 def adopt(parent: Node, child: Node) -> None:
-    """Put a node below another."""
+    """Make a node of the quota tree the child of another."""
     child.parent = parent
     parent.children.append(child)
 
@@ -67,7 +67,7 @@ class _Sums:
     usage: dict[Node, int] = field(default_factory=dict)
 
     def local(self, node: Node, pair: FlavorResource) -> int:
-        """What a node never lends: localQuota."""
+        """The quota that a node never lends to others (Kueue's localQuota)."""
         limit = node.quota(pair).lending_limit
         return 0 if limit is None else max(0, self.subtree[node] - limit)
 
@@ -90,7 +90,7 @@ class Tree:
         return self._of(pair).subtree[node]
 
     def usage(self, node: Node, pair: FlavorResource) -> int:
-        """What is in use of that."""
+        """The amount of a flavor and resource that is in use below a node of the tree."""
         return self._of(pair).usage[node]
 
     def potential(self, node: Node, pair: FlavorResource) -> int:

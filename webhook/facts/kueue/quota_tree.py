@@ -97,7 +97,7 @@ class Queues:
         return tuple(passed)[passed[cohort] :] if cohort else ()
 
     def everyone(self) -> tuple[Queue, ...]:
-        """The ClusterQueues and the Cohorts."""
+        """All ClusterQueues and all Cohorts."""
         return (*self.cluster_queues.values(), *self.cohorts.values())
 
     def _grown(self, root: str) -> Node:

@@ -73,15 +73,15 @@ class Queue:
     reserving: int | None = None
 
     def group_of(self, resource: str) -> QuotaGroup | None:
-        """The group that covers a resource."""
+        """The resource group of the queue that covers a resource."""
         return next((group for group in self.groups if resource in group.resources), None)
 
     def flavors(self) -> set[str]:
-        """The flavors of all its groups."""
+        """The names of the flavors of all resource groups of the queue."""
         return {name for group in self.groups for name in group.flavors}
 
     def is_stopped(self) -> bool:
-        """Whether somebody has stopped it."""
+        """Whether stopPolicy keeps the queue from admitting jobs."""
         return self.stop_policy not in ("", "None")
 
 
@@ -104,7 +104,7 @@ def stored_cohort(key: Same) -> Queue:
 
 
 def read_cluster_queue(queue: ClusterQueue) -> Queue:
-    """What a ClusterQueue says."""
+    """Read a ClusterQueue object."""
     spec, status = queue.spec, queue.status
     active, preemption = status.condition("Active"), spec.preemption
     return Queue(

@@ -47,7 +47,7 @@ class Reservations:
 
     @property
     def holding(self) -> int:
-        """How many Workloads have quota."""
+        """The number of Workloads that have quota reserved."""
         return self.holders.total()
 
 
@@ -137,7 +137,7 @@ def is_queued(subject: Subject, view: View) -> bool:
 
 @lru_cache(maxsize=_KEPT_STATES)
 def _waiting(workloads: Same, local_queues: Same) -> Counter[str]:
-    """How many Workloads wait, by ClusterQueue."""
+    """Count the Workloads that wait, by ClusterQueue."""
     waiting, total = _read(workloads).waiting, Counter[str]()
     for obj in local_queues.held:
         queue = LocalQueue.of(obj)

@@ -43,7 +43,7 @@ class Wish:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels that it names."""
+        """The topology levels that the request names."""
         return tuple(filter(None, (self.required, self.preferred, self.slice_level)))
 
 

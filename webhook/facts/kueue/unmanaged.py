@@ -87,7 +87,7 @@ _INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
 
 
 def unmanaged(subject: Subject) -> Iterator[Problem]:
-    """What Kueue leaves alone, and why."""
+    """Yield the jobs that Kueue does not manage, with the reason."""
     how = subject.once(managed)
     if how.queue and how.why_not and how.why_not != "owner":
         yield _labelled(subject, how)

@@ -70,7 +70,7 @@ class PodSetRequests:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the pod set."""
         return self.pod_set.name
 
     def at(self, path: FieldPath) -> FieldPath:

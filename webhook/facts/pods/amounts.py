@@ -42,7 +42,7 @@ class Name:
 
 @kept_for_short_texts(1 << 20)
 def name_of(text: str) -> Name:
-    """What a name says."""
+    """Read the name of a resource: whether it is qualified, native, or of huge pages."""
     is_extended = "/" in text and "kubernetes.io/" not in text
     is_qualified = not qualified_name(text)
     if is_extended and (text.startswith("requests.") or text.index("/") > _LONGEST_PREFIX):
@@ -67,7 +67,7 @@ def text_of(value: JSON) -> str:
 
 
 def shown(value: JSON) -> str:
-    """An amount as messages show it."""
+    """Return an amount as messages show it."""
     if value is None:
         return "null, which counts as 0,"
     return f"`{wording.shown(value) if isinstance(value, list | dict) else text_of(value)}`"

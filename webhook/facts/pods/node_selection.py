@@ -65,7 +65,7 @@ def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """As Toleration.ToleratesTaint."""
+    """Whether a toleration tolerates a taint, as Toleration.ToleratesTaint of Kubernetes decides."""
     effect, key = toleration.effect, toleration.key
     if (effect and effect != taint.effect) or (key and key != taint.key):
         return False
@@ -78,7 +78,7 @@ def selects(selector: JSON, labels: Mapping[str, JSON], deadline: Deadline) -> b
 
 
 def untolerated(taints: Iterable[JSON], tolerations: Iterable[JSON], deadline: Deadline) -> Mapping[str, JSON] | None:
-    """As `first_untolerated`, of JSON."""
+    """Return the first taint that no toleration tolerates, as `first_untolerated`, from plain JSON."""
     reading = Reading(deadline)
     tolerating = Items([Toleration.of(toleration, (), reading) for toleration in tolerations], deadline)
     first = first_untolerated((Taint.of(taint, (), reading) for taint in deadline.paced(taints)), tolerating)

@@ -125,7 +125,7 @@ def _amount(given: Mapping[str, JSON], name: str) -> int | None:
 
 
 def validate_windows(pod: PodSpec) -> Iterator[Problem]:
-    """As validateWindows: no resources of the pod as a whole."""
+    """Yield the problems that validateWindows would report: no resources of the pod as a whole."""
     if pod.resources and pod.os.name == "windows":
         message = "must not be set because Windows pods do not support resources for the pod as a whole"
         yield POD_LEVEL_WINDOWS.problem(("spec", "resources"), message, "request the resources in the containers")

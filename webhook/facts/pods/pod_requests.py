@@ -36,7 +36,7 @@ class Limits:
 
 
 def limits(ranges: Iterable[LimitRange]) -> Limits:
-    """LimitRanges taken together."""
+    """Combine several LimitRanges into one."""
     together = Limits()
     for limit_range in ranges:
         for limit in limit_range.spec.limits:
@@ -90,7 +90,7 @@ def _container_requests(container: Container, defaults: Limits) -> ContainerRequ
 
 
 def pod_requests(pod: PodSpec, of_containers: Iterable[ContainerRequests], overhead: Amounts) -> Amounts:
-    """What one pod counts for."""
+    """Return the amounts that one pod counts for in a quota."""
     running: Counter[str] = Counter()
     sidecars: Counter[str] = Counter()
     peak: Amounts = {}

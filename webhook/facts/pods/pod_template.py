@@ -101,7 +101,7 @@ def validate_host_users(pod: PodSpec) -> Iterator[Problem]:
 
 
 def validate_active_deadline(pod: PodSpec) -> Iterator[Problem]:
-    """As ValidatePodSpec."""
+    """Yield the problems that ValidatePodSpec would report."""
     seconds = pod.active_deadline_seconds
     if seconds is not None and seconds not in _SECONDS:
         message = f"must be a number from 1 to {_SECONDS[-1]}"
@@ -110,7 +110,7 @@ def validate_active_deadline(pod: PodSpec) -> Iterator[Problem]:
 
 
 def validate_containers(pod: PodSpec) -> Iterator[Problem]:
-    """As validateContainers and validateInitContainers."""
+    """Yield the problems that validateContainers and validateInitContainers would report."""
     seen: set[str] = set()
     for container in pod.all_containers():
         yield from _validate_name(container.name, container.at, "container", seen)
@@ -146,7 +146,7 @@ def _validate_image(container: Container) -> Iterator[Problem]:
 
 
 def validate_env(container: Container) -> Iterator[Problem]:
-    """As ValidateEnv, with relaxed names."""
+    """Yield the problems that ValidateEnv would report, with relaxed names."""
     names = container.env_names
     if not names or ("" not in names and _is_env_name("".join(names))):  # as nearly always, and there may be hundreds
         return
@@ -157,7 +157,7 @@ def validate_env(container: Container) -> Iterator[Problem]:
 
 
 def _is_env_name(name: str) -> bool:
-    """IsRelaxedEnvVarName."""
+    """Whether Kubernetes takes a name for an environment variable (IsRelaxedEnvVarName)."""
     return name != "" and name.isascii() and not name.encode().translate(None, _OF_ENV_NAMES)
 
 
@@ -172,7 +172,7 @@ def _env_name_fault(name: str) -> tuple[str, str]:
 
 
 def validate_volume_mounts(container: Container) -> Iterator[Problem]:
-    """As ValidateVolumeMounts."""
+    """Yield the problems that ValidateVolumeMounts would report."""
     seen: set[str] = set()
     for mount in container.volume_mounts:
         path, target = mount.path("mountPath"), mount.mount_path
@@ -185,7 +185,7 @@ def validate_volume_mounts(container: Container) -> Iterator[Problem]:
 
 
 def validate_container_ports(container: Container) -> Iterator[Problem]:
-    """As validateContainerPorts."""
+    """Yield the problems that validateContainerPorts would report."""
     for port in container.ports:
         for name, number in (("containerPort", port.container_port), ("hostPort", port.host_port)):
             if number is not None and number not in _PORTS and (number or name == "containerPort"):
@@ -194,13 +194,13 @@ def validate_container_ports(container: Container) -> Iterator[Problem]:
 
 
 def validate_user(context: SecurityContext) -> Iterator[Problem]:
-    """ValidateSecurityContext: IsValidUserID and IsValidGroupID."""
+    """The user and group ids of a security context are in range (IsValidUserID, IsValidGroupID)."""
     yield from _validate_user(context, "runAsUser", context.run_as_user)
     yield from _validate_user(context, "runAsGroup", context.run_as_group)
 
 
 def validate_pod_user(context: PodSecurityContext) -> Iterator[Problem]:
-    """As validatePodSpecSecurityContext."""
+    """Yield the problems that validatePodSpecSecurityContext would report."""
     yield from validate_user(context)
     yield from _validate_user(context, "fsGroup", context.fs_group)
 
@@ -212,7 +212,7 @@ def _validate_user(context: SecurityContext, name: str, number: int | None) -> I
 
 
 def validate_service_account(pod: PodSpec) -> Iterator[Problem]:
-    """ValidatePodSpec: ValidateServiceAccountName."""
+    """Yield the problems that ValidateServiceAccountName would report of spec.serviceAccountName."""
     name = pod.service_account_name
     if name and dns1123_subdomain(name) and not is_placeholder(name):
         message = f"cannot be the name of a ServiceAccount because {subdomain_fault(name)}"
@@ -220,7 +220,7 @@ def validate_service_account(pod: PodSpec) -> Iterator[Problem]:
 
 
 def validate_volumes(pod: PodSpec) -> Iterator[Problem]:
-    """As ValidateVolumes."""
+    """Yield the problems that ValidateVolumes would report."""
     seen: set[str] = set()
     for volume in pod.volumes:
         yield from _validate_name(volume.name, volume.at, "volume", seen)

@@ -69,7 +69,7 @@ _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 def validate_affinity(affinity: Affinity) -> Iterator[Problem]:
-    """As validateAffinity."""
+    """Yield the problems that validateAffinity would report."""
     nodes = affinity.node_affinity
     if nodes.required:
         yield from validate_node_selector(nodes.required)
@@ -81,7 +81,7 @@ def validate_affinity(affinity: Affinity) -> Iterator[Problem]:
 
 
 def validate_node_selector(selector: NodeSelector) -> Iterator[Problem]:
-    """As ValidateNodeSelector."""
+    """Yield the problems that ValidateNodeSelector would report."""
     if not selector.node_selector_terms:
         message = "must have at least one term because without a term no node fits"
         yield _affinity(selector.path("nodeSelectorTerms"), message, "add a term, or remove the affinity")
@@ -90,7 +90,7 @@ def validate_node_selector(selector: NodeSelector) -> Iterator[Problem]:
 
 
 def _validate_term(term: NodeSelectorTerm) -> Iterator[Problem]:
-    """As ValidateNodeSelectorRequirement."""
+    """Yield the problems that ValidateNodeSelectorRequirement would report."""
     for requirement in term.match_expressions:
         operator, count = requirement.operator, len(requirement.values)
         if operator not in _OPERATORS:
@@ -145,7 +145,7 @@ def _key_fault(key: str) -> str:
 
 
 def validate_tolerations(pod: PodSpec) -> Iterator[Problem]:
-    """As ValidateTolerations."""
+    """Yield the problems that ValidateTolerations would report."""
     for toleration in pod.tolerations:
         key, operator, value = toleration.key, toleration.operator, toleration.value
         if key:
@@ -188,7 +188,7 @@ def _validate_effect(toleration: Toleration) -> Sequence[Problem]:
 
 
 def validate_scheduling_gates(pod: PodSpec) -> Iterator[Problem]:
-    """As validateSchedulingGates."""
+    """Yield the problems that validateSchedulingGates would report."""
     for gate in pod.scheduling_gates:
         if qualified_name(gate.name) and not is_placeholder(gate.name):
             message = f"cannot be the name of a scheduling gate because {key_fault(gate.name)}"
@@ -196,13 +196,13 @@ def validate_scheduling_gates(pod: PodSpec) -> Iterator[Problem]:
 
 
 def validate_node_selector_labels(pod: PodSpec) -> Iterator[Problem]:
-    """ValidateLabels of spec.nodeSelector."""
+    """Yield the problems that ValidateLabels would report of spec.nodeSelector."""
     for path, fault, fix, value in _label_faults(pod.node_selector, pod.path("nodeSelector")):
         yield NODE_SELECTOR.problem(path, fault, fix, value)
 
 
 def validate_labels(metadata: Metadata) -> Iterator[Problem]:
-    """ValidateLabels of metadata."""
+    """Yield the problems that ValidateLabels would report of metadata.labels."""
     for path, fault, fix, value in _label_faults(metadata.labels, metadata.path("labels")):
         yield _label(path, fault, fix, value)
 

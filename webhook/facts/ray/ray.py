@@ -90,7 +90,7 @@ def _cluster_required(spec: RayJobSpec) -> Iterator[Problem]:
 
 
 def validate_groups(subject: Subject) -> Iterator[Problem]:
-    """ValidateRayClusterSpec: every group has a container."""
+    """Every group of a Ray cluster has a container (ValidateRayClusterSpec)."""
     for group in cluster_of(subject).groups():
         pod = group.template.spec
         if pod.json.get("containers") == []:  # the schema refuses a template without the list
@@ -99,7 +99,7 @@ def validate_groups(subject: Subject) -> Iterator[Problem]:
 
 
 def cluster_of(subject: Subject) -> RayClusterSpec:
-    """The spec of the cluster."""
+    """Return the RayClusterSpec of a RayCluster, RayJob, RayService or RayCronJob."""
     match subject.group_kind[1]:
         case "RayCluster":
             return subject.typed(RayCluster).spec

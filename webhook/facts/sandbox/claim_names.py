@@ -26,7 +26,7 @@ CLAIM_NAMED_ONCE: Final = SANDBOX.rule(
 
 
 def validate_claim_names(sandbox: Sandbox) -> Iterator[Problem]:
-    """Each claim once in each container."""
+    """A container names each of its claims once."""
     for container in sandbox.spec.pod_template.spec.all_containers():
         yield from _claims_named_once(container)
 

@@ -77,7 +77,7 @@ def validate_pool_template(pool: Pool) -> Iterator[Problem]:
 
 
 def advise_capacity(pool: Pool) -> Iterator[Problem]:
-    """Sizes that exclude each other."""
+    """Warn of sizes of a Pool that exclude each other."""
     capacity = pool.spec.capacity_spec
     least, most = capacity.buffer_min, capacity.buffer_max
     smallest, largest = capacity.pool_min, capacity.pool_max

@@ -267,7 +267,7 @@ class _Same:
 
 
 def _declared(shard: _Shard, pod: JSON) -> AbstractSet[str]:
-    """The names of a pod's claims."""
+    """The names of the claims that a pod declares."""
     listed = items(get(pod, ("spec", "resourceClaims")))
     if listed is shard.template.claims:
         return shard.template.sources.keys()

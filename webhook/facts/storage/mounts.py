@@ -37,7 +37,7 @@ class Volume(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in the template."""
+        """The name of the volume in the pod template."""
         return self.value.name
 
     @property
@@ -62,7 +62,7 @@ class Mount(NamedTuple):
 
     @property
     def path(self) -> FieldPath:
-        """Where it stands in the object."""
+        """The path of the mount in the object."""
         return self.volume.podset.locate(self.value.at) if self.is_written else self.volume.path
 
     @property

@@ -164,7 +164,7 @@ def _add_claims(of: PodSet, claims: list[JSON]) -> None:
 
 
 def _lost_claim(claim: str, asked: Resources, runtime: Runtime, release: Release) -> Problem:
-    """kubeflow/trainer#4027."""
+    """Report that resourcesPerNode drops a claim of the runtime (kubeflow/trainer#4027)."""
     message = (
         f"makes Trainer {shown(release)} leave out claim `{claim}` from the resources of container `node`, so the "
         "container cannot use the devices of the claim"

@@ -93,7 +93,7 @@ class MergedTrainJob:
 
     @cached_property
     def nodes(self) -> int:
-        """How many nodes train."""
+        """The number of nodes that train."""
         return node_count(self.object, self.runtime.spec.ml_policy, self.jobs) if self.object else 0
 
     @cached_property
@@ -103,12 +103,12 @@ class MergedTrainJob:
 
     @cached_property
     def job_set(self) -> JobSetSpec:
-        """The spec of the JobSet, merged."""
+        """The spec of the JobSet that Trainer would create."""
         return JobSetSpec(self.merged.spec, (), self.object.reading)
 
     @property
     def jobs(self) -> Items[ReplicatedJob]:
-        """The replicated jobs, merged."""
+        """The replicated jobs of the JobSet that Trainer would create."""
         return self.job_set.replicated_jobs
 
     @cached_property
@@ -118,7 +118,7 @@ class MergedTrainJob:
 
     @cached_property
     def node(self) -> Container | None:
-        """That container, merged."""
+        """The container `node` that trains, as Trainer would create it."""
         return container_of(self.node_job, "node")
 
     def origin(self, *, is_own: bool) -> str:
@@ -180,7 +180,8 @@ def find(reference: RuntimeRef, view: View) -> Runtime:
     kind = TrainingRuntime if is_namespaced else ClusterTrainingRuntime
     held = view.get(kind.gvk, name, namespaced=is_namespaced) if name else None
     decoded = {} if held is None else _decoded(held, kind.gvk, view.deadline)
-    return Runtime(kind=kind.gvk, name=name, object=kind(decoded, (), Reading(view.deadline), is_set=held is not None))
+    runtime = kind(decoded, (), Reading(view.deadline), is_set=held is not None)
+    return Runtime(kind=kind.gvk, name=name, object=runtime, origin=view.origin(held))
 
 
 _DECODED: Final[UserCache[tuple[Same, GroupVersionKind], JSON]] = UserCache(8 << 20)

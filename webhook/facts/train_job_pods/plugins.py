@@ -40,7 +40,7 @@ class Making:
 
     @property
     def address(self) -> str:
-        """Where the first node is found."""
+        """The address of the first node, which the others connect to."""
         return f"{self.name}-node-0-0.{self.name}"
 
     @property
@@ -50,7 +50,7 @@ class Making:
 
     @property
     def nodes(self) -> int:
-        """Its pods."""
+        """The number of pods that train."""
         return self.trainer_set.count if self.trainer_set else 1
 
     @property
@@ -92,7 +92,7 @@ def enforce_torch(making: Making) -> JSON:
 
 
 def _tuned(making: Making) -> Iterator[str]:
-    """What follows `tune run`."""
+    """The words of a command that follow `tune run`."""
     gpus, _ = gpu_count(making.resources)
     asked = making.processes.per_node
     several = int(asked) > 1 if asked.isdecimal() else gpus > 1
@@ -119,7 +119,7 @@ def _injected(making: Making) -> Iterator[dict[str, Any]]:
 
 
 def enforce_jax(making: Making) -> None:
-    """As jax.go."""
+    """Set the variables of JAX, as Trainer's jax.go does."""
     if (node := making.node) is not None:
         address = f"{making.address}:{PORT}"
         values = {"JAX_NUM_PROCESSES": str(making.nodes), "JAX_PROCESS_ID": _RANK, "JAX_COORDINATOR_ADDRESS": address}
@@ -128,7 +128,7 @@ def enforce_jax(making: Making) -> None:
 
 
 def enforce_xgboost(making: Making) -> None:
-    """xgboost.go: one worker per GPU."""
+    """Set the variables of XGBoost with one worker for each GPU, as Trainer's xgboost.go does."""
     if (node := making.node) is not None:
         workers = making.nodes * (making.processes.count or 1)
         port, number = str(PORT), str(workers)
@@ -166,7 +166,7 @@ def _enforce_launcher(making: Making, launcher: PodSet) -> None:
 
 
 def _keys(name: str) -> JSON:
-    """The volume with the keys."""
+    """The volume that holds the SSH keys."""
     items = [
         {"key": "ssh-privatekey", "path": "id_rsa", "mode": 0o640},
         {"key": "ssh-publickey", "path": "id_rsa.pub", "mode": 0o644},

@@ -44,11 +44,11 @@ class PodSet:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the pod set."""
         return str(self.job.get("name") or "")
 
     def container(self, name: str) -> dict[str, Any] | None:
-        """Its first container of a name."""
+        """Return the first container of a name."""
         return next((container for container in self.containers if container.get("name") == name), None)
 
     def init_container(self, name: str) -> dict[str, Any] | None:
@@ -69,7 +69,7 @@ class PodSet:
         return now == (pod, metadata, own, first)
 
     def replicated_job(self) -> JSON:
-        """The replicated job."""
+        """The replicated job with the changed pod template."""
         template = self.job.get("template") or {}
         spec = template.get("spec") or {}
         lists = {"containers": self.containers, "initContainers": self.init_containers}

@@ -15,16 +15,17 @@ from webhook.typed.job_sets import ReplicatedJob
 class Runtime:
     """A reference to a runtime, and the runtime, which is false where it is not there.
 
-    `str()` is how messages name it: "ClusterTrainingRuntime `torch`".
+    `str()` is how messages name it: "ClusterTrainingRuntime `torch`", and of files "… in runtimes.yaml".
     """
 
     kind: GroupVersionKind
     name: str
     object: TrainingRuntime
+    origin: str = ""
 
     @property
     def is_found(self) -> bool:
-        """Whether it is there."""
+        """Whether the runtime exists in the view of the cluster."""
         return self.object.is_set
 
     @property
@@ -34,7 +35,7 @@ class Runtime:
 
     @property
     def spec(self) -> RuntimeSpec:
-        """Its spec; empty without the runtime."""
+        """The spec of the runtime; empty where the runtime was not found."""
         return self.object.spec
 
     @property
@@ -43,4 +44,4 @@ class Runtime:
         return self.spec.template.spec.replicated_jobs
 
     def __str__(self) -> str:
-        return f"{self.kind.kind} `{self.name}`"
+        return f"{self.kind.kind} `{self.name}`{self.origin}"

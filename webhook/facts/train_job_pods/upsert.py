@@ -17,12 +17,12 @@ def upsert_env(container: dict[str, Any], env: Sequence[JSON], then: Sequence[JS
 
 
 def upsert_mounts(container: dict[str, Any], *mounts: JSON) -> None:
-    """UpsertVolumeMounts: mounts by path."""
+    """Add volume mounts, each in place of the one with its path (UpsertVolumeMounts)."""
     _upsert(container, "volumeMounts", mounts, "mountPath")
 
 
 def upsert_volumes(pod: dict[str, Any], *volumes: JSON) -> None:
-    """UpsertVolumes: volumes by name."""
+    """Add volumes, each in place of the one with its name (UpsertVolumes)."""
     _upsert(pod, "volumes", volumes, "name")
 
 

@@ -139,7 +139,7 @@ def train_job_update(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_training_runtime(subject: Subject) -> Iterator[Problem]:
-    """What is wrong with a runtime."""
+    """Yield the problems of a TrainingRuntime or ClusterTrainingRuntime."""
     runtime, release = subject.typed(TrainingRuntime), release_of(subject)
     if not training_runtime.is_overlooked(subject):
         yield from training_runtime_steps.validate_steps(runtime.spec, release)

@@ -97,7 +97,7 @@ def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_managed_by(job: MergedTrainJob) -> Iterator[Problem]:
-    """Only two controllers are known."""
+    """spec.managedBy names one of the two controllers of TrainJobs."""
     manager = job.spec.managed_by
     if manager not in _MANAGERS and not is_placeholder(manager):
         fix = f"set {' or '.join(_MANAGERS)}, or remove managedBy, which means {_MANAGERS[0]}"
@@ -116,7 +116,7 @@ def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_no_nodes(job: MergedTrainJob) -> Iterator[Problem]:
-    """kubeflow/trainer#2170: 0 is accepted."""
+    """Warn of numNodes 0, which Trainer accepts (kubeflow/trainer#2170)."""
     if job.trainer.num_nodes == 0 and not job.spec.suspend:
         message = "makes a job without a training pod"
         fix = "set at least 1, or suspend the job with spec.suspend"
@@ -145,7 +145,7 @@ def instead_of(variable: str, whose: str) -> str:
 
 
 def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
-    """kubeflow/trainer#3667."""
+    """A TrainJob of the flux plugin says numNodes (kubeflow/trainer#3667)."""
     if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.num_nodes is None:
         message = f"must be set because the flux plugin of Trainer {shown(job.release)} crashes without numNodes"
         yield TRAIN_JOB_FLUX_NODES.problem(_NODES, message, f"set numNodes, such as to {job.nodes}")

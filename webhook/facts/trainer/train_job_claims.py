@@ -148,7 +148,7 @@ def validate_resource_claims(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def shared_claims(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
-    """One ResourceClaim for several nodes."""
+    """Warn of one ResourceClaim that several nodes share."""
     shared = [claim.reference for claim in claims if claim.kind == "ResourceClaim"]
     if job.nodes > 1 and shared:
         listed = ", ".join(f"`{name}`" for name in shared)

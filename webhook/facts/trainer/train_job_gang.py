@@ -65,7 +65,7 @@ _QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
 def validate_volcano_queue(job: MergedTrainJob) -> Iterator[Problem]:
-    """volcano.go, since 2.1."""
+    """The annotation with the Volcano queue of the gang is not empty (volcano.go, since Trainer 2.1)."""
     if job.scheduler == "volcano" and job.release >= QUEUES and job.merged.annotations.get(_QUEUE) == "":
         message = (
             f"must not set the annotation {_QUEUE} to an empty string because Trainer refuses it for {job.runtime}"

@@ -31,7 +31,7 @@ RUNTIME_EXISTS: Final = TRAIN_JOB_ADVICE.rule(
 
 
 def validate_runtime_kind(job: MergedTrainJob) -> Iterator[Problem]:
-    """Only two kinds are runtimes."""
+    """spec.runtimeRef names one of the two kinds of runtimes."""
     reference = job.spec.runtime_ref
     kind, group = reference.kind, reference.api_group
     if (kind not in _RUNTIMES or group != TRAINER) and not is_placeholder(kind + group):

@@ -109,7 +109,7 @@ def is_overlooked(subject: Subject) -> bool:
 
 
 def validate_job_name_length(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
-    """kubeflow/trainer#4394."""
+    """Names of replicated jobs leave room for the names of pods (kubeflow/trainer#4394)."""
     for job in jobs_of(runtime) if release >= SHORT_NAMES else ():
         if len(job.name) > _LONGEST_NAME:
             message = f"has {len(job.name)} characters, but Trainer {shown(release)} takes at most {_LONGEST_NAME}"
@@ -229,7 +229,7 @@ def advise_plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
 
 
 def advise_deprecation(runtime: TrainingRuntime) -> Iterator[Problem]:
-    """A runtime whose label says so."""
+    """Warn of a runtime that its label calls deprecated."""
     if runtime.is_deprecated:
         yield _deprecated()
 

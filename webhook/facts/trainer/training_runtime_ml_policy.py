@@ -113,7 +113,7 @@ def _validate_first_processes(policy: MLPolicy) -> Iterator[Problem]:
 
 
 def advise_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
-    """Since 2.3 resourcesPerNode needs a policy."""
+    """Warn of a runtime without mlPolicy, under which Trainer 2.3 and later ignore resourcesPerNode."""
     if release >= WHOLE_JOBSET and not runtime.ml_policy:
         message = f"is not set, so Trainer {shown(release)} ignores resourcesPerNode of TrainJobs"
         fix = "set an mlPolicy, such as torch: {}, or {numNodes: 1} for a plain command"

@@ -177,7 +177,7 @@ def validate_mpi_replicas(job: Job) -> Iterator[Problem]:
 
 
 def validate_mpi_settings(job: Job) -> Iterator[Problem]:
-    """As validateMPIJobSpec; and fields of the other version, which are dropped."""
+    """Yield the problems that validateMPIJobSpec would report; and fields of the other version, which are dropped."""
     if job.kind != "MPIJob":
         return
     slots = job.number("slotsPerWorker")
@@ -235,7 +235,7 @@ def validate_slots(job: Job) -> Iterator[Problem]:
 
 
 def _named(job: Job, hosts: int) -> str:
-    """The hosts of mpirun in words."""
+    """The number of workers, with the launcher where it is a host too, as words of a message."""
     worker = job.roles.get("Worker")
     workers = hosts if worker is None or worker.replicas is None else worker.replicas
     return f"{counted(workers, 'worker')}{' and the launcher' if workers < hosts else ''}"
@@ -270,7 +270,7 @@ def _told(job: Job) -> Launch | None:
 
 
 def advise_mpi(job: Job) -> Iterator[Problem]:
-    """GPUs that no rank uses."""
+    """Warn of GPUs that no MPI rank uses."""
     if job.kind != "MPIJob":
         return
     launcher, worker, slots = job.roles.get("Launcher"), job.roles.get("Worker"), _slots(job)

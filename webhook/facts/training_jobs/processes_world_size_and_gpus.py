@@ -148,7 +148,7 @@ def _processes(job: Job) -> str:
 
 
 def _counted(job: Job) -> int | None:
-    """The same as a number."""
+    """The number of processes, where the text is a number."""
     said = _processes(job)
     return int(said) if _COUNT.fullmatch(said) else None
 
@@ -287,7 +287,7 @@ def _nodes(job: Job) -> Iterator[Problem]:
 
 
 def _shared_memory(job: Job) -> Iterator[Problem]:
-    """https://github.com/NVIDIA/nccl/issues/525."""
+    """Warn of several GPUs with the default 64 MiB of /dev/shm (https://github.com/NVIDIA/nccl/issues/525)."""
     for role in job.roles.values():
         if role.gpus > 1 and not role.shares_memory:
             message = f"has {role.gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"

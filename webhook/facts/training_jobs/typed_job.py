@@ -90,7 +90,7 @@ class Job:
 
     @property
     def roles_at(self) -> FieldPath:
-        """Where its roles stand."""
+        """The path of the map of roles, such as spec.pytorchReplicaSpecs."""
         return ("spec", KINDS[self.kind].field)
 
     @property
@@ -203,12 +203,12 @@ class Role:
 
     @property
     def template(self) -> FieldPath:
-        """Where its template stands."""
+        """The path of the role's pod template."""
         return (*self.path, "template")
 
     @property
     def containers_at(self) -> FieldPath:
-        """Where its containers stand."""
+        """The path of the role's containers."""
         return (*self.path, *_CONTAINERS)
 
     @property

@@ -47,7 +47,7 @@ class Command:
 
     @property
     def path(self) -> FieldPath:
-        """Where the container stands."""
+        """The path of the container whose command this is."""
         return self.container.at
 
 

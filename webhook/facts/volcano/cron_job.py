@@ -68,7 +68,7 @@ _FIX: Final = "write a schedule such as `0 2 * * *`"
 
 
 def cron_job(subject: Subject) -> Iterator[Problem]:
-    """Schedule, time zone and name."""
+    """Yield the problems of a CronJob's schedule, time zone and name."""
     cron_job = subject.typed(CronJob)
     yield from _validate_schedule(cron_job.spec)
     yield from _time_zone(cron_job.spec)

@@ -49,7 +49,7 @@ _SELECTORS: Final = ("exactMatch", "regexMatch", "labelMatch")
 
 
 def hyper_node(subject: Subject) -> Iterator[Problem]:
-    """The members of a HyperNode."""
+    """Yield the problems of a HyperNode's members."""
     node = subject.typed(HyperNode)
     if not node.spec.has("members"):  # an empty list is against the schema
         message = "must have a member because a HyperNode stands for the nodes that its members name"

@@ -82,7 +82,7 @@ def _dependency(task: Task, job: Job) -> Iterator[Problem]:
 
 
 def _dependency_cycle(job: Job) -> Iterator[Problem]:
-    """As topoSort."""
+    """Yield the problems that topoSort would report."""
     waiting = waiting_in_circles({task.name: task.depends_on.names for task in job.spec.tasks}, job)
     if waiting:
         task = job.spec.tasks_by_name[waiting[0]]

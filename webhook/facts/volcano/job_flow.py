@@ -108,7 +108,7 @@ def job_flow(subject: Subject) -> Iterator[Problem]:
 
 
 def _validate_job_flow_dag(job_flow: JobFlow) -> Iterator[Problem]:
-    """As validateJobFlowDAG; of two flows with one name the last counts."""
+    """Yield the problems that validateJobFlowDAG would report; of two flows with one name the last counts."""
     flows = {flow.name: flow for flow in job_flow.spec.flows}
     is_graph = True
     for flow in flows.values():

@@ -209,7 +209,7 @@ def _absent_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, s
 
 
 def _left_out(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
-    """A task that has no role."""
+    """The message and the fix for a task that has no role in a plugin, or None."""
     tasks, names = job.spec.tasks, [wanted[role] for role in PLUGINS[name].tasks]
     left = next((task.name for task in tasks if task.name not in names), None)
     if left is None:
@@ -225,7 +225,7 @@ def _left_out(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str]
 
 
 def _is_alone(tasks: Sequence[Task]) -> bool:
-    """One pod trains without TF_CONFIG."""
+    """Whether a job has a single pod, which trains without TF_CONFIG."""
     return len(tasks) == 1 and tasks[0].replicas == 1
 
 

@@ -55,14 +55,14 @@ Broken = tuple[FieldPath, str, str, JSON]
 
 
 def validate_task_templates(job: Job) -> Iterator[Problem]:
-    """The pod template of each task."""
+    """Yield the problems of every task's pod template."""
     for task in job.spec.tasks:
         yield from _pod_template(task)
         yield from _whole_cpus(task)
 
 
 def _pod_template(task: Task) -> Iterator[Problem]:
-    """As validateTaskTemplate."""
+    """Yield the problems that validateTaskTemplate would report."""
     for path, message, fix, value in _validate_pod(task.pod):
         yield POD_TEMPLATE.problem(path, message, fix, value)
 

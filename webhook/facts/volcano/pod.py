@@ -96,7 +96,7 @@ def _is_as_written(subject: Subject) -> bool:
 
 
 def _budget(annotations: Entries[str]) -> Iterator[Problem]:
-    """As validateAnnotation."""
+    """Yield the problems that validateAnnotation would report."""
     given = [name for name in _BUDGETS if name in annotations]
     for name in given:
         value = annotations[name]

@@ -97,7 +97,7 @@ _MIN_MEMBER: Final = ("spec", "minMember")
 
 
 def pod_group(subject: Subject) -> Iterator[Problem]:
-    """A PodGroup."""
+    """Yield the problems of a PodGroup."""
     group = PodGroup.of(subject.once(defaulted), (), subject.reading)
     if is_created(subject):
         yield from _validate_topologies(group)

@@ -82,7 +82,7 @@ _NONE: Final = Quantity(0)
 
 
 def validate_hierarchical_queue_resources(queue: Queue, queues: Queues) -> Iterator[Problem]:
-    """As validateHierarchicalQueueResources."""
+    """Yield the problems that validateHierarchicalQueueResources would report."""
     if queue.parent in queues.all:
         yield from _capability_ancestor(queue, queues)
         yield from _validate_siblings_sum(queues.all[queue.parent], queues.siblings(queue), queue)

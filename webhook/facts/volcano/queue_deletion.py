@@ -38,7 +38,7 @@ _SHOWN: Final = 3
 
 
 def queue_deletion(subject: Subject) -> Iterator[Problem]:
-    """A queue that is deleted."""
+    """Yield why a queue cannot be deleted."""
     queue = subject.typed_old(Queue)
     name = queue.name or subject.attributes.name
     children = sorted(subject.once(read_queues).children.get(name, ()))

@@ -89,7 +89,7 @@ def _weight(text: str) -> float:
 
 
 def _hierarchy_path(queue: Queue, path: str, subject: Subject) -> Iterator[Problem]:
-    """As validateHierarchicalAttributes: no other path begins with this one."""
+    """Yield the problems that validateHierarchicalAttributes would report: no other path begins with this one."""
     queues = subject.once(read_queues)
     below = (other for other in queues.all.values() if _annotation(other, HIERARCHY).startswith(f"{path}/"))
     other = next((other for other in below if other.name != queue.name), None)

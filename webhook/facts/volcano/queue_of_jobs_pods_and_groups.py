@@ -198,7 +198,7 @@ def _queue_exists(name: str, path: FieldPath | str, subject: Subject, rules: Que
 
 
 def _queue_open(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
-    """A queue that takes no work."""
+    """Report a queue that is closed and takes no new work."""
     queues = subject.once(read_queues)
     queue = queues.all.get(name)
     if queue is None or not queues.is_whole or queue.state == OPEN:

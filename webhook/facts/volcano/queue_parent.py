@@ -110,7 +110,7 @@ def _root(differing: list[str]) -> Problem:
 
 
 def _validate_hierarchical_queue(queue: Queue, queues: Queues, subject: Subject) -> Iterator[Problem]:
-    """As validateHierarchicalQueue and validateQueueDepth."""
+    """Yield the problems that validateHierarchicalQueue and validateQueueDepth would report."""
     name = queue.parent
     if name == queue.name:
         yield PARENT_ITSELF.problem(_PARENT, "is the queue itself", "name another queue as parent", name)

@@ -59,7 +59,7 @@ class Queues:
         return (MissingObject(kind="Queue", name=name),)
 
     def below(self, name: str) -> Items[Queue]:
-        """The children of a queue."""
+        """The children of a queue in the tree."""
         return Items([self.all[child] for child in self.children.get(name, ())], self.deadline)
 
     def siblings(self, queue: Queue) -> Items[Queue]:

@@ -201,13 +201,13 @@ class Tier(Typed):
 
 
 class SchedulerConfiguration(Typed):
-    """What Volcano's scheduler reads."""
+    """The configuration file of Volcano's scheduler."""
 
     actions = Raw()
     tiers = Parts(Tier)
 
     def options(self) -> Iterator[PluginOption]:
-        """The plugins of all tiers."""
+        """The options of the plugins of all tiers."""
         for tier in self.tiers:
             yield from tier.plugins
 
@@ -278,7 +278,7 @@ def _misspelt(name: str) -> str:
 
 
 def _key(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
-    """Keys that nobody reads."""
+    """Report keys that the scheduler does not read."""
     for key in map(str, part.json):
         if key not in keys:
             near = _other_prefix(key, keys) or nearest(key, keys)

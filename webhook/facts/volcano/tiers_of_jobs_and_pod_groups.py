@@ -164,7 +164,7 @@ def advise_job_topology(job: Job, subject: Subject) -> Iterator[Problem]:
 
 
 def advise_topology(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
-    """Tiers that there are."""
+    """Warn of tiers that no HyperNode of the cluster has."""
     yield from _tier(topology, subject, rules)
     yield from _tier_name(topology, subject, rules)
 

@@ -1,0 +1,76 @@
+"""The section of the crowds: victims beside each of them, and what else is promised of some."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from tests.bench.bounds import crowds
+from tests.bench.bounds.connections import Behaviour, Running
+from tests.bench.bounds.memory import MB, Sampler
+from tests.bench.bounds.report import Report, counted, late, percentile
+from tests.bench.bounds.rows import HEADER, settle, victims_missed, victims_text, warm
+from tests.bench.bounds.server import Server
+from tests.bench.bounds.victims import Seen, Victims, questions
+
+HONEST_MS, HONEST_PER_SECOND = 1000, 4
+LOG_BYTES_PER_S, GROWN_MB = 20_000, 20
+ABOUT = (
+    "as above; beside 200 KB Pods of the accounts a user sends some that are as large:",
+    f"target: each answered within {HONEST_MS} ms; log of refusals < {LOG_BYTES_PER_S // 1000} KB/s; memory flat",
+)
+
+
+def measure(server: Server, sampler: Sampler, only: str, report: Report) -> None:
+    """A row for each crowd."""
+    report.section("crowds", *ABOUT, HEADER)
+    warm(server, questions())
+    for behaviour in crowds.CROWDS:
+        if re.search(only, behaviour.name):
+            _row(server, behaviour, sampler, report)
+
+
+def _row(server: Server, behaviour: Behaviour, sampler: Sampler, report: Report) -> None:
+    sampler.doing = behaviour.name
+    server.mark(behaviour.name)
+    logged, begun = server.log.stat().st_size, time.monotonic()
+    victims = Victims(server.address, questions())
+    has_honest = behaviour.name == crowds.LARGE_LANE
+    honest = Victims(server.address, [crowds.honest()], HONEST_PER_SECOND) if has_honest else None
+    counts = Running(server.address, behaviour).counts()
+    lasted_s = time.monotonic() - begun
+    seen = victims.seen()
+    missed = victims_missed(seen) + _growth(behaviour.name, sampler)
+    text = counted(counts, 4)
+    if honest is not None:
+        large = honest.seen()
+        missed += _honest(large)
+        text += f"; 200 KB Pods of another: {large.answered}, {_slowest_ms(large):.0f} ms at most"
+    if behaviour.run is crowds.refusals:
+        written = (server.log.stat().st_size - logged) / lasted_s
+        text += f"; log {written / 1000:.0f} KB/s"
+        # the victims' own reviews are a line each, some 100 KB/s
+        allowed = LOG_BYTES_PER_S + 1000 * seen.answered / lasted_s
+        missed += [f"log grew by {written / 1000:.0f} KB/s"] if written > allowed else []
+    missed += settle(server, questions(), sampler)
+    memory = sampler.peak(behaviour.name)[1].pss / MB
+    report.row(behaviour.name, f"{'':>6} {victims_text(seen)}  {memory:>4.0f} | {text}", missed)
+
+
+def _honest(seen: Seen) -> list[str]:
+    missed = late("200 KB Pods of another", seen.times, 1, HONEST_MS)
+    return [*missed, f"lost {counted(seen.lost)}"] if seen.lost else missed
+
+
+def _slowest_ms(seen: Seen) -> float:
+    return percentile([took.seconds for took in seen.times], 1) * 1000
+
+
+def _growth(name: str, sampler: Sampler) -> list[str]:
+    """Whether memory was still growing in the last third of a row that sends ever new texts."""
+    samples = [sample.pss / MB for doing, sample in sampler.samples if doing == name]
+    third = len(samples) // 3
+    if name != crowds.SELECTORS or third < 2:
+        return []
+    middle, last = (sum(part) / len(part) for part in (samples[third:-third], samples[-third:]))
+    return [f"memory grew from {middle:.0f} to {last:.0f} MB"] if last > middle + GROWN_MB else []

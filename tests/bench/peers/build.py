@@ -1,0 +1,76 @@
+"""Gatekeeper and Kyverno as programs of this machine: built with Go from their published modules, once.
+
+Sources and programs live in a cache folder outside of the checkout (CLAIMGATE_PEERS, or `claimgate-peers` in
+$XDG_CACHE_HOME). Go verifies each module against its checksum database. A module that replaces others cannot be
+installed with `go install`, so it is copied out of Go's module cache and built there, with the versions of its own go.mod.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Module:
+    """One program: its Go module, and which package of it is the admission controller."""
+
+    name: str
+    path: str
+    version: str
+    package: str
+
+
+GATEKEEPER = Module("Gatekeeper", "github.com/open-policy-agent/gatekeeper/v3", "v3.23.1", ".")
+KYVERNO = Module("Kyverno", "github.com/kyverno/kyverno", "v1.19.1", "./cmd/kyverno")
+
+
+@dataclass(frozen=True)
+class Built:
+    """A program, and the folder of its sources, which has its CustomResourceDefinitions."""
+
+    program: Path
+    sources: Path
+
+
+def cache() -> Path:
+    """Where everything goes."""
+    if chosen := os.environ.get("CLAIMGATE_PEERS"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "claimgate-peers"
+
+
+def missing() -> str:
+    """Why nothing can be built here, or ""."""
+    return "" if shutil.which("go") else "no go on the PATH: install Go 1.26 or newer to build Gatekeeper and Kyverno"
+
+
+def built(module: Module) -> Built:
+    """The program, built where it is not there yet: some minutes on two cores.
+
+    Raises:
+        SystemExit: Go could not build it.
+    """
+    folder = cache() / f"{module.name.lower()}-{module.version}"
+    made = Built(folder / "program", folder / "sources")
+    if not made.program.exists():
+        print(f"building {module.name} {module.version} in {folder}", flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        downloaded = json.loads(_go("mod", "download", "-json", f"{module.path}@{module.version}"))
+        shutil.copytree(downloaded["Dir"], made.sources)
+        for path in (made.sources, *made.sources.rglob("*")):
+            path.chmod(path.stat().st_mode | 0o200)  # Go's module cache is read-only
+        _go("build", "-mod=mod", "-o", str(made.program), module.package, at=made.sources)
+    return made
+
+
+def _go(*arguments: str, at: Path | None = None) -> str:
+    environment = {**os.environ, "GOFLAGS": "-buildvcs=false", "GOWORK": "off"}
+    done = subprocess.run(["go", *arguments], cwd=at, env=environment, text=True, stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        raise SystemExit(f"go {' '.join(arguments)} failed{f' in {at}' if at else ''}: {done.stdout[-2000:]}")
+    return done.stdout

@@ -1,0 +1,72 @@
+"""The same policies for three engines: sixteen of three CEL validations each, as `make bench` serves them to claimgate.
+
+The expressions are those of tests/bench/bench_policies.py. What each engine wraps around them is in its own words:
+ValidatingAdmissionPolicy, ConstraintTemplate with Gatekeeper's CEL engine, Kyverno's ValidatingPolicy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.bench import bench_policies, traffic
+
+COUNT = 16
+NAMESPACES = ("attackers", *(f"attackers-{i}" for i in range(5)), *map(traffic.namespace, range(traffic.NAMESPACES)))
+"""Of the reviews: Gatekeeper looks the namespace of an object up, and denies where there is none."""
+_RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}
+
+
+def _validations(number: int) -> list[dict[str, str]]:
+    return [{"expression": text.format(number), "message": "no"} for text in bench_policies.VALIDATIONS]
+
+
+def claimgate() -> list[Any]:
+    """Policies and bindings."""
+    return [document.value for document in bench_policies.manifests(COUNT)]
+
+
+def constraint_templates() -> Iterator[Any]:
+    """Gatekeeper's templates; each makes a kind of constraints."""
+    for number in range(COUNT):
+        kind = f"Site{number}"
+        source = {"failurePolicy": "Fail", "validations": _validations(number)}
+        target = {
+            "target": "admission.k8s.gatekeeper.sh",
+            "code": [{"engine": "K8sNativeValidation", "source": source}],
+        }
+        yield {
+            "apiVersion": "templates.gatekeeper.sh/v1",
+            "kind": "ConstraintTemplate",
+            "metadata": {"name": kind.lower()},
+            "spec": {"crd": {"spec": {"names": {"kind": kind}}}, "targets": [target]},
+        }
+
+
+def constraints() -> Iterator[Any]:
+    """One of each kind, for Pods, which denies."""
+    for number in range(COUNT):
+        match = {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}
+        yield {
+            "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+            "kind": f"Site{number}",
+            "metadata": {"name": f"site-{number}"},
+            "spec": {"enforcementAction": "deny", "match": match},
+        }
+
+
+def validating_policies() -> Iterator[Any]:
+    """Kyverno's policies, for Pods alone and at admission alone."""
+    for number in range(COUNT):
+        yield {
+            "apiVersion": "policies.kyverno.io/v1",
+            "kind": "ValidatingPolicy",
+            "metadata": {"name": f"site-{number}"},
+            "spec": {
+                "validationActions": ["Deny"],
+                "evaluation": {"background": {"enabled": False}, "admission": {"enabled": True}},
+                "autogen": {"podControllers": {"controllers": []}},
+                "matchConstraints": {"resourceRules": [_RULE]},
+                "validations": _validations(number),
+            },
+        }

@@ -1,0 +1,165 @@
+"""Which files an audit reads, what it renders, and which objects changed since a revision."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from webhook.cli import run
+
+HERE = Path(__file__).parents[1] / "data" / "commands"
+POLICIES = ["--only", str(HERE / "policies")]
+POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {0}\n  labels: {{deny: x}}\nspec: {{containers: []}}\n"
+
+
+def written(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def denied(capsys, *arguments, code=1):
+    assert run(["audit", *POLICIES, *map(str, arguments), "-o", "ndjson"]) == code
+    lines = map(json.loads, capsys.readouterr().out.splitlines())
+    return [each["object"]["name"] for each in lines if each["result"] == "fail"]
+
+
+TREE = {"a/one.yaml": POD.format("one"), "a/two.yml": POD.format("two"), "b/three.yaml": POD.format("three")}
+
+
+@pytest.mark.parametrize(
+    ("flags", "ignore", "names"),
+    [
+        ((), "", ["one", "two", "three"]),
+        (("--include", "*.yml"), "", ["two"]),
+        (("--include", "a/*", "--exclude", "one.*"), "", ["two"]),
+        ((), "# of others\na/\n", ["three"]),
+        ((), "*.yaml\n!three.yaml\n", ["two", "three"]),
+        (("--include", "b"), "*.yml\n", ["three"]),
+    ],
+)
+def test_patterns_choose_files(tmp_path, capsys, flags, ignore, names):
+    written(tmp_path, {**TREE, ".claimgateignore": ignore})
+    assert denied(capsys, tmp_path, *flags) == names
+
+
+def test_a_file_that_is_named_is_read_whatever_is_included(tmp_path, capsys):
+    written(tmp_path, TREE)
+    assert denied(capsys, tmp_path / "a" / "one.yaml", tmp_path / "b", "--include", "none") == ["one"]
+
+
+def test_patterns_that_leave_nothing_are_no_success(tmp_path, capsys):
+    written(tmp_path, {**TREE, ".claimgateignore": "*\n"})
+    assert run(["audit", *POLICIES, str(tmp_path)]) == 2
+    assert "no object found; --include, --exclude or .claimgateignore leaves out every file" in capsys.readouterr().err
+
+
+CHART = {
+    "Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+    "templates/pod.yaml": POD.format("{{ .Release.Name }}-web"),
+}
+KUSTOMIZE = {
+    "base/kustomization.yaml": "resources: [pod.yaml]\n",
+    "base/pod.yaml": POD.format("plain"),
+    "overlay/kustomization.yaml": "resources: [../base]\nnamePrefix: my-\npatches: [{path: patch.yaml}]\n",
+    "overlay/patch.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: plain}\nspec: {hostNetwork: true}\n",
+}
+
+
+def test_a_folder_of_templates_alone_is_no_success(tmp_path, capsys):
+    written(tmp_path, CHART)
+    (tmp_path / "Chart.yaml").rename(tmp_path / "Chart.yaml.bak")
+    (tmp_path / "templates" / "pod.yaml").write_text("{{ range }}\nkind: Pod\n")
+    assert run(["audit", *POLICIES, str(tmp_path)]) == 2
+    assert "nothing could be audited: every object is still a template; render it" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
+def test_charts_are_rendered(tmp_path, capsys):
+    written(tmp_path / "chart", CHART)
+    assert denied(capsys, tmp_path, "--render") == ["release-web"]
+
+
+@pytest.mark.skipif(not shutil.which("kubectl"), reason="needs kubectl")
+def test_kustomizations_are_rendered_once(tmp_path, capsys):
+    written(tmp_path, {**KUSTOMIZE, "other/pod.yaml": POD.format("other")})
+    assert denied(capsys, tmp_path, "--render") == ["my-plain", "other"]
+
+
+PROGRAM = """#!/bin/sh
+case "$1" in
+kustomize) cat "$2/made.yaml" ;;
+template) echo "no such chart" >&2; exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Stand-ins of helm, which fails, and kubectl, which prints a file: where neither is installed."""
+    for name in ("helm", "kubectl"):
+        written(tmp_path, {f"bin/{name}": PROGRAM})
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_what_is_rendered_takes_the_place_of_its_files_and_a_failure_is_told(tmp_path, capsys, programs):
+    tree = written(tmp_path / "tree", {f"chart/{name}": text for name, text in CHART.items()} | KUSTOMIZE)
+    written(tree, {"overlay/made.yaml": POD.format("made")})
+    assert run(["audit", *POLICIES, str(tree), "--render", "-o", "ndjson"]) == 2
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["object"]["name"] for line in out.splitlines() if '"fail"' in line] == ["made"]
+    assert f"error: {tree}/chart: `helm template release {tree}/chart` failed: no such chart" in err
+
+
+def test_a_program_that_is_not_installed_is_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    written(tmp_path / "chart", CHART)
+    assert run(["audit", *POLICIES, str(tmp_path), "--render"]) == 2
+    assert "chart: cannot be rendered: `helm` is not installed or not in PATH" in capsys.readouterr().err
+
+
+def git(folder, *arguments):
+    user = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "-C", str(folder), *user, *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    written(tmp_path, {"old.yaml": POD.format("same") + "---\n" + POD.format("changes"), "moved.yaml": POD.format("m")})
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    written(
+        tmp_path,
+        {"old.yaml": "# c\n" + POD.format("changes").replace("[]", "[{name: a}]") + "---\n" + POD.format("same")},
+    )
+    written(tmp_path, {"new.yaml": POD.format("new")})
+    return tmp_path
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_only_changed_objects_are_audited(repository, capsys, jobs):
+    assert denied(capsys, repository, "--changed-since", "HEAD", "--jobs", jobs) == ["new", "changes"]
+    assert run(["audit", *POLICIES, str(repository), "--changed-since", "HEAD"]) == 1
+    assert "note: 2 objects unchanged and not audited" in capsys.readouterr().err
+
+
+def test_nothing_changed_is_a_success(repository, capsys):
+    assert denied(capsys, repository / "moved.yaml", "--changed-since", "HEAD", code=0) == []
+
+
+@pytest.mark.parametrize(
+    ("flag", "told"),
+    [
+        ("nowhere", "--changed-since: `nowhere` is not a revision of a git work tree at "),
+        ("--output=/tmp/x", "--changed-since: `--output=/tmp/x` is not a revision"),
+    ],
+)
+def test_a_revision_that_is_none_is_told(repository, capsys, flag, told):
+    assert run(["audit", *POLICIES, str(repository), f"--changed-since={flag}"]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {told}")

@@ -1,0 +1,86 @@
+"""Which objects of files differ from those of a git revision: new ones, and those of which any value is another."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from webhook import documents
+from webhook.attributes import JSON
+from webhook.errors import ConfigurationError
+
+_TIMEOUT_S: Final = 60.0
+
+
+class Changes:
+    """The files of a work tree beside a revision.
+
+    An object is unchanged where its file had an equal one at that revision, wherever it stood in it. A file that moved
+    is new.
+
+    Args:
+        revision: a commit, branch or tag, such as `origin/main`.
+        named: what is audited, all of it in work trees of git.
+
+    Raises:
+        ConfigurationError: git is not there, a folder is in no work tree, or the revision does not exist.
+    """
+
+    def __init__(self, revision: str, named: list[str]) -> None:
+        self._revision = revision
+        self._roots: dict[Path, str] = {}
+        self._before: tuple[str, frozenset[bytes]] = ("", frozenset())
+        for name in named:
+            if name == "-":
+                raise ConfigurationError("--changed-since: standard input has no revisions; name files or folders")
+            self._commit(Path(name) if Path(name).is_dir() else Path(name).parent)
+
+    def is_changed(self, each: documents.Input) -> bool:
+        """Whether an object is new or another one than at the revision."""
+        if self._before[0] != each.source:
+            self._before = each.source, self._digests(each.source)
+        return _digest(each.value) not in self._before[1]
+
+    def _commit(self, folder: Path) -> str:
+        """The commit that the revision is in the work tree of a folder."""
+        if folder not in self._roots:
+            if self._revision.startswith("-"):
+                raise ConfigurationError(f"--changed-since: `{self._revision}` is not a revision")
+            asked = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{self._revision}^{{commit}}")
+            if asked is None:
+                told = f"`{self._revision}` is not a revision of a git work tree at {folder}"
+                raise ConfigurationError(f"--changed-since: {told}; fetch it, or name another one")
+            self._roots[folder] = asked.decode().strip()
+        return self._roots[folder]
+
+    def _digests(self, source: str) -> frozenset[bytes]:
+        """Those of the objects that a file had at the revision; none where it was not there."""
+        file = Path(source)
+        if not file.is_file():
+            return frozenset()
+        text = _git(file.parent, "show", "--end-of-options", f"{self._commit(file.parent)}:./{file.name}")
+        if text is None:
+            return frozenset()
+        read = documents.of_text(text.decode(errors="replace"), source)
+        return frozenset(_digest(each.value) for each in read.documents)
+
+
+def _git(folder: Path, *arguments: str) -> bytes | None:
+    """What git answers; None where it refuses.
+
+    Raises:
+        ConfigurationError: git is not installed.
+    """
+    try:
+        command = ["git", "-C", str(folder), *arguments]
+        done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S, check=False)  # noqa: S603 - a list, no shell
+    except FileNotFoundError:
+        raise ConfigurationError("--changed-since: `git` is not installed or not in PATH") from None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _digest(value: JSON) -> bytes:
+    return sha256(json.dumps(value, sort_keys=True).encode()).digest()

@@ -1,0 +1,103 @@
+"""Charts and kustomizations as the objects that they make, by the installed `helm` and `kubectl kustomize`.
+
+Both run with the files of the folder alone: no values are given, and kustomize runs no plugin. What a kustomization
+takes from an address is fetched by kubectl, so nothing is rendered unless somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Final
+
+from webhook import yamlfile
+from webhook.cluster import kustomizations
+from webhook.document_stream import DocumentStream
+from webhook.errors import Problem
+
+_TIMEOUT_S: Final = 120.0
+_CHART: Final = "Chart.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Renderable:
+    """A folder that is no manifests yet, the command that makes manifests of it, and of which folders and files."""
+
+    folder: str
+    command: tuple[str, ...]
+    parts: frozenset[str]
+
+    def replaces(self, source: str) -> bool:
+        """Whether a file is one of those that it is made of."""
+        path = PurePath(posixpath.normpath(source))
+        return any(str(each) in self.parts for each in (path, *path.parents))
+
+
+def renderables(named: Sequence[str]) -> list[Renderable]:
+    """The outermost charts of folders, and the kustomizations that no other one takes, in the order of their paths."""
+    chart_folders, kustomized = list[str](), list[kustomizations.Kustomization]()
+    for name in map(Path, named):
+        for file in sorted(name.rglob("*")) if name.is_dir() else ():
+            if file.name == _CHART and not any(file.is_relative_to(chart) for chart in chart_folders):
+                chart_folders.append(str(file.parent))
+            elif file.name in kustomizations.FILES:
+                kustomized += _kustomization(file)
+    made = [Renderable(each, ("helm", "template", "release", each), frozenset((each,))) for each in chart_folders]
+    by_folder = {each.folder: each for each in kustomized}
+    taken = {path for each in kustomized for path in each.taken}
+    made += [
+        Renderable(root, ("kubectl", "kustomize", root), frozenset(_parts(root, by_folder)))
+        for root in by_folder.keys() - taken
+        if not any(Path(root).is_relative_to(chart) for chart in chart_folders)
+    ]
+    return sorted(made, key=lambda each: each.folder)
+
+
+def _parts(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> set[str]:
+    """What a kustomization is made of: its folder, and what it takes, itself or through others."""
+    parts, waiting = {root}, [root]
+    while waiting:
+        of = by_folder.get(waiting.pop())
+        new = {*of.taken, *of.patches} - parts if of else set()
+        parts |= new
+        waiting += new
+    return parts
+
+
+def _kustomization(file: Path) -> Iterator[kustomizations.Kustomization]:
+    """The kustomization of a file; one that cannot be read is told when it is rendered."""
+    path = posixpath.normpath(file.as_posix())
+    for document in yamlfile.read_parts(file).documents[:1]:
+        if (read := kustomizations.read(path, document.value)) and document.value.get("kind") != "Component":
+            yield read
+
+
+def render(stream: DocumentStream, named: Sequence[str]) -> tuple[Problem, ...]:
+    """Put what each is rendered to in the place of its files, and give what could not be rendered."""
+    problems: list[Problem] = []
+    for each in renderables(named):
+        try:
+            stream.replace(each.folder, _rendered(each), each.replaces)
+        except RuntimeError as error:
+            problems.append(Problem(message=str(error), file=each.folder))
+    return tuple(problems)
+
+
+def _rendered(each: Renderable) -> bytes:
+    program = each.command[0]
+    if shutil.which(program) is None:
+        raise RuntimeError(f"cannot be rendered: `{program}` is not installed or not in PATH")
+    try:
+        done = subprocess.run(  # noqa: S603 - a list, no shell
+            each.command, capture_output=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"`{' '.join(each.command)}` took longer than {_TIMEOUT_S:.0f} s") from None
+    if done.returncode:
+        why = " ".join(done.stderr.decode(errors="replace").split())
+        raise RuntimeError(f"`{' '.join(each.command)}` failed: {why[:500] or 'without a message'}")
+    return done.stdout
