@@ -78,7 +78,9 @@ def test_a_template_that_kubernetes_does_not_see_is_judged_the_same(case: dict) 
         return
     assert allowed is case["valid"], message
     if not allowed:
-        assert message.startswith("spec.template.spec.")
+        problems = [line.removeprefix("* ") for line in message.splitlines() if not line.endswith(" problems:")]
+        assert problems, message
+        assert all(problem.startswith("spec.template.spec.") for problem in problems), message
 
 
 def test_portable_gpu_is_repaired_before_it_is_judged() -> None:

@@ -28,12 +28,15 @@ from webhook.commands.replay import Asked, Replay, objects
 from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.errors import CallError
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import OF_RUNTIMES, validate_fields
 from webhook.patch.schema import is_builtin
 from webhook.policy.policy_set import PolicySet
 from webhook.server.reload import Reloaded
 from webhook.server.runtime import ServedState
 from webhook.settings.shared import Settings
 
+RELEASES: Final = ((2, 0), (2, 1), (2, 2), (2, 3), (2, 4))
+"""Of Trainer, which differ in the fields of its kinds."""
 TIMEOUT_S: Final = 30.0
 """The longest that a webhook may be given: no review of these takes it, on whatever machine."""
 
@@ -158,15 +161,19 @@ def _sent(fixture: JSON) -> JSON | None:
         made = fixtures.attributes(fixture, TABLE.row)
     except CallError:
         return None
-    if _has_patches(made):
+    if _loses_fields(made):
         return None
     return review(made) if made.is_decoded or not is_builtin(made.kind) else None
 
 
-def _has_patches(made: Attributes) -> bool:
-    """Whether a TrainJob has patches, of which an API server prunes those that its release of Trainer does not have."""
-    spec = made.object.get("spec") if made.kind.kind == "TrainJob" and isinstance(made.object, dict) else None
-    return isinstance(spec, dict) and not {"runtimePatches", "podTemplateOverrides"}.isdisjoint(spec)
+def _loses_fields(made: Attributes) -> bool:
+    """Whether an object of Trainer has a field that some release lacks: API servers of that release send it without.
+
+    `replay` says of a file what becomes of such a field; of a review, that an API server which sends it has another release.
+    """
+    return any(
+        any(validate_fields(made.object, made.kind.kind, release, OF_RUNTIMES, Deadline())) for release in RELEASES
+    )
 
 
 def _outcomes(answer: JSON) -> Iterator[str]:
