@@ -71,9 +71,16 @@ def test_what_was_done_before_is_not_taken_from_it():
     assert used.at > time.monotonic()
 
 
-def test_what_used_up_its_slice_is_expected_to_do_so_again():
+def overrun(*times: tuple[int, float]) -> Overruns:
+    """What is known after reviews of ann of so many bytes used up their slice at some moments."""
     overruns = Overruns()
-    overruns.add(ANN, SIZE, 0.0)
+    for size, now in times:
+        overruns.add(ANN, size, now)
+    return overruns
+
+
+def test_what_used_up_its_slice_twice_is_expected_to_do_so_again():
+    overruns = overrun((SIZE, 0.0), (SIZE, 0.5))
     assert overruns.expects(ANN, SIZE, 1.0)
     assert not overruns.expects(BOB, SIZE, 1.0)
     assert not overruns.expects(ANN, SIZE - 1, 1.0)
@@ -81,22 +88,36 @@ def test_what_used_up_its_slice_is_expected_to_do_so_again():
     assert overruns.expects(ANN, SIZE // 2, 2.0)
 
 
+def test_one_overrun_may_be_chance():
+    assert not overrun((SIZE, 0.0)).expects(ANN, SIZE, 1.0)
+    assert not overrun((SIZE, 0.0), (SIZE, _REMEMBERED_S)).expects(ANN, SIZE, _REMEMBERED_S)
+
+
+def test_it_was_chance_where_the_next_as_large_fits():
+    overruns = overrun((SIZE, 0.0))
+    overruns.fitted(ANN, SIZE)
+    overruns.add(ANN, SIZE, 1.0)
+    assert not overruns.expects(ANN, SIZE, 1.0)
+
+
+def test_a_smaller_one_that_fits_says_nothing_of_larger_ones():
+    overruns = overrun((SIZE, 0.0))
+    overruns.fitted(ANN, SIZE - 1)
+    overruns.add(ANN, SIZE, 1.0)
+    assert overruns.expects(ANN, SIZE, 1.0)
+
+
 def test_it_is_tried_again_after_a_while():
-    overruns = Overruns()
-    for now in (0.0, _REMEMBERED_S / 2):
-        overruns.add(ANN, SIZE, now)
-    assert not overruns.expects(ANN, SIZE, _REMEMBERED_S)
+    overruns = overrun((SIZE, 0.0), (SIZE, 1.0), (SIZE, _REMEMBERED_S / 2))
+    assert not overruns.expects(ANN, SIZE, 1.0 + _REMEMBERED_S)
 
 
 def test_small_ones_are_always_tried():
-    overruns = Overruns()
-    overruns.add(ANN, SMALL_BYTES, 0.0)
-    assert not overruns.expects(ANN, SMALL_BYTES, 0.0)
+    assert not overrun((SMALL_BYTES, 0.0), (SMALL_BYTES, 0.0)).expects(ANN, SMALL_BYTES, 0.0)
 
 
 def test_a_review_that_a_worker_finds_quick_is_tried_on_the_loop_again():
-    overruns = Overruns()
-    overruns.add(ANN, SIZE, 0.0)
+    overruns = overrun((SIZE, 0.0), (SIZE, 0.5))
     overruns.evaluated(ANN, HEAVY_S)
     assert overruns.expects(ANN, SIZE, 1.0)
     overruns.evaluated(ANN, HEAVY_S / 10)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import inf
 from time import monotonic, thread_time
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook.deadline import STEP, Deadline
 from webhook.errors import InlineBudgetSpent
@@ -87,28 +87,46 @@ class InlineSlice(Deadline):
 
 
 class Overruns:
-    """Whose reviews used up their slice of late, and with how large a body: the next of that size go to a worker."""
+    """Whose reviews used up their slice of late, and with how large a body: the next of that size go to a worker.
+
+    One overrun says little: any process is interrupted or collects garbage now and then, in one of some hundred reviews
+    that take half of their slice. So the next one has to overrun, too, before half a minute of forks begins.
+    """
 
     __slots__ = ("_overruns",)
 
     def __init__(self) -> None:
-        self._overruns: BoundedMap[Tenant, tuple[int, float]] = BoundedMap()
+        self._overruns: BoundedMap[Tenant, _Overrun] = BoundedMap()
 
     def add(self, tenant: Tenant, size: int, now: float) -> None:
         """A review of so many bytes used up its slice, at a moment of the monotonic clock."""
-        if size > SMALL_BYTES and not self.expects(tenant, size, now):
-            self._overruns.set(tenant, (size, now))
+        if size <= SMALL_BYTES or self.expects(tenant, size, now):
+            return
+        last = self._overruns.get(tenant)
+        is_second = last is not None and now - last.at < _REMEMBERED_S
+        self._overruns.set(tenant, _Overrun(size, now, is_expected=is_second))
+
+    def fitted(self, tenant: Tenant, size: int) -> None:
+        """A review of so many bytes ended within its slice: an overrun before it, of one no larger, was by chance."""
+        last = self._overruns.get(tenant) if size > SMALL_BYTES else None
+        if last is not None and not last.is_expected and size >= last.size:
+            self._overruns.discard(tenant)
 
     def evaluated(self, tenant: Tenant, seconds: float) -> None:
-        """A worker needed so long for a review; after a quick one, which had time on the loop, the next is tried there.
-
-        Any process is interrupted or collects garbage now and then, and one such moment is no reason to fork for half
-        a minute.
-        """
-        if seconds < HEAVY_S / 2:
+        """A worker needed so long for a review; after a quick one, the next is tried on the loop."""
+        last = self._overruns.get(tenant)
+        if last is not None and last.is_expected and seconds < HEAVY_S / 2:
             self._overruns.discard(tenant)
 
     def expects(self, tenant: Tenant, size: int, now: float) -> bool:
         """Whether a review of so many bytes would most likely use up its slice, too."""
-        least, at = self._overruns.get(tenant) or (0, -inf)
-        return size > SMALL_BYTES and size >= least and now - at < _REMEMBERED_S
+        last = self._overruns.get(tenant) if size > SMALL_BYTES else None
+        return last is not None and last.is_expected and size >= last.size and now - last.at < _REMEMBERED_S
+
+
+class _Overrun(NamedTuple):
+    """A review of so many bytes that used up its slice, when, and whether the next one is expected to."""
+
+    size: int
+    at: float
+    is_expected: bool

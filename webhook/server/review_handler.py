@@ -120,6 +120,7 @@ class ReviewHandler:
         if isinstance(answer, Question):
             return await self._after_questions(attributes, answer, phase, started, deadline)
         if answer is not None:
+            scheduler.overruns.fitted(tenant_of(attributes), size)
             return answer
         scheduler.overruns.add(tenant_of(attributes), size, started)
         return await self._by_worker(attributes, attributes, phase, started, deadline)
