@@ -48,7 +48,7 @@ class DocumentStream:
         self._itself = {str(Path(name)) for name in named}
         self._files = Files()
 
-    def replace(self, folder: str, data: bytes, replaced: Callable[[str], bool]) -> None:
+    def replace_with_rendered(self, folder: str, data: bytes, replaced: Callable[[str], bool]) -> None:
         """Read what a folder was rendered to, under its name, in the place of the files that it was made of."""
         gone = {each for each in self.sources if replaced(each)}
         at = next((number for number, each in enumerate(self.sources) if each in gone), len(self.sources))

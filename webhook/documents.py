@@ -175,7 +175,7 @@ def of_text(text: str, source: str) -> Inputs:
 def _could_be_manifest(source: str) -> bool:
     """Whether somebody should hear that a file cannot be read: also where its text cannot be had."""
     try:
-        return looks_like_manifest(yamlfile.data_of(source))
+        return looks_like_manifest(yamlfile.first_bytes(source))
     except OSError:
         return True
 

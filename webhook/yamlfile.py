@@ -142,7 +142,7 @@ def text(path: str | Path) -> str:
     """
     file = shown(path)
     try:
-        data = data_of(path)
+        data = first_bytes(path)
         if len(data) <= MAX_BYTES:
             return data.decode()
         problem = Problem(message=f"the file is larger than {MAX_BYTES >> 20} MiB; split it", file=file)
@@ -160,7 +160,7 @@ def shown(path: str | Path) -> str:
     return "<stdin>" if str(path) == "-" else str(path)
 
 
-def data_of(path: str | Path) -> bytes:
+def first_bytes(path: str | Path) -> bytes:
     """The beginning of a file, a byte more than is read of one; `-` is standard input.
 
     Raises:

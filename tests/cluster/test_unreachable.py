@@ -61,12 +61,12 @@ def test_an_error_that_is_its_own_cause_ends():
 def test_an_outage_is_logged_when_it_begins_and_when_it_ends():
     stream = io.StringIO()
     outages = Outages(Log(stream=stream))
-    outages.ends()
+    outages.log_end()
     for _ in range(3):
-        outages.begins(Unreachable("https://h", REFUSED))
+        outages.log_begin(Unreachable("https://h", REFUSED))
     for _ in range(2):
-        outages.ends()
-    outages.begins(Unreachable("https://h", REFUSED))
+        outages.log_end()
+    outages.log_begin(Unreachable("https://h", REFUSED))
     said = [json.loads(line)["message"] for line in stream.getvalue().splitlines()]
     assert said == ["API server unreachable", "API server reachable again", "API server unreachable"]
 
@@ -74,4 +74,4 @@ def test_an_outage_is_logged_when_it_begins_and_when_it_ends():
 def test_a_log_that_nobody_can_write_to_ends_no_watch():
     stream = io.StringIO()
     stream.close()
-    Outages(Log(stream=stream)).begins(Unreachable("https://h", REFUSED))
+    Outages(Log(stream=stream)).log_begin(Unreachable("https://h", REFUSED))

@@ -50,7 +50,7 @@ def canonical(typed: JSON) -> JSON:
     if not isinstance(typed, dict):
         return typed
     if "map" in typed:
-        return {"map": _sorted([[canonical(key), canonical(value)] for key, value in typed["map"]])}
+        return {"map": _sorted_pairs([[canonical(key), canonical(value)] for key, value in typed["map"]])}
     if "list" in typed:
         return {"list": [canonical(element) for element in typed["list"]]}
     if typed.get("optional") is not None:
@@ -105,7 +105,7 @@ def _encode_double(value: float) -> JSON:
 
 
 def _encode_map(value: dict[Any, Any]) -> JSON:
-    return {"map": _sorted([[encode(key), encode(content)] for key, content in map_items(value)])}
+    return {"map": _sorted_pairs([[encode(key), encode(content)] for key, content in map_items(value)])}
 
 
 def _encode_struct(value: Struct) -> JSON:
@@ -120,7 +120,7 @@ def _encode_patch(value: JSONPatch) -> JSON:
     return {"jsonpatch": texts | ({"value": encode(value["value"])} if "value" in value else {})}
 
 
-def _sorted(pairs: list[list[JSON]]) -> list[list[JSON]]:
+def _sorted_pairs(pairs: list[list[JSON]]) -> list[list[JSON]]:
     return sorted(pairs, key=lambda pair: json.dumps(pair[0], sort_keys=True))
 
 

@@ -174,9 +174,9 @@ class Reflector:
             self._hand_over()
         if isinstance(error, NotServed | ServerRefused):
             self.settled.set()
-            self.outages.ends()
+            self.outages.log_end()
         if isinstance(error, Unreachable):
-            self.outages.begins(error)
+            self.outages.log_begin(error)
         elif is_new:  # a kind that is not served is asked for every half a minute
             self._tell(error)
 
@@ -189,7 +189,7 @@ class Reflector:
         """Reset the failures and the wait after a success."""
         self.failure, self._wait_s = "", 0.0
         self.heard_at = monotonic()
-        self.outages.ends()
+        self.outages.log_end()
 
     def _hand_over(self) -> None:
         """Drop the reflector before this one: from now on this one answers alone."""

@@ -52,13 +52,13 @@ class Outages:
         self._lock = threading.Lock()
         self._is_away = False
 
-    def begins(self, error: Unreachable) -> None:
+    def log_begin(self, error: Unreachable) -> None:
         """Log that the API server is away, unless that was logged before."""
         if self._turns(to=True):
             with suppress(OSError, ValueError):  # a log that nobody can write to is not a watch's to mend
                 self._log.warning("API server unreachable", error=str(error))
 
-    def ends(self) -> None:
+    def log_end(self) -> None:
         """Log that the API server is back, if it was away."""
         if self._turns(to=False):
             with suppress(OSError, ValueError):

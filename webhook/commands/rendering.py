@@ -81,7 +81,7 @@ def render(stream: DocumentStream, named: Sequence[str]) -> tuple[Problem, ...]:
     problems: list[Problem] = []
     for each in renderables(named):
         try:
-            stream.replace(each.folder, _rendered(each), each.replaces)
+            stream.replace_with_rendered(each.folder, _rendered(each), each.replaces)
         except RuntimeError as error:
             problems.append(Problem(message=str(error), file=each.folder))
     return tuple(problems)

@@ -64,7 +64,9 @@ def rewrite(policy: JSON, bindings: Sequence[JSON], table: Table, version: Versi
         if any((each.get("objectSelector") or {}).values()):
             raise Unrewritable(_SELECTS)
     table = _with_patches(table) if _reads_patches(policy) else table
-    deletes = any("DELETE" in _operations(rule) for rule in _pod_rules(spec["matchConstraints"], "resourceRules"))
+    deletes = any(
+        "DELETE" in _template_operations(rule) for rule in _pod_rules(spec["matchConstraints"], "resourceRules")
+    )
     original = nativespec.original(spec, version, deletes=deletes)
     made, left_out = [_plain(policy), *bindings], list(_unknowable(table))
     for group in _groups(table):
@@ -198,11 +200,11 @@ def _pod_rules(constraints: Mapping[str, JSON], key: str) -> Iterator[JSON]:
         groups, versions = set(rule.get("apiGroups") or ()), set(rule.get("apiVersions") or ())
         resources = set(rule.get("resources") or ())
         is_about_pods = groups & {"", "*"} and versions & {"v1", "*"} and resources & {"pods", "*", "pods/*", "*/*"}
-        if is_about_pods and _operations(rule):
+        if is_about_pods and _template_operations(rule):
             yield rule
 
 
-def _operations(rule: JSON) -> list[str]:
+def _template_operations(rule: JSON) -> list[str]:
     """The operations under which templates are expanded: nobody connects to a workload."""
     operations = rule.get("operations") or ()
     return [each for each in _EVERY if each in operations or "*" in operations]
@@ -217,7 +219,7 @@ def _for_rows(rule: JSON, rows: Sequence[Row]) -> Iterator[JSON]:
         yield {
             "apiGroups": [group],
             "apiVersions": list(versions),
-            "operations": _operations(rule),
+            "operations": _template_operations(rule),
             "resources": resources,
             **kept,
         }

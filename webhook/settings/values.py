@@ -130,14 +130,14 @@ def _paths(value: str) -> tuple[Path, ...]:
     if "://" in value:  # its colon would separate two paths
         raise ValueError("holds an address; write names of files and folders")
     named = tuple(Path(part) for part in value.split(os.pathsep) if part)
-    missing = [str(path) for path in named if str(path) != "-" and _is_missing(path)]
+    missing = [str(path) for path in named if str(path) != "-" and _does_not_exist(path)]
     if missing:  # said here, where the variable is known: a person has forgotten that it is set
         which = f"names {', '.join(missing)}, which does" if len(named) > 1 else "does"
         raise ValueError(f"{which} not exist; write files and folders, separated by `{os.pathsep}`")
     return named
 
 
-def _is_missing(path: Path) -> bool:
+def _does_not_exist(path: Path) -> bool:
     try:
         path.stat()
     except OSError as error:  # of another kind whoever reads it says what is wrong

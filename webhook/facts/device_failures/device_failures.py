@@ -69,7 +69,7 @@ def _names_claim(pods: DevicePods) -> bool:
 
 
 def advise_image_pulls(subject: Subject) -> Iterator[Problem]:
-    """Images that cannot have changed and are asked for at every restart."""
+    """Warn of imagePullPolicy Always for images named by digest, in pods that use devices."""
     for pods in subject.once(workload).device_pods:
         for container in pods.containers:
             if container.image_pull_policy == "Always" and "@sha256:" in container.image:

@@ -143,7 +143,7 @@ def validate_device_configs(subject: Subject) -> Iterator[Problem]:
     asked = {request.name: request for request in reversed(subject.once(own_requests))}
     for config in claim.claim.devices.config:
         yield from _parameters(config.opaque, gates)
-        if _is_read(config.opaque):
+        if _is_for_nvidia(config.opaque):
             yield from _requests(config, asked)
 
 
@@ -151,7 +151,7 @@ def _table() -> Mapping[str, Any]:
     return declared(FILE)
 
 
-def _is_read(opaque: OpaqueConfiguration) -> bool:
+def _is_for_nvidia(opaque: OpaqueConfiguration) -> bool:
     """Whether they are for a driver of NVIDIA, and an object."""
     return bool(opaque.nvidia) and opaque.driver in _table()["drivers"]
 
@@ -159,7 +159,7 @@ def _is_read(opaque: OpaqueConfiguration) -> bool:
 def _parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Iterator[Problem]:
     """What the driver's plugin will say of its parameters."""
     parameters, table = opaque.nvidia, _table()
-    if not _is_read(opaque):
+    if not _is_for_nvidia(opaque):
         return
     if _is_of_another(parameters):
         return

@@ -9,8 +9,8 @@ from webhook.typed.objects import Object
 from webhook.typed.view import Typed
 
 
-class Scheduling(Typed):
-    """node.k8s.io/v1 Scheduling."""
+class RuntimeClassScheduling(Typed):
+    """node.k8s.io/v1 Scheduling: the nodes to which a RuntimeClass sends its pods."""
 
     node_selector = Labels()
 
@@ -19,7 +19,7 @@ class RuntimeClass(Object):
     """node.k8s.io/v1 RuntimeClass."""
 
     gvk = RUNTIME_CLASS
-    scheduling = Part(Scheduling)
+    scheduling = Part(RuntimeClassScheduling)
 
 
 class ResourceQuotaSpec(Typed):

@@ -127,7 +127,7 @@ def _group_size(old: LeaderWorkerTemplate, new: LeaderWorkerTemplate) -> Iterato
 
 
 def _validate_scale(before: StatefulSet, after: StatefulSet) -> Iterator[Problem]:
-    """A workload may be scaled to zero or back, not to another number."""
+    """A StatefulSet may go to 0, and from 0 once its old pods are gone, but not from one size to another."""
     old, new = before.spec.replicas, after.spec.replicas
     if old and new and old != new:
         message = f"{change(old, new)} because Kueue admits all pods of a StatefulSet together"

@@ -46,7 +46,7 @@ def tasks_of(plugin: str, plugins: Mapping[str, JSON]) -> Mapping[str, str]:
 
 
 def hosts_of(plugins: Mapping[str, JSON], members: Sequence[Member]) -> Mapping[str, str]:
-    """Variables that list the hosts of a task, with the task: those of the plugins svc, which others bring, and mpi."""
+    """Variable -> task whose hosts it lists. Plugin svc sets them, which some other plugins add; mpi has one more."""
     if _WITH_SERVICE.isdisjoint(plugins):
         return {}
     names = {f"VC_{each.pod_set.replace('-', '_').upper()}_HOSTS": each.pod_set for each in members}

@@ -35,7 +35,7 @@ class Name:
     page: int | None
 
     @property
-    def is_overcommitted(self) -> bool:
+    def may_be_overcommitted(self) -> bool:
         """Whether a request may be less than the limit."""
         return not self.is_extended and not self.page
 

@@ -34,7 +34,7 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
     places = pod_resources.places_in(pod)
     for place in places:
         if place.part == "ephemeralContainers":
-            yield from pod_resources.validate_ephemeral_container(place)
+            yield from pod_resources.validate_no_ephemeral_resources(place)
             continue
         yield from pod_resources.validate_resource_requirements(place)
         yield from pod_resources.validate_hugepages_are_not_alone(place)

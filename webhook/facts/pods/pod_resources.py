@@ -293,7 +293,7 @@ def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
     if is_placeholder(name) or is_placeholder(text):
         return None
     if name not in place.limits:
-        if known.is_overcommitted:
+        if known.may_be_overcommitted:
             return None
         message = "must have a limit because an extended resource cannot be overcommitted"
         return Broken(LIMIT_REQUIRED, message, f"set the limit to `{text}` too", is_shown=False)
@@ -302,7 +302,7 @@ def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
     if request is None or limit is None:
         return None
     difference = request.milli_value() - limit.milli_value()
-    if difference and not known.is_overcommitted:
+    if difference and not known.may_be_overcommitted:
         message = f"must equal the limit `{shown}` because an extended resource cannot be overcommitted"
         return Broken(REQUEST_EQUALS_LIMIT, message, "set only the limit, or both to the same number")
     if difference > 0:
@@ -329,8 +329,8 @@ def validate_hugepages_are_not_alone(place: Place) -> Iterator[Problem]:
         yield HUGEPAGES_ALONE.problem(place.path, message, "set a memory limit too")
 
 
-def validate_ephemeral_container(place: Place) -> Iterator[Problem]:
-    """As validateEphemeralContainers: resources are none of the fields that it allows."""
+def validate_no_ephemeral_resources(place: Place) -> Iterator[Problem]:
+    """An ephemeral container has no limits or requests; device_claims refuses its claims."""
     if place.limits or place.requests:
         message = "must not be set because an ephemeral container uses the resources that its pod already has"
         yield EPHEMERAL_CONTAINER.problem(place.path, message, "remove resources")

@@ -10,8 +10,8 @@ from webhook.facts.sandbox.claim_names import validate_claim_names
 from webhook.facts.sandbox.pool import advise_capacity, validate_pool_template
 from webhook.facts.sandbox.references import (
     LOOKUPS,
+    validate_batch_pool,
     validate_claim_references,
-    validate_pool_reference,
     validate_warm_pool_reference,
 )
 from webhook.facts.sandbox.sandbox import advise_ignored_fields, advise_requests, validate_pods
@@ -54,7 +54,7 @@ def pool_reference(subject: Subject) -> Iterator[Problem]:
     """What must be there for pods to be had. It may come later, so nothing is denied."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if not old or batch.spec.differs(old.spec):
-        yield from validate_pool_reference(batch, subject.view())
+        yield from validate_batch_pool(batch, subject.view())
 
 
 def claim_references(subject: Subject) -> Iterator[Problem]:

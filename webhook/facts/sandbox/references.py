@@ -52,7 +52,7 @@ LOOKUPS = (
 Whole = TypeVar("Whole", bound=Object)
 
 
-def validate_pool_reference(batch: BatchSandbox, view: View) -> Iterator[Problem]:
+def validate_batch_pool(batch: BatchSandbox, view: View) -> Iterator[Problem]:
     """The Pool that a BatchSandbox names, or with poolRef `*` one that fits."""
     name = batch.spec.pool_ref
     if name == ANY_POOL:

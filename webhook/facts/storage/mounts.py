@@ -159,6 +159,6 @@ def _mounts(template: PodTemplate, volumes: Mapping[str, Volume]) -> Iterator[Mo
 
 
 def pods_of(mounts: Sequence[Mount]) -> int:
-    """How many pods mount a volume, as far as their number is known."""
+    """The pods of the sets with these mounts, each set once; a set whose size is not known counts as 0."""
     sets = {mount.volume.podset.path: mount.volume.podset for mount in mounts}
     return sum(podset.pods or 0 for podset in sets.values())
