@@ -108,12 +108,12 @@ def _register(cluster: Cluster) -> None:
 
 
 def _wait_until_called(cluster: Cluster) -> None:
-    """A new configuration is active a tenth of a second after it is stored."""
+    """A new configuration is active a tenth of a second after it is stored; mutating ones are asked about devices alone."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "probe"},
-        "spec": {"containers": [{"name": "c", "image": "i"}]},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"gpu": "1"}}}]},
     }
     end = time.monotonic() + 20
     while time.monotonic() < end:

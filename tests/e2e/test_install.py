@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -21,6 +20,7 @@ import yaml
 from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.conftest import claimgate
+from tests.e2e.endpoints import endpoints
 from tests.e2e.test_rules import pod
 from tests.yamldata import documents
 
@@ -48,7 +48,7 @@ def test_a_cluster_survives_an_install_that_never_answers(server: ApiServer) -> 
     _apply(server, "base")
     server.apply(pod("before-any-bundle", GPU))
     with _certificates(server):
-        _until(lambda: all(_bundles(server)), "both configurations have the bundle")
+        until(lambda: all(_bundles(server)), "both configurations have the bundle")
         bundle = _secret(server)["ca.crt"]
         assert _bundles(server) == [bundle, bundle]
         server.apply(pod("nobody-answers", GPU))
@@ -68,29 +68,19 @@ def _is_checked_before_it_enforces(server: ApiServer) -> None:
     _apply(server, "base")
     for node in ("a", "b"):
         server.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
-    server.apply(_endpoints("a", "a"))
+    server.apply(endpoints("a", "a"))
     (told,) = claimgate(*live, code=1).splitlines()
     assert "all replicas run on one node" in told
-    server.kubectl("apply", "-f", "-", given=yaml.safe_dump(_endpoints("a", "b")))
-    assert claimgate(*live) == "nothing can block the cluster\n"
+    server.kubectl("apply", "-f", "-", given=yaml.safe_dump(endpoints("a", "b")))
+    (told,) = claimgate(*live, code=1).splitlines()  # nobody listens there
+    assert told.startswith("answer to a dry run: none, because `gpu` is still in the Pod")
     server.kubectl("delete", "endpointslice", "claimgate", "--namespace", NAMESPACE)
-
-
-def _endpoints(*nodes: str) -> dict[str, Any]:
-    """Ready replicas on these nodes, as the API server's controllers would note them."""
-    metadata = {"name": "claimgate", "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": "claimgate"}}
-    endpoints = [
-        {"addresses": [f"192.0.2.{number}"], "nodeName": node, "conditions": {"ready": True}}
-        for number, node in enumerate(nodes, 1)
-    ]
-    kind = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4"}
-    return {**kind, "metadata": metadata, "endpoints": endpoints, "ports": [{"name": "https", "port": 8443}]}
 
 
 def _enforces_and_goes_back(server: ApiServer) -> None:
     _apply(server, "overlays/enforce")
-    _until(lambda: "claimgate.dev" in _refusal(server, "enforced"), "a Pod is refused")
-    assert "no endpoints available for service" in _refusal(server, "enforced")
+    until(lambda: "claimgate.dev" in refusal(server, "enforced"), "a Pod is refused")
+    assert "no endpoints available for service" in refusal(server, "enforced")
     server.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other-kinds-are-not-asked-about"}})
     for namespace in (
         "kube-system",
@@ -98,7 +88,7 @@ def _enforces_and_goes_back(server: ApiServer) -> None:
     ):  # Deployments are registered, and these two namespaces are not asked about
         server.kubectl("create", "deployment", "needed-to-start", "--image=i", "--namespace", namespace)
     _apply(server, "base")
-    _until(lambda: not _refusal(server, "gone-back"), "a Pod is taken again")
+    until(lambda: not refusal(server, "gone-back"), "a Pod is taken again")
 
 
 def _upgrades(server: ApiServer) -> None:
@@ -112,16 +102,16 @@ def _upgrades(server: ApiServer) -> None:
 def _injects_what_is_applied_anew(server: ApiServer, bundle: str) -> None:
     server.kubectl("delete", CONFIGURATIONS[0], "claimgate")
     _apply(server, "base")
-    _until(lambda: _bundles(server) == [bundle, bundle], "the new configuration has the bundle")
+    until(lambda: _bundles(server) == [bundle, bundle], "the new configuration has the bundle")
 
 
 def _leaves_nothing_that_blocks(server: ApiServer) -> None:
     _apply(server, "overlays/enforce")
-    assert _refusal(server, "enforced-again")
+    assert refusal(server, "enforced-again")
     server.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
-    _until(lambda: not _refusal(server, "after-the-namespace"), "nothing asks a server that is gone")
+    until(lambda: not refusal(server, "after-the-namespace"), "nothing asks a server that is gone")
     for kind in CONFIGURATIONS:
-        _until(lambda kind=kind: not server.kubectl("get", kind, "-o", "name").stdout, f"no {kind} is left")  # type: ignore[misc]
+        until(lambda kind=kind: not server.kubectl("get", kind, "-o", "name").stdout, f"no {kind} is left")  # type: ignore[misc]
 
 
 @contextmanager
@@ -155,13 +145,13 @@ def _secret(server: ApiServer) -> dict[str, str]:
     return data
 
 
-def _refusal(server: ApiServer, name: str) -> str:
+def refusal(server: ApiServer, name: str) -> str:
     """What is said to who creates a Pod, or "" where it would be taken."""
     done = server.kubectl("create", "--dry-run=server", "-f", "-", given=yaml.safe_dump(pod(name, GPU)), code=None)
     return done.stderr if done.returncode else ""
 
 
-def _until(holds: Callable[[], object], what: str) -> None:
+def until(holds: Callable[[], object], what: str) -> None:
     for _ in range(ATTEMPTS):
         if holds():
             return

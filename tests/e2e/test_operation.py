@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.e2e.conftest import NAMESPACE, Cluster, claimgate
+from tests.e2e.endpoints import endpoints
 from tests.e2e.test_rules import pod
 
 pytestmark = pytest.mark.e2e
@@ -69,6 +70,19 @@ def test_the_deployment_is_one_that_the_api_server_takes_without_a_warning(clust
     assert len(done.stdout.splitlines()) == rendered.count("\nkind: ") + rendered.startswith("kind: ") - 4
 
 
+def test_it_may_enforce_when_a_dry_run_is_answered_in_time(cluster: Cluster) -> None:
+    server, files = cluster.server, cluster.certificates
+    pair = [f"--cert={files / 'tls.crt'}", f"--key={files / 'tls.key'}"]
+    server.kubectl("create", "secret", "tls", "claimgate-certificates", "--namespace", NAMESPACE, *pair)
+    server.kubectl("create", "-f", "-", given=claimgate("webhook-config", "--rbac"))
+    live = ["webhook-config", "--check", "--kubeconfig", str(server.kubeconfig)]
+    assert claimgate(*live, code=1).startswith(f"Service {NAMESPACE}/claimgate: 0 replicas ready")
+    server.apply(endpoints("a", "b"))  # the Service is an external name, so nobody is called there
+    assert claimgate(*live) == "nothing can block the cluster\n"
+    assert "claimgate-dry-run" in {name for _, name in cluster.asked_until("claimgate-dry-run")}
+    server.kubectl("delete", "endpointslice", "claimgate", "--namespace", NAMESPACE)
+
+
 def test_certificates_in_a_secret_and_their_injection(cluster: Cluster, tmp_path: Path) -> None:
     where = ["--secret", "default/certificates", "--kubeconfig", str(cluster.server.kubeconfig)]
     claimgate("certs", "show", *where, code=2)
@@ -82,7 +96,7 @@ def test_certificates_in_a_secret_and_their_injection(cluster: Cluster, tmp_path
     cluster.server.kubectl("create", "-f", str(tmp_path / "other.yaml"))
     claimgate("certs", "rotate", *where, "--inject", "other")
     for kind in ("validatingwebhookconfiguration", "mutatingwebhookconfiguration"):
-        (webhook,) = cluster.server.get(kind, "other")["webhooks"]
-        assert webhook["clientConfig"]["caBundle"] == secret["data"]["ca.crt"]
+        webhooks = cluster.server.get(kind, "other")["webhooks"]
+        assert {one["clientConfig"]["caBundle"] for one in webhooks} == {secret["data"]["ca.crt"]}
         cluster.server.kubectl("delete", kind, "other")
     claimgate("certs", "inject", "nowhere", *where, code=2)

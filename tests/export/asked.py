@@ -77,8 +77,7 @@ def asked(attributes: Attributes, phase: Phase) -> bool:
 
 def main(paths: list[str]) -> None:
     """Count objects of files."""
-    from webhook import documents
-    from webhook.commands import submitted
+    from webhook import documents, submitted
 
     counts: Counter[str] = Counter()
     inputs = documents.read(paths)

@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
 from webhook.attributes import JSON
@@ -33,6 +34,8 @@ WHOLE = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1,application/json"
 """Objects without all but their metadata, or whole where a server cannot (meta/v1 PartialObjectMetadata)."""
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+"""No query."""
 _CHUNK = 65536
 _TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
@@ -73,7 +76,7 @@ class Connection(Protocol):
         """Return the decoded body of one answer. Raises LookupFailed."""
         ...
 
-    def post(self, path: str, body: JSON, read_s: float) -> JSON:
+    def post(self, path: str, body: JSON, read_s: float, query: Mapping[str, str] = NOTHING) -> JSON:
         """The answer to an object that is created. Raises LookupFailed."""
         ...
 
@@ -132,8 +135,8 @@ class _HttpConnection:
     def get(self, path: str, query: Mapping[str, str]) -> JSON:
         return self._answer(path, self._request(path, query, READ_S))
 
-    def post(self, path: str, body: JSON, read_s: float) -> JSON:
-        return self._answer(path, self._request(path, {}, read_s, body=body))
+    def post(self, path: str, body: JSON, read_s: float, query: Mapping[str, str] = NOTHING) -> JSON:
+        return self._answer(path, self._request(path, query, read_s, body=body))
 
     def _answer(self, path: str, response: Any) -> JSON:
         try:

@@ -57,12 +57,13 @@ def missing(
     services = {one.client_config.service: one.client_config.ca_bundle for each in ours for one in each.webhooks}
     for service, bundle in services.items():
         if service is not None:
-            yield from _told(f"Service {service.namespace}/{service.name}", _of_service(cluster, service))
-            yield from _told(f"Secret {service.namespace}/{_SECRET}", _of_certificate(cluster, service, bundle))
-    yield from _told(f"ClusterRole {role['metadata']['name']}", _of_role(cluster, role))
+            yield from told(f"Service {service.namespace}/{service.name}", _of_service(cluster, service))
+            yield from told(f"Secret {service.namespace}/{_SECRET}", _of_certificate(cluster, service, bundle))
+    yield from told(f"ClusterRole {role['metadata']['name']}", _of_role(cluster, role))
 
 
-def _told(what: str, lacks: Iterator[str]) -> Iterator[str]:
+def told(what: str, lacks: Iterator[str]) -> Iterator[str]:
+    """What is missing in something, each line with its name; what cannot be read is said, too."""
     try:
         yield from (f"{what}: {each}" for each in lacks)
     except LookupFailed as error:

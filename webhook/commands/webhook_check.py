@@ -12,6 +12,7 @@ from webhook.errors import InputError, LookupFailed, Problem
 from webhook.export.lockout import Namespaces, dangers
 from webhook.manifests.label_selectors import labels_of
 from webhook.manifests.webhook_configurations import GROUP, KINDS, WebhookConfiguration, is_configuration, parse
+from webhook.policy.policy_set import PolicySet
 
 _FINE: Final = "nothing can block the cluster"
 
@@ -32,7 +33,7 @@ def check_files(named: Sequence[str]) -> int:
     return _tell([str(danger) for each in configurations for danger in dangers(each, {})])
 
 
-def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phases: int) -> int:
+def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phases: int, loaded: PolicySet) -> int:
     """Say how any configuration of a cluster can block it, ours as if it failed closed, and what ours lacks for that.
 
     Args:
@@ -40,9 +41,11 @@ def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phas
         name: of our own configurations.
         role: the ClusterRole that the loaded policies need.
         phases: in how many phases there is something to register.
+        loaded: the policies.
     """
     from webhook.cluster.connection import connect
-    from webhook.commands.enforcing import Cluster, missing
+    from webhook.commands.answering import changes, late
+    from webhook.commands.enforcing import Cluster, missing, told
 
     cluster = Cluster(connect(kubeconfig))
     try:
@@ -57,7 +60,11 @@ def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phas
     ours = [_closed(each) for each in configurations if each.metadata.name == name]
     others = [each for each in configurations if each.metadata.name != name]
     lines = [str(danger) for each in (*ours, *others) for danger in dangers(each, namespaces)]
-    return _tell([*missing(cluster, ours, role, phases), *lines])
+    lacks = list(missing(cluster, ours, role, phases))
+    if not lacks:  # else that would be why no answer comes
+        answers = late(cluster.connection, ours, namespaces, is_changed=changes(loaded))
+        lacks = list(told("answer to a dry run", answers))
+    return _tell([*lacks, *lines])
 
 
 def _closed(configuration: WebhookConfiguration) -> WebhookConfiguration:

@@ -149,7 +149,7 @@ def command(
     wanted = {phase: registered(loaded, phase, any_pod=any_pod) for phase in Phase}
     manifests = configurations(wanted, registration)
     if check:
-        return check_live(kubeconfig, name, role, len(manifests))
+        return check_live(kubeconfig, name, role, len(manifests), loaded)
     if not manifests:
         raise ConfigurationError(_NEVER)
     sys.stderr.write(terminal.lines(_left_out(wanted)))

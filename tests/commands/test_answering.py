@@ -1,0 +1,101 @@
+"""What is said of the answer to a dry run; a real API server gives it in tests/e2e/test_operation.py and test_install.py."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.literals import policies
+from webhook import assembly
+from webhook.cluster.connection import NOTHING, ServerRefused
+from webhook.commands.answering import changes, late
+from webhook.manifests.webhook_configurations import parse
+from webhook.settings.shared import Settings
+
+RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+SELECTOR = {"matchLabels": {"asked": "yes"}}
+NAMESPACES = {"default": {}, "team": {"asked": "yes"}}
+CHANGED = {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}
+
+
+class Answering:
+    """An API server that answers a creation with an object or an error, after some seconds."""
+
+    def __init__(self, answer: object, seconds: float = 0) -> None:
+        self.answer, self.seconds = answer, seconds
+        self.asked: list[tuple[str, Mapping[str, str]]] = []
+
+    def post(self, path: str, body: Any, _read_s: float, query: Mapping[str, str] = NOTHING) -> Any:
+        self.asked.append((path, query))
+        self.sent = body
+        time.sleep(self.seconds)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def told(server: Any, *, is_changed: bool = True, namespaces: Any = None, resources: str = "pods") -> list[str]:
+    webhook = {
+        "name": "pods.mutate.claimgate.dev",
+        "clientConfig": {},
+        "rules": [{**RULE, "resources": [resources]}],
+        "timeoutSeconds": 1,
+        "namespaceSelector": SELECTOR,
+    }
+    ours = parse({"kind": "MutatingWebhookConfiguration", "metadata": {"name": "claimgate"}, "webhooks": [webhook]})
+    return list(late(server, [ours], namespaces or NAMESPACES, is_changed=is_changed))
+
+
+def test_an_answer_in_time_is_fine_and_the_namespace_is_one_that_is_asked_about() -> None:
+    server = Answering(CHANGED)
+    assert told(server) == []
+    assert server.asked == [("/api/v1/namespaces/team/pods", {"dryRun": "All"})]
+
+
+REFUSED = {
+    "ours denies, which is an answer": (403, 'admission webhook "pods.mutate.claimgate.dev" denied the request: x', ""),
+    "another one denies": (403, 'admission webhook "other" denied the request: x', "unknown, because the Pod was ref"),
+    "no right": (403, "pods is forbidden: User x cannot create resource", "unknown, because the Pod was refused"),
+    "ours does not answer": (500, 'failed calling webhook "pods.mutate.claimgate.dev": EOF', "none: failed calling"),
+}
+
+
+@pytest.mark.parametrize(("code", "message", "start"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_refusal(code: int, message: str, start: str) -> None:
+    found = told(Answering(ServerRefused(code, message)))
+    assert len(found) == bool(start)
+    assert all(one.startswith(start) and one.endswith(message) for one in found)
+
+
+def test_a_late_answer_is_told_with_both_times() -> None:
+    (one,) = told(Answering(CHANGED, seconds=1))
+    assert " seconds for all webhooks together, and API servers wait 1 for each: look at" in one
+
+
+def test_a_pod_that_keeps_gpu_was_not_answered() -> None:
+    said = "spec.containers[0].resources.limits[gpu]: Invalid value: must be a standard resource for containers"
+    (one,) = told(Answering(ServerRefused(422, said)))
+    assert one.startswith("none, because `gpu` is still in the Pod")
+
+
+@pytest.mark.parametrize(("is_changed", "resource"), [(True, "gpu"), (False, "nvidia.com/gpu")])
+def test_without_a_policy_about_gpu_the_pod_has_a_name_that_api_servers_take(is_changed: bool, resource: str) -> None:
+    server = Answering(CHANGED)
+    assert told(server, is_changed=is_changed) == []
+    assert resource in server.sent["spec"]["containers"][0]["resources"]["limits"]
+
+
+def test_where_nobody_is_asked_nothing_is_tried() -> None:
+    server = Answering(CHANGED)
+    (one,) = told(server, namespaces={"default": {}})
+    assert one.startswith("unknown, because no namespace is one")
+    assert told(server, resources="jobs") == []
+    assert server.asked == []
+
+
+def test_the_shipped_policies_translate_gpu_and_none_do_not() -> None:
+    assert changes(assembly.assemble(Settings()).policies)
+    assert not changes(policies())

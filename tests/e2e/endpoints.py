@@ -1,0 +1,18 @@
+"""Replicas of claimgate as the controllers of a cluster note them, for API servers without any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.e2e.conftest import NAMESPACE
+
+
+def endpoints(*nodes: str) -> dict[str, Any]:
+    """Ready replicas on these nodes, at addresses where nobody listens."""
+    metadata = {"name": "claimgate", "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": "claimgate"}}
+    endpoints = [
+        {"addresses": [f"192.0.2.{number}"], "nodeName": node, "conditions": {"ready": True}}
+        for number, node in enumerate(nodes, 1)
+    ]
+    kind = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4"}
+    return {**kind, "metadata": metadata, "endpoints": endpoints, "ports": [{"name": "https", "port": 8443}]}

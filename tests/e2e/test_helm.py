@@ -1,0 +1,66 @@
+"""The chart on a real API server: installed, enforced, taken back and removed. Its Pods never run, as in test_install.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.deploy.helm import CHART, NAMESPACE, helm, rendered, tool
+from tests.e2e import apiserver
+from tests.e2e.apiserver import ApiServer
+from tests.e2e.test_install import CONFIGURATIONS, GPU, refusal, until
+from tests.e2e.test_rules import pod
+
+pytestmark = pytest.mark.e2e
+
+RELEASE = ("claimgate", str(CHART), "--namespace", NAMESPACE)
+CLUSTER_WIDE = ("clusterroles", "clusterrolebindings", "priorityclasses", *CONFIGURATIONS)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A cluster with nothing in it."""
+    tool("helm")
+    if reason := apiserver.without_controllers():
+        pytest.skip(reason)
+    flags = ["--enable-aggregator-routing=true"]  # where there are no endpoints, calls fail at once
+    with apiserver.running(tmp_path_factory.mktemp("helm"), *flags) as running, apiserver.controllers(running):
+        yield running
+
+
+def test_a_release_is_installed_enforced_taken_back_and_removed(server: ApiServer) -> None:
+    told = _helm(server, "install", *RELEASE, "--create-namespace")
+    assert "claimgate webhook-config --check --live" in told
+    _has_everything(server)
+    assert _policies(server) == {"Ignore"}
+    server.apply(pod("nobody-answers", GPU))
+    told = _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "enforce=true")
+    assert "A request that claimgate cannot answer is refused." in told
+    assert _policies(server) == {"Fail"}
+    until(lambda: "claimgate.dev" in refusal(server, "enforced"), "a Pod is refused")
+    _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "enforce=false")
+    until(lambda: not refusal(server, "gone-back"), "a Pod is taken again")
+    _leaves_nothing(server)
+
+
+def _leaves_nothing(server: ApiServer) -> None:
+    _helm(server, "uninstall", "claimgate", "--namespace", NAMESPACE)
+    for kind in CLUSTER_WIDE:
+        assert "claimgate" not in server.kubectl("get", kind, "-o", "name").stdout, kind
+    server.kubectl("delete", "namespace", NAMESPACE)
+
+
+def _has_everything(server: ApiServer) -> None:
+    """Each object that the chart renders is stored; the API server says so of one it does not find."""
+    for one in rendered():
+        place = ["--namespace", NAMESPACE] if "namespace" in one["metadata"] else []
+        server.kubectl("get", one["kind"], one["metadata"]["name"], *place)
+
+
+def _policies(server: ApiServer) -> set[str]:
+    return {one["failurePolicy"] for kind in CONFIGURATIONS for one in server.get(kind, "claimgate")["webhooks"]}
+
+
+def _helm(server: ApiServer, *arguments: str) -> str:
+    return helm(*arguments, "--kubeconfig", str(server.kubeconfig)).stdout

@@ -1,0 +1,117 @@
+"""Whether claimgate answers API servers in time: one Pod with a GPU, created as a dry run.
+
+API servers call every webhook for a dry run, and store nothing. Where `failurePolicy` is Ignore they do not say that a
+call failed; then the Pod still has `gpu`, a name that kube-apiserver v1.36 takes in no Pod (ValidatePodCreate).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from webhook.admission.fixtures import attributes
+from webhook.admission.review import review
+from webhook.attributes import Phase
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.connection import Connection, ServerRefused
+from webhook.cluster.files import FilesCluster
+from webhook.export.lockout import Namespaces
+from webhook.manifests.label_selectors import selector
+from webhook.manifests.webhook_configurations import Webhook, WebhookConfiguration
+from webhook.policy.policy_set import PolicySet
+
+_LONGEST_S: Final = 60.0
+"""Two phases of thirty seconds, the most that API servers wait for a webhook."""
+_UNCHANGED: Final = "[gpu]: Invalid value"
+
+
+def _pod(resource: str) -> dict[str, Any]:
+    """What is tried: a Pod with one device, which the Pod security standard `restricted` takes."""
+    container = {
+        "name": "main",
+        "image": "none",
+        "resources": {"limits": {"cpu": "1", "memory": "1Gi", resource: "1"}},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    security = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "claimgate-dry-run"},
+        "spec": {"securityContext": security, "containers": [container]},
+    }
+
+
+def late(
+    connection: Connection, ours: Sequence[WebhookConfiguration], namespaces: Namespaces, *, is_changed: bool
+) -> Iterator[str]:
+    """What is wrong with the answer to a dry run; nothing where it came in time.
+
+    Args:
+        connection: to the API server.
+        ours: claimgate's own configurations there.
+        namespaces: all of them, with their labels.
+        is_changed: whether the loaded policies give `gpu` the name that it has in the cluster.
+
+    Raises:
+        LookupFailed: the API server cannot be reached.
+    """
+    webhooks = [one for each in ours for one in each.webhooks if _is_about_pods(one)]
+    if not webhooks:
+        return
+    namespace = _asked(webhooks, namespaces)
+    if not namespace:
+        yield "unknown, because no namespace is one that webhooks for Pods are asked about"
+        return
+    started = time.monotonic()
+    try:
+        connection.post(
+            f"/api/v1/namespaces/{namespace}/pods",
+            _pod("gpu" if is_changed else "nvidia.com/gpu"),
+            _LONGEST_S,
+            {"dryRun": "All"},
+        )
+    except ServerRefused as refused:
+        yield from _refused(refused, webhooks)
+    yield from _told(time.monotonic() - started, min(one.timeout_seconds for one in webhooks))
+
+
+def _is_about_pods(webhook: Webhook) -> bool:
+    return any("" in rule.api_groups and "pods" in rule.resources for rule in webhook.rules)
+
+
+def _asked(webhooks: Sequence[Webhook], namespaces: Namespaces) -> str:
+    """A namespace that all are asked about, `default` if it is one; "" where there is none."""
+    chosen = [selector(one.namespace_selector) for one in webhooks]
+    asked = [name for name, labels in namespaces.items() if all(one.matches(labels) for one in chosen)]
+    return min(asked, key=lambda name: (name != "default", name), default="")
+
+
+def _refused(refused: ServerRefused, webhooks: Sequence[Webhook]) -> Iterator[str]:
+    """A denial by one of ours is an answer; any other refusal may have come before claimgate was asked."""
+    if refused.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        yield f"none: {refused}"
+    elif _UNCHANGED in str(refused):
+        yield (
+            "none, because `gpu` is still in the Pod: the API server cannot call claimgate, and its log says why under "
+            "`failing open`; or claimgate changes nothing here, as under --enforcement-action=audit"
+        )
+    elif not any(f'"{one.name}" denied' in str(refused) for one in webhooks):
+        yield f"unknown, because the Pod was refused for another reason: {refused}"
+
+
+def _told(took_s: float, waits_s: int) -> Iterator[str]:
+    if took_s >= waits_s:
+        yield (
+            f"{took_s:.1f} seconds for all webhooks together, and API servers wait {waits_s} for each: look at "
+            "claimgate_admission_webhook_admission_duration_seconds and at the way from API servers to the Pods"
+        )
+
+
+def changes(loaded: PolicySet) -> bool:
+    """Whether policies translate `gpu` in a cluster of which nothing is known."""
+    view = AssumedNamespaces(FilesCluster(()))
+    patch = review(attributes(_pod("gpu")), loaded, view, phase=Phase.MUTATE).patch
+    return any(str(one["path"]).startswith("/spec/containers/0/resources") for one in patch)
