@@ -22,13 +22,14 @@ LAYERS = (
     {"attributes", "errors", "explanation", "name_faults", "problem", "short_texts"},
     {"charts", "manifest_text", "decisions", "deadline", "paths", "logs", "shipped"},
     {"quantity", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
-    {"yamltext", "settings"},
+    {"yamltext"},
     {"yamlfile"},
     {"file_parts", "log_lines"},
     {"cel", "patch", "workloads", "cluster", "typed"},
     {"problems", "schema"},
     {"facts", "manifests"},
-    {"policy"},
+    {"configuration"},
+    {"policy", "settings"},
     {"evaluation", "export"},
     {"admission"},
     {"report"},
@@ -77,7 +78,7 @@ FOLDERS = {
     "msgspec": {"admission", "commands", "logs", "schema"},
     "typer": {"cli", "commands", "report"},
     "rich": {"cli", "commands", "report"},
-    "pydantic": {"manifests", "workloads", "facts", "suites"},
+    "pydantic": {"configuration", "manifests", "workloads", "facts", "suites"},
 }
 BROUGHT_BY = {"starlette": "fastapi", "rich": "typer", "urllib3": "kubernetes"}
 """Packages that a declared one is built on and shows."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import datetime as dt
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from webhook.attributes import JSON
 from webhook.cluster.file_tree import FileTree
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ConfigurationError, InputError, Problem
+from webhook.policy.configured_rules import configured
 from webhook.policy.load import Options, load
 from webhook.policy.param_rules import ParamRules
 from webhook.policy.policy_set import PolicySet
@@ -38,18 +40,53 @@ def options(chosen: Settings) -> Options:
 
 
 def places(chosen: Settings) -> tuple[Path, ...]:
-    """The policies that are named, or the shipped ones.
+    """The shipped policies and those beside them, or those alone that are named in their place.
 
     Raises:
         ConfigurationError: the shipped ones are wanted for a version whose CEL they go beyond.
     """
-    if chosen.policies:
-        return chosen.policies
+    if chosen.only:
+        return chosen.only
     if chosen.kubernetes_version < shipped.SINCE:
         least = releases.shown(shipped.SINCE)
         told = f"--kubernetes-version: the shipped policies use the CEL of Kubernetes {least} and later"
-        raise ConfigurationError(f"{told}; name your own policies with --policies, or leave out --kubernetes-version")
-    return (shipped.policies(),)
+        raise ConfigurationError(f"{told}; name your own policies with --only, or leave out --kubernetes-version")
+    own = shipped.policies()
+    return (own, *(each for each in chosen.policies if not _is_same(each, own)))
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two names are of one folder: of a checkout, somebody may name the shipped policies."""
+    return one.exists() and one.samefile(other)
+
+
+def policies(chosen: Settings, how: Options) -> PolicySet:
+    """The policies of the settings, under their configuration.
+
+    Raises:
+        PolicyError: every problem of the policies.
+        InputError: every rule that the configuration names and that does not exist.
+    """
+    return configured(load(places(chosen), how), chosen.configuration)
+
+
+def sets(chosen: Settings) -> str:
+    """Which sets of policies hold, in one line; "" where nothing is added to what the shipped ones or --only say."""
+    is_only = bool(chosen.only) and not chosen.configuration.document
+    if is_only or not (chosen.policies or chosen.configuration.document):
+        return ""
+    named = ["the shipped ones" if each == shipped.policies() else str(each) for each in places(chosen)]
+    under = f", under {chosen.configuration.path}" if chosen.configuration.document else ""
+    return f"policies: {', '.join(named)}{under}"
+
+
+def expired(chosen: Settings, day: dt.date) -> Iterator[str]:
+    """The exceptions of the configuration that hold no longer, with their places."""
+    file = chosen.configuration
+    for number, each in enumerate(file.value.exceptions):
+        if each.expires < day:
+            told = f"expired on {each.expires} and has no effect: remove it, or ask {each.owner} for a later day"
+            yield str(file.problem(("exceptions", number), told))
 
 
 def assemble(
@@ -80,7 +117,7 @@ def load_policies(chosen: Settings, *, unbound: bool = False) -> tuple[Options, 
     """
     how = options(chosen)
     # the shipped policies are known to compile: of 30 of them, one review asks a few
-    loaded = load(places(chosen), replace(how, lazy=not chosen.policies))
+    loaded = policies(chosen, replace(how, lazy=not (chosen.policies or chosen.only)))
     return how, bound(loaded) if unbound else loaded
 
 

@@ -27,6 +27,7 @@ VERBS = {
     "test": "Run the suites of policies.",
     "explain": "Say of a rule what it demands and why, with a bad and a good example.",
     "policies": "List, check and export policies.",
+    "config": "Show the configuration file that holds, check one, print its schema.",
     "certs": "Issue, show, rotate and inject certificates.",
     "webhook-config": "Print the webhook configurations for exactly what the policies match.",
     "queues": "Show the queues of Kueue and what each could ever admit.",

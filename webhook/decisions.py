@@ -63,7 +63,7 @@ class Decision:
     object itself. `message` is the policy's text, re-rooted to the object, without any prefix. `audit_annotations` are
     what the policy's auditAnnotations publish, without the policy's name; they stand in a decision of their own.
     `is_told`: users are warned of it though the failurePolicy lets it pass, because an API server could have evaluated
-    what could not be evaluated here.
+    what could not be evaluated here. `exception` says why a failure is let pass that a site has excepted, "" otherwise.
     """
 
     policy: str
@@ -86,6 +86,7 @@ class Decision:
     problems: tuple[Problem, ...] = ()
     missing: tuple[MissingObject, ...] = ()
     is_told: bool = False
+    exception: str = ""
 
     @property
     def is_enforced(self) -> bool:

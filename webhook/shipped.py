@@ -25,7 +25,7 @@ def policies(package: Path = _PACKAGE) -> Path:
     folder = _first(package / "_policies", package.parent / "policies")
     if folder is None:
         raise ConfigurationError(
-            f"no shipped policies in {package / '_policies'}; install again or name a folder with --policies"
+            f"no shipped policies in {package / '_policies'}; install again or name a folder with --only"
         )
     return folder
 

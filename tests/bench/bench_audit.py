@@ -123,7 +123,7 @@ def measured(command: Sequence[str], codes: Sequence[int] = (0, 1)) -> Run:
 
 def audit(objects: Path, policies: Path, jobs: int = 1) -> Run:
     """An audit in so many processes."""
-    program = ["-m", "webhook", "audit", str(objects), "--policies", str(policies), "--jobs", str(jobs), "-o", "ndjson"]
+    program = ["-m", "webhook", "audit", str(objects), "--only", str(policies), "--jobs", str(jobs), "-o", "ndjson"]
     return measured([sys.executable, *program])
 
 

@@ -1,14 +1,14 @@
 """Where the time of one review goes: `make profile REVIEW=file`, or `python -m tests.bench.profile_review FILE`.
 
 FILE is what `claimgate replay` reads: an AdmissionReview, a request or a plain object. It is answered as a server does it,
-from the bytes of the review to the bytes of the answer, by the shipped policies or those of --policies, warm and many times.
+from the bytes of the review to the bytes of the answer, by the shipped policies or those of --only, warm and many times.
 Printed are the time without a profiler; how many modules, functions and calls of the project one review passes through, and
 how often a call leads into another module than the call before it; and the functions with the most time of their own,
 measured with cProfile, which makes calls look dearer than they are.
 
     --phase mutate        the other phase
     --context DIR         objects that the cluster holds
-    --policies DIR        other policies
+    --only DIR            other policies
     --times 2000          reviews that are measured
     --lines 40            functions that are shown
 """
@@ -162,12 +162,12 @@ def main() -> int:
     flags = argparse.ArgumentParser(prog="python -m tests.bench.profile_review")
     flags.add_argument("file", help="a review, a request or an object, in JSON or YAML")
     flags.add_argument("--phase", type=Phase, choices=tuple(Phase), default=Phase.VALIDATE)
-    flags.add_argument("--policies", type=Path, action="append", default=[])
+    flags.add_argument("--only", type=Path, action="append", default=[])
     flags.add_argument("--context", type=Path, action="append", default=[])
     flags.add_argument("--times", type=int, default=1000, help="reviews that are measured")
     flags.add_argument("--lines", type=int, default=25, help="functions that are shown")
     given = flags.parse_args()
-    settings = Settings(policies=tuple(given.policies), context=tuple(given.context))
+    settings = Settings(only=tuple(given.only), context=tuple(given.context))
     try:
         run = answering(given.file, settings, given.phase)
     except InputError as error:

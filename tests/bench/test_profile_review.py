@@ -12,7 +12,7 @@ from webhook.paths import get
 from webhook.settings.shared import Settings
 
 RECORDED = Path(__file__).parents[1] / "data/reviews/controller-replicaset-controller-create-pods.json"
-POLICIES = Settings(policies=(Path(__file__).parents[2] / "policies/claims-exactly-one",))
+POLICIES = Settings(only=(Path(__file__).parents[2] / "policies/claims-exactly-one",))
 
 
 def test_it_counts_functions_of_the_project_alone():

@@ -9,7 +9,7 @@ from webhook import yamlfile
 from webhook.cli import run
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
-POLICIES = ["--policies", str(HERE / "policies")]
+POLICIES = ["--only", str(HERE / "policies")]
 
 
 def audit(*arguments):
@@ -292,7 +292,7 @@ def test_a_policy_without_a_binding_is_said_and_can_be_evaluated(verb, tmp_path,
     policy = yamlfile.read(HERE / "policies" / "policies.yaml")[0].value
     (tmp_path / "policy.yaml").write_text(yamlfile.dump(policy))
     (tmp_path / "pod.yaml").write_text("kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {deny: x}}\n")
-    arguments = [verb, "--policies", str(tmp_path / "policy.yaml"), str(tmp_path / "pod.yaml")]
+    arguments = [verb, "--only", str(tmp_path / "policy.yaml"), str(tmp_path / "pod.yaml")]
     assert run(arguments) == 0
     said = f"warning: policy `denies` ({tmp_path}/policy.yaml) is not evaluated, because no binding names it: "
     assert capsys.readouterr().err == f"{said}add a binding, or evaluate it with --unbound\n"

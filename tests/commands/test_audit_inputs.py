@@ -11,7 +11,7 @@ import pytest
 from webhook.cli import run
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
-POLICIES = ["--policies", str(HERE / "policies")]
+POLICIES = ["--only", str(HERE / "policies")]
 POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {0}\n  labels: {{deny: x}}\nspec: {{containers: []}}\n"
 
 

@@ -13,7 +13,7 @@ from webhook import file_parts
 from webhook.cli import run
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
-POLICIES = ["--policies", str(HERE / "policies")]
+POLICIES = ["--only", str(HERE / "policies")]
 POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p{0}\n  labels:\n    {1}: x\nspec:\n  containers: []\n"
 
 

@@ -10,7 +10,7 @@ import pytest
 from webhook.cli import run
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
-POLICIES = ["--policies", str(HERE / "policies")]
+POLICIES = ["--only", str(HERE / "policies")]
 
 
 def pod(name, label="ok", namespace="team"):

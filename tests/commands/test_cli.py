@@ -159,7 +159,7 @@ def test_shipped_policies_say_which_releases_they_are_for(verb, capsys):
     assert out == ""
     assert err == (
         "error: --kubernetes-version: the shipped policies use the CEL of Kubernetes 1.34 and later; "
-        "name your own policies with --policies, or leave out --kubernetes-version\n"
+        "name your own policies with --only, or leave out --kubernetes-version\n"
     )
 
 

@@ -14,7 +14,7 @@ from webhook.explanation import Outcome
 
 HERE = Path(__file__).parents[1] / "data" / "commands" / "explain"
 SAMPLES = Path(__file__).parents[2] / "deploy" / "samples"
-FIXED = ["replay", "--policies", "policies.yaml", "objects.yaml"]
+FIXED = ["replay", "--only", "policies.yaml", "objects.yaml"]
 
 
 def stable(text: str) -> str:
@@ -57,7 +57,7 @@ def test_nothing_else_changes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 def test_json_has_every_field(capsys: pytest.CaptureFixture[str]) -> None:
-    first, *_ = explained(capsys, "--policies", str(HERE / "policies.yaml"), str(HERE / "objects.yaml"))
+    first, *_ = explained(capsys, "--only", str(HERE / "policies.yaml"), str(HERE / "objects.yaml"))
     (marked,) = [each for each in first if each["policy"] == "marked"]
     assert marked.pop("elapsedMs") > 0  # type: ignore[operator]
     assert marked == {

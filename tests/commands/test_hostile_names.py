@@ -118,7 +118,7 @@ def test_queues(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("format_", ["text", "json", "policyreport"])
 def test_audit(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["audit", str(folder / "objects"), "--policies", str(folder / "policies"), "-o", format_]
+    arguments = ["audit", str(folder / "objects"), "--only", str(folder / "policies"), "-o", format_]
     code, said = door(arguments, capsys)
     assert code == 1
     if format_ == "text":
@@ -133,7 +133,7 @@ def test_audit(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize("format_", ["text", "json", "ndjson"])
 def test_replay(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     objects = [str(path) for path in sorted((folder / "objects").iterdir())]
-    code, said = door(["replay", *objects, "--policies", str(folder / "policies"), "-o", format_], capsys)
+    code, said = door(["replay", *objects, "--only", str(folder / "policies"), "-o", format_], capsys)
     assert code == 2  # for what is no object
     if format_ == "text":
         assert r"warning: ::error::a" in said

@@ -140,7 +140,7 @@ def test_a_rule_in_params_that_does_not_exist_is_an_error(tmp_path, capsys):
     params.write_text(text.replace('"off": ""', '"off": pod-resources/quantity pod-resources/limit-require'))
     line = text[: text.index('"off":')].count("\n") + 1
     told = "data.off: unknown rule `pod-resources/limit-require`: did you mean `pod-resources/limit-required`?\n"
-    for command in (["policies", "check", str(folder)], ["replay", "-", "--policies", str(folder)]):
+    for command in (["policies", "check", str(folder)], ["replay", "-", "--only", str(folder)]):
         assert run(command) == 2
         assert capsys.readouterr() == ("", f"error: {params}:{line}:3: {told}")
 

@@ -16,7 +16,7 @@ from webhook.patch import jsonpatch
 EXAMPLES = Path(__file__).parents[2] / "examples" / "research-team"
 DATA = Path(__file__).parents[1] / "data"
 HERE = DATA / "commands"
-POLICIES = ["--policies", str(HERE / "policies")]
+POLICIES = ["--only", str(HERE / "policies")]
 
 
 def pod(name="a", **labels):
@@ -66,7 +66,7 @@ def test_an_absent_file_and_a_broken_policy_are_2(tmp_path, capsys):
     assert replay(str(tmp_path / "absent.json")) == 2
     assert "no such file or folder" in capsys.readouterr().err
     broken = write(tmp_path, "kind: ValidatingAdmissionPolicy\napiVersion: admissionregistration.k8s.io/v1\n", "p.yaml")
-    assert run(["replay", "--policies", broken, write(tmp_path, pod())]) == 2
+    assert run(["replay", "--only", broken, write(tmp_path, pod())]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert "p.yaml" in err
@@ -194,7 +194,7 @@ def test_long_patch_values_are_cut_in_text_only(tmp_path, capsys):
     value = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
     policy = (HERE / "policies" / "policies.yaml").read_text().replace('"seen": "yes"', f'"seen": "{"y" * 300}"')
     policies = write(tmp_path, policy, "p.yaml")
-    run(["replay", "--policies", policies, write(tmp_path, value)])
+    run(["replay", "--only", policies, write(tmp_path, value)])
     patch = next(line for line in capsys.readouterr().out.splitlines() if "patch:" in line)
     assert patch.endswith("…")
     assert len(patch) < 220
@@ -206,7 +206,7 @@ def test_long_patch_values_are_cut_in_text_only(tmp_path, capsys):
         pytest.param(["--ca", "x"], "--ca: is only used with --server", id="ca without server"),
         pytest.param(
             ["--server", "https://h"],
-            "leave out --policies, --context, --unbound, --advice and --explain",
+            "leave out --policies, --only, --config, --context, --unbound, --advice and --explain",
             id="server with policies",
         ),
         pytest.param(["--kubernetes-version", "new"], "is not a version", id="no version"),
@@ -230,7 +230,7 @@ def test_the_second_engine_agrees(tmp_path, capsys):
         policies = write(
             tmp_path, policy.replace("object.?metadata.?labels.orValue({})", "object.metadata.labels"), "p.yaml"
         )
-        run(["replay", "--policies", policies, fixture, "--cel-engine", engine, "-o", "ndjson"])
+        run(["replay", "--only", policies, fixture, "--cel-engine", engine, "-o", "ndjson"])
         answers.append([(one["allowed"], one["warnings"]) for one in lines(capsys)])
     assert answers[0] == answers[1]
 
@@ -258,7 +258,7 @@ def test_advice_is_shown_on_request(tmp_path, capsys):
     params = folder / "params.yaml"
     params.write_text(params.read_text().replace('advice: ""', "advice: storage/read-write-once"))
     pods = str(EXAMPLES / "broken" / "pytorchjob-storage.yaml")
-    arguments = [pods, "--policies", str(folder), "--context", str(EXAMPLES / "cluster")]
+    arguments = [pods, "--only", str(folder), "--context", str(EXAMPLES / "cluster")]
     outputs = {}
     for verb in ("replay", "audit"):
         for flags in ([], ["--advice"]):
@@ -328,8 +328,8 @@ spec: {policyName: nulls, validationActions: [Deny]}
 def test_objects_are_as_an_api_server_sends_them(fixture, code, tmp_path):
     policies = write(tmp_path, NULLS, "policies.yaml")
     file = write(tmp_path, fixture)
-    assert run(["replay", "--policies", policies, file]) == code
-    assert code or run(["audit", "--policies", policies, file]) == 0
+    assert run(["replay", "--only", policies, file]) == code
+    assert code or run(["audit", "--only", policies, file]) == 0
 
 
 def test_an_object_is_not_in_its_own_context(tmp_path, capsys):

@@ -121,7 +121,7 @@ def test_policies_are_reloaded_and_broken_ones_leave_the_last_good(tmp_path: Pat
     policies = tmp_path / "policies"
     policies.mkdir()
     (policies / "policy.yaml").write_text(policy("pods"))
-    with served(tmp_path, "--policies", str(policies)) as server, server.client() as client:
+    with served(tmp_path, "--only", str(policies)) as server, server.client() as client:
 
         def said() -> str:
             response = client.post("/validate", json=review_of()).json()["response"]
@@ -168,7 +168,7 @@ def test_a_stderr_that_nobody_reads_stops_neither_reviews_nor_reloads(tmp_path: 
     (policies / "policy.yaml").write_text(policy("pods"))
     issue(Folder(tmp_path), ["localhost"], now=datetime.now(UTC), days=Days())
     files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
-    command = [*BASE, *files, "--policies", str(policies)]
+    command = [*BASE, *files, "--only", str(policies)]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         port = json.loads(process.stderr.readline())["port"]
@@ -198,14 +198,14 @@ def test_a_stderr_that_nobody_reads_stops_neither_reviews_nor_reloads(tmp_path: 
 
 def test_the_environment_says_what_flags_do_not(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(policy("pods"))
-    settings = {"WEBHOOK_POLICIES": str(tmp_path / "one.yaml"), "WEBHOOK_MAX_BODY_BYTES": "100"}
+    settings = {"CLAIMGATE_ONLY": str(tmp_path / "one.yaml"), "CLAIMGATE_MAX_BODY_BYTES": "100"}
     with served(tmp_path, **settings) as server, server.client() as client:
         assert server.wait("ready")["policies"] == ["no-pods"]
         assert client.post("/validate", json=review_of()).status_code == 413
 
 
 def test_probes_have_a_port_of_their_own_that_asks_for_no_certificate(tmp_path: Path) -> None:
-    with served(tmp_path, "--client-ca", str(tmp_path / "ca.crt"), WEBHOOK_PROBE_PORT="0") as server:
+    with served(tmp_path, "--client-ca", str(tmp_path / "ca.crt"), CLAIMGATE_PROBE_PORT="0") as server:
         ready = server.wait("ready")
         assert ready["probe_port"] != ready["port"]
         server.wait("warm")
@@ -220,7 +220,7 @@ def test_what_is_probably_not_meant_is_a_warning(tmp_path: Path) -> None:
     issue(Folder(tmp_path), ["localhost"], now=datetime.now(UTC), days=Days())
     (tmp_path / "open.key").write_bytes((tmp_path / "tls.key").read_bytes())
     (tmp_path / "open.key").chmod(0o644)
-    environment = {"WEBHOOK_CLIENT_NAME": "api, other name"}
+    environment = {"CLAIMGATE_CLIENT_NAME": "api, other name"}
     flags = ["--client-ca", str(tmp_path / "ca.crt"), "--tls-key", str(tmp_path / "open.key")]
     with served(tmp_path, *flags, **environment) as server:
         server.wait("ready")
@@ -280,8 +280,8 @@ def test_nothing_slow_is_imported_before_it_is_needed() -> None:
 REFUSED = {
     "no certificate": ([], "--tls-cert and --tls-key: are required, because an API server calls"),
     "a certificate that is not there": (["--tls-cert", "x", "--tls-key", "y"], "`x`, `y`: no such file"),
-    "policies that are not there": (["PAIR", "--policies", "nowhere"], "nowhere: no such file or folder"),
-    "a broken policy": (["PAIR", "--policies", "broken.yaml"], "broken.yaml:2:1: not YAML"),
+    "policies that are not there": (["PAIR", "--only", "nowhere"], "nowhere: no such file or folder"),
+    "a broken policy": (["PAIR", "--only", "broken.yaml"], "broken.yaml:2:1: not YAML"),
     "context that is not there": (["PAIR", "--context", "nowhere"], "nowhere: no such file or folder"),
     "a size that is none": (["PAIR", "--max-body-bytes", "big"], "--max-body-bytes: `big` is not a size"),
     "less memory for bodies than one may have": (

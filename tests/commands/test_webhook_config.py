@@ -96,7 +96,7 @@ def test_every_kind_with_pod_templates_is_covered_in_both_phases(capsys: Capture
 
 def test_what_no_policy_matches_is_not_asked_for(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(validating(operation="DELETE"))
-    found = printed(capsys, "--policies", str(tmp_path / "one.yaml"))
+    found = printed(capsys, "--only", str(tmp_path / "one.yaml"))
     assert list(found) == ["ValidatingWebhookConfiguration"]
     rule = {
         "apiGroups": ["apps"],
@@ -120,7 +120,7 @@ def test_a_validating_policy_is_registered_where_it_speaks(
     phase: str, kinds: list[str], capsys: Capture, tmp_path: Path
 ) -> None:
     (tmp_path / "one.yaml").write_text(validating(f"{{claimgate.dev/phase: {phase}}}"))
-    assert list(printed(capsys, "--policies", str(tmp_path))) == kinds
+    assert list(printed(capsys, "--only", str(tmp_path))) == kinds
 
 
 FLAGS: dict[str, tuple[list[str], dict[str, Any]]] = {
@@ -194,8 +194,8 @@ REFUSED = {
         ["--exclude-namespace", "a b"],
         "--exclude-namespace: `a b` is not a valid name",
     ),
-    "a folder without policies": (["--policies", "empty"], "empty: no policy found"),
-    "policies without a binding": (["--policies", "unbound.yaml"], "no loaded policy matches anything"),
+    "a folder without policies": (["--only", "empty"], "empty: no policy found"),
+    "policies without a binding": (["--only", "unbound.yaml"], "no loaded policy matches anything"),
 }
 
 
@@ -244,7 +244,7 @@ def test_the_role_has_what_policies_look_up_under_its_own_name(
         "spec": {"policyName": "p", "validationActions": ["Deny"], "paramRef": {"parameterNotFoundAction": "Allow", **reference}},
     }  # fmt: skip
     (tmp_path / "p.yaml").write_text(f"{dump(policy)}---\n{dump(chosen)}")
-    named = ["--policies", str(tmp_path / "p.yaml"), "--workloads", str(tmp_path / "rows.yaml"), "--name", "own"]
+    named = ["--only", str(tmp_path / "p.yaml"), "--workloads", str(tmp_path / "rows.yaml"), "--name", "own"]
     assert run(["webhook-config", "--rbac", *named]) == 0
     role = document(capsys.readouterr().out)
     assert (role["kind"], role["metadata"]) == ("ClusterRole", {"name": "own"})

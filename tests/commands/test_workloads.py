@@ -50,7 +50,7 @@ def test_replay_and_audit_look_into_the_templates(files, capsys):
 
 def test_the_environment_names_the_file_too(files, capsys, monkeypatch):
     flag, fleet = files
-    monkeypatch.setenv("WEBHOOK_WORKLOADS", flag[1])
+    monkeypatch.setenv("CLAIMGATE_WORKLOADS", flag[1])
     assert run(["replay", fleet]) == 1
     assert FOUND in capsys.readouterr().out
 

@@ -48,7 +48,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     policies = folder / "policies"
     policies.mkdir()
     (policies / "policy.yaml").write_text(policy("pods") + "---\n" + MUTATION)
-    with served(folder, "--policies", str(policies)) as server, server.client() as client:
+    with served(folder, "--only", str(policies)) as server, server.client() as client:
         server.wait("warm")
         client.post("/validate", json=review_of())
         client.post("/mutate", json=review_of())

@@ -71,7 +71,7 @@ def served(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     (folder / "policy.yaml").write_text(yaml.safe_dump_all([*policy("glass", [BREAKS_GLASS]), *questions()]))
     files = ["--tls-cert", str(cluster.certificates / "tls.crt"), "--tls-key", str(cluster.certificates / "tls.key")]
     place = ["--host", "127.0.0.1", "--port", "0", "--drain", "0", "--kubeconfig", str(cluster.server.kubeconfig)]
-    command = [sys.executable, "-m", "webhook", "serve", *files, *place, "--policies", str(folder), "--authorizer"]
+    command = [sys.executable, "-m", "webhook", "serve", *files, *place, "--only", str(folder), "--authorizer"]
     log = folder / "log"
     with log.open("wb") as stream:
         process = subprocess.Popen(command, stderr=stream)
@@ -175,7 +175,7 @@ def _creating(name: str, user: str) -> tuple[str, ...]:
 def test_a_server_without_authorizer_refuses_such_a_policy(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(yaml.safe_dump_all(policy("glass", [BREAKS_GLASS])))
     files = ["--tls-cert", str(cluster.certificates / "tls.crt"), "--tls-key", str(cluster.certificates / "tls.key")]
-    arguments = ["serve", *files, "--kubeconfig", str(cluster.server.kubeconfig), "--policies", str(tmp_path)]
+    arguments = ["serve", *files, "--kubeconfig", str(cluster.server.kubeconfig), "--only", str(tmp_path)]
     done = subprocess.run(
         [sys.executable, "-m", "webhook", *arguments], capture_output=True, text=True, timeout=60, check=False
     )

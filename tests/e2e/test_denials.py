@@ -1,6 +1,6 @@
-"""How clients show a denial of many problems: kubectl in its three ways of creating, and what client-go is given.
+"""How a denial of many problems reads: in kubectl apply, in server-side apply, in events, and as a program gets it.
 
-docs/denials.md shows the first of these texts; docs/decisions/0008-how-denials-read.md says why they look so.
+docs/denials.md shows the first of these texts; docs/decisions/0012-how-denials-read.md says why they look so.
 """
 
 from __future__ import annotations

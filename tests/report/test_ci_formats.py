@@ -15,7 +15,7 @@ from webhook.errors import Problem
 from webhook.report import github, gitlab, markdown, sarif
 from webhook.report.writer import Totals
 
-POLICIES = ["--policies", str(Path(__file__).parents[1] / "data" / "commands" / "policies")]
+POLICIES = ["--only", str(Path(__file__).parents[1] / "data" / "commands" / "policies")]
 HOSTILE = "a\n::error::b%`|<img src=x>@team\x1b[31m"
 
 

@@ -14,7 +14,7 @@ from webhook.report.formats import FORMATS, Format
 from webhook.report.writer import Totals
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
-POLICIES = ["--policies", str(HERE / "policies")]
+POLICIES = ["--only", str(HERE / "policies")]
 
 
 class Rows:
@@ -79,7 +79,7 @@ def test_every_format_writes_what_a_verb_reports(verb, name, pods, capsys):
 def test_a_run_that_cannot_start_leaves_the_file_as_it_is(tmp_path, pods):
     kept = tmp_path / "kept.json"
     kept.write_text("before")
-    assert run(["audit", "--policies", str(tmp_path / "absent"), pods, "-o", f"json={kept}"]) == 2
+    assert run(["audit", "--only", str(tmp_path / "absent"), pods, "-o", f"json={kept}"]) == 2
     assert kept.read_text() == "before"
 
 

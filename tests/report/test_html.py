@@ -13,7 +13,7 @@ import pytest
 
 from webhook.cli import run
 
-POLICIES = ["--policies", str(Path(__file__).parents[1] / "data" / "commands" / "policies")]
+POLICIES = ["--only", str(Path(__file__).parents[1] / "data" / "commands" / "policies")]
 VOID = {"meta", "input", "br"}
 HOSTILE = "<script>alert(1)</script>"
 

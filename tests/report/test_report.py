@@ -295,6 +295,18 @@ def test_policyreports_fit_their_crd(kind):
     assert list(misfits(manifest, schema, "")) == []
 
 
+@pytest.mark.parametrize("kind", ["reports", "clusterreports"])
+def test_open_reports_fit_their_crd(kind):
+    [crd] = yamlfile.read(CRDS / f"openreports.io_{kind}.yaml")
+    [version] = [one for one in crd.value["spec"]["versions"] if one["name"] == "v1alpha1"]
+    wanted = crd.value["spec"]["names"]["kind"]
+    [manifest] = [one for one in policyreport.objects(FINDINGS, policyreport.OPEN_REPORTS) if one["kind"] == wanted]
+    assert manifest["apiVersion"] == f"{crd.value['spec']['group']}/v1alpha1"
+    schema = version["schema"]["openAPIV3Schema"]
+    schema["properties"]["metadata"] = {}  # ObjectMeta, which a CRD leaves to the API server
+    assert list(misfits(manifest, schema, "")) == []
+
+
 def misfits(value, schema, path):
     """What the API server would refuse or prune: unknown fields, wrong types, values out of an enum, missing fields."""
     types = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}

@@ -32,7 +32,7 @@ class Failing(ServedState):
 
 def state(folder: Path, kind: type[ServedState] = ServedState) -> ServedState:
     (folder / "policy.yaml").write_text(POLICY)
-    return kind.make(Settings(policies=(folder,)), is_live=False, kubeconfig=None, log=Log())
+    return kind.make(Settings(only=(folder,)), is_live=False, kubeconfig=None, log=Log())
 
 
 def test_it_is_warm_when_policies_are_compiled_and_a_pod_was_reviewed(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_defaults():
 
 
 def test_flags_win_over_the_environment():
-    environment = {"WEBHOOK_LOG_LEVEL": "debug", "WEBHOOK_CEL_ENGINE": "celpy", "WEBHOOK_POLICIES": ""}
+    environment = {"CLAIMGATE_LOG_LEVEL": "debug", "CLAIMGATE_CEL_ENGINE": "celpy", "CLAIMGATE_POLICIES": ""}
     flags = {"log_level": "error", "policies": [], "workloads": [Path("w")], "context": None}
     chosen = read(ServerSettings, flags, environment)
     assert chosen == ServerSettings(log_level="error", cel_engine="celpy", workloads=(Path("w"),))
@@ -90,7 +90,7 @@ def test_what_cannot_be_used_names_its_flag_or_variable(name, text, message):
 
 def test_a_path_that_cannot_be_looked_at_is_left_to_its_reader():
     long = "x" * 300
-    assert read(ServerSettings, {}, {"WEBHOOK_CONTEXT": f"-:{long}"}).context == (Path("-"), Path(long))
+    assert read(ServerSettings, {}, {"CLAIMGATE_CONTEXT": f"-:{long}"}).context == (Path("-"), Path(long))
 
 
 @all_rows("each", declared(ServerSettings), ids=lambda each: each.name)
@@ -115,7 +115,7 @@ def test_a_setting_that_is_added_is_a_flag_and_a_variable(monkeypatch):
     def command(*, settings: More) -> int:
         return settings.colours
 
-    monkeypatch.setenv("WEBHOOK_COLOURS", "7")
+    monkeypatch.setenv("CLAIMGATE_COLOURS", "7")
     assert (command(), command(colours="5")) == (7, 5)
     assert issubclass(More, Declared)
 

@@ -96,7 +96,7 @@ def own_status(denied: Sequence[Decision], attributes: Attributes, further: Sequ
 
     Users find first what they can mend themselves, and of that the most severe. The message has a line for each
     problem, which `kubectl` shows whatever the reason is; the causes are for programs, and for what `kubectl` shows of
-    reason Invalid (docs/decisions/0008-how-denials-read.md).
+    reason Invalid (docs/decisions/0012-how-denials-read.md).
     """
     enforced = {each.text: each for each in _for_users_first(denied)}
     besides = {each.text: each for each in _for_users_first(each for each in further if _is_denial(each))}

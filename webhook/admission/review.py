@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from webhook.admission.enforce import enforce
 from webhook.admission.enforcement_action import at_most, without_patch
+from webhook.admission.exceptions import excepted, is_left_alone
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
@@ -82,13 +83,16 @@ def review(
 def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None, *, api_server_text: bool) -> Verdict:
     attributes, policies, cluster, deadline = context.attributes, context.policies, context.cluster, context.deadline
     most = context.options.enforcement_action
-    decisions = at_most(validate(attributes, policies, cluster, phase, context=context), most)
+    if is_left_alone(attributes, policies.configuration, context.cluster):
+        return enforce((), attributes)
+    decisions = validate(attributes, policies, cluster, phase, context=context)
+    decisions = at_most(excepted(decisions, attributes, policies.configuration), most)
     verdict = enforce(decisions, attributes, api_server_text=api_server_text)
     if phase is Phase.VALIDATE:
         return verdict
     was_denied = not verdict.allowed
     changed, mutations = mutate(attributes, policies, cluster, deadline, authorizer=authorizer, context=context)
-    mutations = at_most(mutations, most)
+    mutations = at_most(excepted(mutations, attributes, policies.configuration), most)
     if mutations and not was_denied:
         decisions = (*decisions, *mutations)
         verdict = enforce(decisions, attributes, api_server_text=api_server_text)
@@ -119,4 +123,4 @@ def _further(
     untold = replace(context.options, trace=None)  # an explanation says why the verdict is what it is
     then = request_context(policies, changed, cluster, deadline, authorizer, faults=context.faults, options=untold)
     decisions = validate(changed, policies, cluster, Phase.VALIDATE, context=then)
-    return None if deadline.is_over else tuple(decisions)
+    return None if deadline.is_over else excepted(decisions, changed, policies.configuration)

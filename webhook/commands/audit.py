@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from webhook import assembly, submitted
-from webhook.commands import options, output
+from webhook.commands import options, output, report_options
 from webhook.commands.audit_index import index
 from webhook.commands.audit_part import PartAudit, PartResult, Reviewed
 from webhook.commands.audit_totals import AuditTotals
@@ -21,6 +21,7 @@ from webhook.commands.progress import Progress
 from webhook.commands.rendering import render
 from webhook.document_stream import DocumentStream
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.report import baseline as baselines
 from webhook.report import formats
 from webhook.report.finding import Finding
 from webhook.settings.reporting import ReportSettings
@@ -29,12 +30,7 @@ from webhook.settings.shared import Settings
 
 @options.takes(
     ReportSettings,
-    "policies",
-    "context",
-    "context_is_whole",
-    "workloads",
-    "cel_engine",
-    "kubernetes_version",
+    *("config", "policies", "only", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version"),
     "docs_address",
 )
 def command(
@@ -78,6 +74,13 @@ def command(
             "a cluster, so that what was never translated is found.",
         ),
     ] = "create",
+    rule: report_options.Rules = None,
+    skip: report_options.Skip = None,
+    min_severity: report_options.MinSeverity = None,
+    fail_on: report_options.Fails = None,
+    baseline: report_options.Baseline = None,
+    write_baseline: report_options.WriteBaseline = None,
+    require_input: report_options.RequireInput = False,
     jobs: Annotated[
         int,
         typer.Option("--jobs", "-j", metavar="N", min=1, help="Audit in so many processes; the output is the same."),
@@ -91,18 +94,30 @@ def command(
     it; names and namespaces are as kustomizations set them. What several of these files define differently is unknown.
     That an object does not exist is said only with --context-is-whole. Exits with 0 when nothing was found, 1 when
     something was, 2 when an input or a policy cannot be read, and 3 when nothing was found but a policy that may deny
-    could not decide. What .claimgateignore in a named folder lists, a pattern a line, is left out. After Ctrl-C the
-    report has what was audited by then, and the exit code is 130.
+    could not decide; --fail-on changes what ends with 1. What .claimgateignore in a named folder lists, a pattern a
+    line, is left out. After Ctrl-C the report has what was audited by then, and the exit code is 130.
     """
     writers = formats.of_findings()
     outputs = output.parse(chosen, writers)
+    given = report_options.Given(rules=rule, skip=skip, min_severity=min_severity, baseline=baseline)
+    if write_baseline is not None:
+        writers = {**writers, "baseline": baselines.Findings}
+        outputs = (*outputs, output.Output("baseline", str(write_baseline)))
     changes = Changes(changed_since, path) if changed_since else None
     with closing(DocumentStream(path, exclude or (), include or ())) as stream:
         problems = (*stream.problems, *(render(stream, path) if is_rendered else ()))
         assembled = _assembled(settings, stream, unbound=unbound)
+        filters = report_options.filters(given, settings, assembled.policies)
         details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
-        audit = PartAudit(assembled, reviewed=as_, details=details, address=settings.docs_address, changes=changes)
-        totals = AuditTotals()
+        audit = PartAudit(
+            assembled,
+            reviewed=as_,
+            details=details,
+            filters=filters,
+            address=settings.docs_address,
+            changes=changes,
+        )
+        totals = AuditTotals(filters, settings.configuration, fail_on=fail_on, requires_input=require_input)
         totals.add_problems(problems)
         bar = Progress(stream.size_bytes(), "objects", is_shown=_leaves_the_terminal_free(outputs))
         with bar, Interrupts() as interrupts, output.Report(outputs, writers, audit.rules) as report:
@@ -114,11 +129,15 @@ def command(
                 bar.advance(result.size_bytes, result.entries)
                 if interrupts.is_set:
                     break
-            totals.finish(path, stream, submitted.notes(assembled.files, settings))
+            notes = submitted.notes(assembled.files, settings)
+            totals.finish(path, stream, notes, is_interrupted=interrupts.is_set)
             if interrupts.is_set:
                 sys.stderr.write(f"error: interrupted after {totals.entries} objects; the report has these alone\n")
             report.end(totals.totals(is_verbose=verbose))
-        return EXIT_CODE if interrupts.is_set else totals.exit_code()
+        code = totals.exit_code()
+        if interrupts.is_set:
+            return EXIT_CODE
+        return 0 if write_baseline is not None and code in (1, 3) else code
 
 
 def _assembled(settings: Settings, stream: DocumentStream, *, unbound: bool) -> assembly.Assembly:
@@ -128,7 +147,7 @@ def _assembled(settings: Settings, stream: DocumentStream, *, unbound: bool) -> 
     assembled = assembly.with_files(
         settings, how, loaded, objects=looked_up.objects, files=looked_up.files, is_complete=looked_up.is_complete
     )
-    options.warn_of_unbound(assembled.policies)
+    options.tell_policies(settings, assembled.policies)
     return assembled
 
 

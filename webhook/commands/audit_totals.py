@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from webhook import charts, documents, terminal
 from webhook.commands.audit_part import PartResult
+from webhook.configuration.leave_alone import today
+from webhook.configuration.model import FailOn
+from webhook.configuration.read import NO_FILE, ConfigurationFile
 from webhook.document_stream import DocumentStream
 from webhook.errors import Problem
+from webhook.report.filters import ALL, Filters
 from webhook.report.finding import Result
 from webhook.report.writer import SkippedDocument, Totals
 from webhook.wording import counted
@@ -20,9 +24,22 @@ _UNREADABLE = 2
 class AuditTotals:
     """The sums of an audit while it runs; `entries` are the objects that were audited."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        filters: Filters = ALL,
+        configuration: ConfigurationFile = NO_FILE,
+        *,
+        fail_on: FailOn | None = None,
+        requires_input: bool = False,
+    ) -> None:
         self.entries = 0
         self._unchanged = 0
+        self._baseline = filters.baseline
+        self._configuration = configuration
+        self._fail_on = fail_on or configuration.value.report.fail_on
+        self._requires_input = requires_input
+        self._known: set[str] = set()
+        self._exceptions: set[str] = set()
         self._files = 0
         self._results: Counter[Result] = Counter()
         self._is_undecided = False
@@ -39,6 +56,8 @@ class AuditTotals:
         self._files += part.files
         self._results += part.results
         self._is_undecided |= part.is_undecided
+        self._known |= part.known
+        self._exceptions |= part.exceptions
         self._skipped += part.skipped
         self._unasked += part.unasked
         self._templates.update((each.file, each) for each in part.templates)
@@ -52,8 +71,10 @@ class AuditTotals:
         self._problems += problems
         self._say(f"error: {problem}" for problem in problems)
 
-    def finish(self, named: Sequence[str], stream: DocumentStream, notes: Iterable[str]) -> None:
-        """Say what is known when all parts were audited: that there was nothing, or nothing but templates."""
+    def finish(
+        self, named: Sequence[str], stream: DocumentStream, notes: Iterable[str], *, is_interrupted: bool
+    ) -> None:
+        """Say what is known after the last part: that there was nothing, or nothing but templates; what is stale."""
         if not self.entries and not self._skipped and not self._unchanged:
             read = documents.Inputs(
                 documents=(),
@@ -64,19 +85,35 @@ class AuditTotals:
             )
             self.add_problems(documents.nothing(named, read, "object"))
             self.add_problems(_only_templates(named, self._templates.values()))
+        if self._requires_input and not self.entries and not self._problems:
+            self.add_problems([Problem(message="--require-input: no object was found", file=" ".join(named))])
         if self._unchanged:
             self._say([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
+        if not self._unchanged and not is_interrupted:
+            self._say(f"note: {each}" for each in self._stale())
         if template := charts.summary(tuple(self._templates.values())):
             self._say([f"note: {template}"])
         self._say(f"note: {each}" for each in notes)
 
     def exit_code(self) -> int:
         """Something could not be read, something was found, could not be decided, or nothing of these."""
+        failing = {"deny": (Result.FAIL,), "warn": (Result.FAIL, Result.WARN), "never": ()}[self._fail_on]
         if self._problems:
+            if count := self._results[Result.FAIL] + self._results[Result.WARN]:
+                self._say([f"note: {counted(count, 'finding')} in what could be read"])
             return _UNREADABLE
-        if self._results[Result.FAIL] or self._results[Result.WARN]:
+        if any(self._results[each] for each in failing):
             return 1
-        return 3 if self._is_undecided else 0
+        return 3 if self._is_undecided and self._fail_on != "never" else 0
+
+    def _stale(self) -> Iterator[str]:
+        """Findings of the baseline that are found no more, and exceptions that nothing needed."""
+        if gone := [about for known, about in self._baseline.items() if known not in self._known]:
+            yield f"--baseline: {counted(len(gone), 'finding')} found no more, first {gone[0]}: write the file anew"
+        for number, each in enumerate(self._configuration.value.exceptions):
+            if each.expires >= today() and each.described not in self._exceptions:
+                told = f"nothing here needs this exception of {each.owner}"
+                yield str(self._configuration.problem(("exceptions", number), told))
 
     def totals(self, *, is_verbose: bool) -> Totals:
         """The sums in the form that reports write."""

@@ -25,7 +25,17 @@ FORMATS: Final = ("text", "json")
 _UNREADABLE: Final = 2
 
 
-@options.takes(Settings, "policies", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version")
+@options.takes(
+    Settings,
+    "config",
+    "policies",
+    "only",
+    "context",
+    "context_is_whole",
+    "workloads",
+    "cel_engine",
+    "kubernetes_version",
+)
 def command(
     log: Annotated[
         list[str],
@@ -80,7 +90,7 @@ def _sets(settings: Settings, against: Sequence[Path], *, unbound: bool) -> dict
     """The policies, and those that they are compared with."""
     sets = {"policies": assembly.assemble(settings, unbound=unbound)}
     if against:
-        sets["against"] = assembly.assemble(replace(settings, policies=tuple(against)), unbound=unbound)
+        sets["against"] = assembly.assemble(replace(settings, only=tuple(against)), unbound=unbound)
     for each in sets.values():
         options.warn_of_unbound(each.policies)
     return sets

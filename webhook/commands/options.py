@@ -12,11 +12,13 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from webhook import terminal
+from webhook import assembly, terminal
+from webhook.configuration.leave_alone import today
 from webhook.policy import unbound
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
-from webhook.settings.setting import REQUIRED, Setting, declared, read
+from webhook.settings.configured import read_settings
+from webhook.settings.setting import REQUIRED, Setting, declared
 from webhook.settings.shared import Settings
 
 ReportOutputs: TypeAlias = Annotated[
@@ -32,6 +34,14 @@ Unbound: TypeAlias = Annotated[
 Advice: TypeAlias = Annotated[
     bool, typer.Option("--advice", help="Tell also what rules of level advice say, which admission never does.")
 ]
+
+
+def tell_policies(settings: Settings, policies: PolicySet) -> None:
+    """Say on stderr which sets of policies hold, what has expired, and which policies are not evaluated."""
+    notes = [f"note: {sets}"] if (sets := assembly.sets(settings)) else []
+    warnings = (f"warning: {each}" for each in assembly.expired(settings, today()))
+    sys.stderr.write(terminal.lines((*notes, *warnings)))
+    warn_of_unbound(policies)
 
 
 def warn_of_unbound(policies: PolicySet) -> None:
@@ -58,7 +68,7 @@ def takes(kind: type[Settings], *names: str) -> Callable[[Callable[..., int]], C
         @wraps(command)
         def run(*arguments: Any, **flags: Any) -> int:
             chosen = {each.name: flags.pop(each.name, None) for each in wanted}
-            return command(*arguments, **flags, settings=read(kind, chosen, os.environ))
+            return command(*arguments, **flags, settings=read_settings(kind, chosen, os.environ))
 
         kept = [each for each in own.parameters.values() if each.name != "settings"]
         flags = [_parameter(each) for each in wanted]

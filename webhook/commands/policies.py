@@ -12,7 +12,6 @@ import typer
 
 from webhook import assembly, terminal, yamlfile
 from webhook.commands import new_policy, options, output, policy_details, policy_folders, policy_text, rules
-from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.settings.shared import Settings
 
@@ -78,7 +77,7 @@ app.command("new")(new_policy.command)
 
 
 @app.command()
-@options.takes(Settings, "workloads", "kubernetes_version")
+@options.takes(Settings, "config", "workloads", "kubernetes_version")
 def export(folder: policy_folders.Folders = None, *, settings: Settings) -> int:
     """Print what a cluster can take natively.
 
@@ -95,7 +94,7 @@ def export(folder: policy_folders.Folders = None, *, settings: Settings) -> int:
 
 def _load(named: Sequence[Path] | None, settings: Settings) -> PolicySet:
     chosen = policy_folders.chosen(named, settings)
-    return load(assembly.places(chosen), assembly.options(chosen))
+    return assembly.policies(chosen, assembly.options(chosen))
 
 
 def _json(described: Iterable[dict[str, Any]]) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from webhook.settings.shared import Settings
 
-SETTINGS: Final = ("workloads", "cel_engine", "kubernetes_version")
+SETTINGS: Final = ("config", "workloads", "cel_engine", "kubernetes_version")
 Folders: TypeAlias = Annotated[
     list[Path] | None,
     typer.Argument(metavar="DIR", show_default=False, help="Folders and files. Default: the shipped policies."),
@@ -20,4 +20,4 @@ Folders: TypeAlias = Annotated[
 
 def chosen(named: Sequence[Path] | None, settings: Settings) -> Settings:
     """The settings, with the policies that the command line names in place of the shipped ones."""
-    return replace(settings, policies=tuple(named)) if named else settings
+    return replace(settings, only=tuple(named)) if named else settings

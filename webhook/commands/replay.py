@@ -73,8 +73,10 @@ def command(
     """
     writers = formats.of_answers()
     outputs = output.parse(chosen, writers)
-    if server and (unbound or advice or explain or settings.given & {"policies", "context", "context_is_whole"}):
-        wrong = "--policies, --context, --unbound, --advice and --explain"
+    if server and (
+        unbound or advice or explain or settings.given & {"policies", "only", "config", "context", "context_is_whole"}
+    ):
+        wrong = "--policies, --only, --config, --context, --unbound, --advice and --explain"
         wrong = "--context-is-whole" if "context_is_whole" in settings.given else wrong
         told = f"the server has its own objects and policies; leave out {wrong}"
         raise ConfigurationError(f"--server: {told}")
@@ -115,7 +117,7 @@ def _local(
     assembled = assembly.assemble(
         settings, objects=objects(inputs), is_complete=submitted.is_complete(inputs), unbound=unbound
     )
-    options.warn_of_unbound(assembled.policies)
+    options.tell_policies(settings, assembled.policies)
     if explains:
         assembled.policies.prepare()  # so that no policy is said to take the time that it is compiled in
     submissions = submitted.Submissions(assembled.files, assembled.table.row)

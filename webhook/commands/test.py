@@ -27,7 +27,7 @@ from webhook.wording import counted
 _NONE = "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites or *cases.jsonl"
 
 
-@options.takes(Settings, "workloads", "cel_engine", "kubernetes_version")
+@options.takes(Settings, "config", "workloads", "cel_engine", "kubernetes_version")
 def command(
     folder: Annotated[
         list[Path] | None,

@@ -16,13 +16,12 @@ from webhook.cel import compiled_engine
 from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.playground.measured_engine import MeasuredEngine
-from webhook.policy.load import load
 from webhook.settings.shared import Settings
 
 HOST: Final = "127.0.0.1"
 
 
-@options.takes(Settings, "policies", "workloads", "kubernetes_version")
+@options.takes(Settings, "config", "policies", "only", "workloads", "kubernetes_version")
 def command(
     *,
     port: Annotated[
@@ -46,8 +45,8 @@ def command(
     from webhook.playground.worker import Workers
 
     engine = MeasuredEngine(compiled_engine())
-    how = replace(assembly.options(settings), engine=engine, lazy=not settings.policies)
-    policies = load(assembly.places(settings), how)
+    how = replace(assembly.options(settings), engine=engine, lazy=not (settings.policies or settings.only))
+    policies = assembly.policies(settings, how)
     listening = _listen(port)
     bound = listening.getsockname()[1]
     address = f"http://{HOST}:{bound}"

@@ -60,7 +60,7 @@ class Registration:
     object_opt_out: bool = False
 
 
-@options.takes(Settings, "policies", "workloads", "cel_engine", "kubernetes_version")
+@options.takes(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
 def command(
     path: Annotated[
         list[str] | None,

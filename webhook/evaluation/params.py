@@ -16,6 +16,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.cluster_scoped import is_built_in, is_cluster_scoped
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
+from webhook.configuration.model import EMPTY, Configuration
 from webhook.errors import BindingError, PlaceUnknown
 from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import Binding, ParamSource, Policy
@@ -29,11 +30,12 @@ class RequestParams:
     `static` are those that need no request to be found, in the view of the request (policy/static_params.py).
     """
 
-    __slots__ = ("_attributes", "_cluster", "_of_request", "_shipped", "static")
+    __slots__ = ("_attributes", "_cluster", "_configuration", "_of_request", "_shipped", "static")
 
     def __init__(self, attributes: Attributes, cluster: Cluster, policies: PolicySet) -> None:
         self._attributes = attributes
         self._cluster = cluster
+        self._configuration = policies.configuration
         self._shipped = policies.shipped_params
         self.static = policies.static_params.found_in(cluster)
         self._of_request: dict[Binding, Sequence[Param]] = {}
@@ -63,6 +65,9 @@ class RequestParams:
         objects = self._find(kind, source)
         if not objects and policy.checks:
             objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # one that says nothing
+        configuration = self._configuration
+        if configuration is not EMPTY and kind.kind == "ConfigMap":
+            objects = _configured(objects, source, configuration, has_checks=bool(policy.checks))
         return tuple(param_of(binding, obj) for obj in objects)
 
     def _find(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
@@ -73,6 +78,20 @@ class RequestParams:
             return _find(kind, source, namespace, cluster)
         except PlaceUnknown:
             return _find(kind, source, namespace, shipped or FilesCluster())
+
+
+def _configured(
+    objects: Sequence[JSON], source: ParamSource, configuration: Configuration, *, has_checks: bool
+) -> Sequence[JSON]:
+    """ConfigMaps with the keys that the configuration sets; one that it alone knows is a param, too."""
+    own = configuration.params.get(source.name, {})
+    if own and not objects:
+        metadata = {"name": source.name, "namespace": source.namespace}
+        objects = ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata},)
+    releases = configuration.releases.model_dump(exclude_none=True) if has_checks else {}
+    if not (own or releases):
+        return objects
+    return tuple({**obj, "data": {**(obj.get("data") or {}), **releases, **own}} for obj in objects)
 
 
 def _find(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:

@@ -44,5 +44,6 @@ def judged(
     """Problems with what is done about each, without those that are switched off; with advice where it is wanted."""
     named = actions.chosen(param.object, context.deadline)
     rules = policy.catalogue
-    acted = ((problem, actions.action(problem.code, rules[problem.code].level, named)) for problem in problems)
+    configured = context.policies.configured
+    acted = ((each, actions.action(each.code, rules[each.code].level, named, configured)) for each in problems)
     return [(problem, action) for problem, action in acted if action != "Off" and (advice or action != "Advice")]

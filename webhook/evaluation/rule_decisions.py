@@ -67,7 +67,13 @@ class RuleDecisions:
         listed = self._listed(index, "deny", rule, listed_problems(rule, evaluated))
         if listed:
             return (*listed, *self._unchecked(index, rule))
-        return (self._decision(index, "deny", message(rule, evaluated), rule),)
+        made = self._decision(index, "deny", message(rule, evaluated), rule)
+        decided = self._context.policies.configured.get(made.rule)  # the binding decides what its problems do otherwise
+        if decided is None or decided == "Deny":
+            return (made,)
+        if decided == "Off" or (decided == "Advice" and not self._context.options.advice):
+            return ()
+        return (replace(made, actions=within_binding(decided, made.actions)),)
 
     def of_checks(self, reports: Sequence[Checked]) -> Sequence[Decision]:
         """Those of a policy that reports what its checks say: the problems, and those that could not be made out."""

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest
+from webhook.configuration.model import EMPTY, Configuration
 from webhook.facts.registry import SHIPPED, Registry
 from webhook.policy.candidates import Candidate, candidates
 from webhook.policy.compiled import Policy
@@ -21,6 +22,7 @@ from webhook.policy.equivalent_resources import Equivalents, equivalents
 from webhook.policy.interests import interests
 from webhook.policy.matching import ResourceRule
 from webhook.policy.static_params import StaticParams
+from webhook.problems.actions import Chosen
 from webhook.schema.kinds import type_of
 from webhook.workloads import embedded
 from webhook.workloads.rows import Row
@@ -53,13 +55,18 @@ class _Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PolicySet:
-    """Policies with their bindings, in the order of their names, and the parameter objects shipped beside them."""
+    """Policies with their bindings, in the order of their names, and the parameter objects shipped beside them.
+
+    `configuration` is what the site says of them, and `configured` what it says that rules do.
+    """
 
     validating: tuple[Policy, ...]
     mutating: tuple[Policy, ...]
     params: tuple[JSON, ...] = ()
     table: Table
     registry: Registry = SHIPPED
+    configuration: Configuration = EMPTY
+    configured: Chosen = field(default_factory=dict)
     equivalents: Equivalents = field(init=False, repr=False)
     shipped_params: FilesCluster | None = field(init=False, repr=False)
     static_params: StaticParams = field(init=False, repr=False)

@@ -7,8 +7,10 @@ Who decides, the later before the earlier:
 3. The params: `data.deny`, `data.warn`, `data.audit`, `data.advice` and `data.off` of a ConfigMap list ids of rules,
    separated by spaces, commas or line ends. A rule that several lists name is treated by the strictest.
 
-So params choose what a rule does, and never more than the binding allows. Whatever comes to decide above the params,
-such as a configuration file, is one more decider for `action`, after theirs.
+4. The configuration file: `levels` of groups and rules, of which a rule wins over its group.
+
+So params and the configuration choose what a rule does, and never more than the binding allows. A configuration sets
+keys of params, too (`params`, `releases`): then its lists of rules stand in the place of those of the ConfigMap.
 """
 
 from __future__ import annotations

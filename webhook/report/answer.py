@@ -54,6 +54,12 @@ class Answer:
         return tuple(text for text in told if not text.startswith(_OPEN) or text.removeprefix(_OPEN) not in placed)
 
     @property
+    def exceptions(self) -> tuple[str, ...]:
+        """What a site has excepted, each once with the rule and the reason."""
+        told = [each for _, each in self.decisions if each.exception]
+        return tuple(dict.fromkeys(f"{each.rule or each.policy}: {each.exception}" for each in told))
+
+    @property
     def advice(self) -> tuple[str, ...]:
         """What rules of level advice say, each once with its rule."""
         told = [each for _, each in self.decisions if each.is_advice and each.evaluation == "deny"]
@@ -77,7 +83,7 @@ class Answer:
 
     def _open(self) -> Iterator[Decision]:
         for _, decision in self.decisions:
-            if decision.evaluation in ("unknown", "error") and decision.action == "admit":
+            if decision.evaluation in ("unknown", "error") and decision.action == "admit" and not decision.exception:
                 yield decision
 
     def _of_server(self) -> Iterator[tuple[Phase, Decision]]:

@@ -82,7 +82,13 @@ class Finding:
     @property
     def message(self) -> str:
         """The text of the problem or the policy; it begins with the field path where there is one."""
-        return sentence(self.problem) if self.problem else self.decision.message
+        text = sentence(self.problem) if self.problem else self.decision.message
+        return f"{text} ({self.exception})" if self.exception else text
+
+    @property
+    def exception(self) -> str:
+        """Why it is let pass though it fails, "" where nobody has excepted it."""
+        return self.decision.exception
 
     @property
     def is_advice(self) -> bool:
@@ -92,7 +98,7 @@ class Finding:
     @property
     def is_undecided(self) -> bool:
         """Whether a policy that may deny could not be evaluated, and let the object pass."""
-        return self.result in (Result.ERROR, Result.SKIP) and self.decision.is_enforced
+        return self.result in (Result.ERROR, Result.SKIP) and self.decision.is_enforced and not self.exception
 
     @property
     def missing(self) -> tuple[MissingObject, ...]:
@@ -106,6 +112,8 @@ def result(decision: Decision) -> Result:
     A failed validation is `fail` where its binding denies and `warn` where it only warns or audits; what could not be
     evaluated is `error`, what lacked an object to look at is `skip`, unless its policy fails closed.
     """
+    if decision.exception:
+        return Result.SKIP
     if decision.evaluation == "error":
         return Result.ERROR
     if decision.evaluation == "unknown" and decision.action == "admit":

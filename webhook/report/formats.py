@@ -38,6 +38,7 @@ FORMATS: Final[tuple[Format, ...]] = (
     Format(name="markdown", findings=markdown.Findings),
     Format(name="html", findings=html.Findings),
     Format(name="policyreport", findings=policyreport.Findings),
+    Format(name="openreports", findings=policyreport.OpenReports),
 )
 
 Made = TypeVar("Made")

@@ -22,7 +22,9 @@ from webhook.terminal import one_line
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-_ELEMENTS = {Result.FAIL: "failure", Result.WARN: "failure", Result.ERROR: "error", Result.SKIP: "skipped"}
+_ELEMENTS = {Result.FAIL: "failure", Result.WARN: "system-out", Result.ERROR: "error", Result.SKIP: "skipped"}
+_PLAIN = frozenset(("system-out",))
+"""Elements that are only text."""
 _SUMS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 Entry = TypeVar("Entry")
@@ -84,7 +86,7 @@ class Answers(_Held[Answer]):
 
 
 class Findings(_Held[Finding]):
-    """The findings of an audit; a warning is a failure, what could not be evaluated an error or skipped."""
+    """The findings of an audit; a warning passes and is told, what could not be evaluated is an error or skipped."""
 
     def case(self, entry: Finding) -> _TestCase:
         """A rule and the object that it was asked about."""
@@ -111,7 +113,7 @@ def _outcome(case: _TestCase) -> Element:
     from xml.etree.ElementTree import Element
 
     lines = case.text.split("\n")
-    element = Element(case.outcome, {"message": one_line(lines[0])})
+    element = Element(case.outcome, {} if case.outcome in _PLAIN else {"message": one_line(lines[0])})
     element.text = "\n".join(map(one_line, lines))
     return element
 

@@ -1,4 +1,7 @@
-"""A report as the PolicyReport and ClusterPolicyReport objects of wgpolicyk8s.io/v1alpha2.
+"""A report as PolicyReport and ClusterPolicyReport objects of wgpolicyk8s.io/v1alpha2, or as those of OpenReports.
+
+OpenReports calls them Report and ClusterReport (openreports.io/v1alpha1, openreports/reports-api), with the source of
+all results once more at the top; the rest is the same.
 
 Knows the schema of kubernetes-sigs/wg-policy-prototypes policy-report/crd/v1alpha2 and the conventions of its other
 producers (one report per namespace when it does not belong to one object, managed-by label, strings in properties).
@@ -10,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from webhook import yamlfile
@@ -19,14 +23,28 @@ from webhook.report.finding import Finding, Result
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 
-API_VERSION: Final = "wgpolicyk8s.io/v1alpha2"
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """An API of reports: its version, and what it calls those of a namespace and of the cluster."""
+
+    version: str
+    namespaced: str
+    cluster: str
+    has_source: bool = False
+
+
+POLICY_REPORT: Final = Api("wgpolicyk8s.io/v1alpha2", "PolicyReport", "ClusterPolicyReport")
+OPEN_REPORTS: Final = Api("openreports.io/v1alpha1", "Report", "ClusterReport", has_source=True)
+API_VERSION: Final = POLICY_REPORT.version
 NAME: Final = "claimgate"
 
 
 class Findings:
     """One YAML stream that `kubectl apply -f` takes; empty when no policy said anything."""
 
-    def __init__(self) -> None:
+    def __init__(self, api: Api = POLICY_REPORT) -> None:
+        self._api = api
         self._findings: list[Finding] = []
 
     def begin(self, _rules: Rules) -> Iterator[str]:
@@ -40,28 +58,36 @@ class Findings:
 
     def end(self, _totals: Totals) -> Iterator[str]:
         """All objects."""
-        yield "---\n".join(yamlfile.dump(manifest) for manifest in objects(self._findings))
+        yield "---\n".join(yamlfile.dump(manifest) for manifest in objects(self._findings, self._api))
 
 
-def objects(findings: Iterable[Finding]) -> tuple[JSON, ...]:
+class OpenReports(Findings):
+    """The same as objects of OpenReports."""
+
+    def __init__(self) -> None:
+        super().__init__(OPEN_REPORTS)
+
+
+def objects(findings: Iterable[Finding], api: Api = POLICY_REPORT) -> tuple[JSON, ...]:
     """One PolicyReport per namespace in their order, then the ClusterPolicyReport of cluster-scoped objects."""
     placed: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         placed[finding.subject.namespace].append(finding)
     return tuple(
-        _object(namespace, placed[namespace]) for namespace in sorted(placed, key=lambda name: (not name, name))
+        _object(namespace, placed[namespace], api) for namespace in sorted(placed, key=lambda name: (not name, name))
     )
 
 
-def _object(namespace: str, findings: Sequence[Finding]) -> JSON:
+def _object(namespace: str, findings: Sequence[Finding], api: Api) -> JSON:
     metadata: dict[str, Any] = {"name": NAME, "labels": {"app.kubernetes.io/managed-by": NAME}}
     if namespace:
         metadata["namespace"] = namespace
     counts = Counter(finding.result for finding in findings)
     return {
-        "apiVersion": API_VERSION,
-        "kind": "PolicyReport" if namespace else "ClusterPolicyReport",
+        "apiVersion": api.version,
+        "kind": api.namespaced if namespace else api.cluster,
         "metadata": metadata,
+        **({"source": NAME} if api.has_source else {}),
         "summary": {str(result): counts[result] for result in Result},
         "results": [_result(finding) for finding in findings],
     }

@@ -39,6 +39,7 @@ def of_finding(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "problem": of_problem(finding.problem) if finding.problem else None,
         "missing": [of_missing(each) for each in finding.missing],
+        "exception": finding.exception,
         "docs": finding.rule.docs,
         "phase": str(finding.phase),
         "object": {

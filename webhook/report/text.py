@@ -181,6 +181,7 @@ def _answer(answer: Answer) -> Iterator[str]:
     yield from (f"    warning: {warning}" for warning in verdict.warnings)
     yield from (f"    advice: {advice}" for advice in answer.advice)
     yield from (f"    further warning: {warning}" for warning in answer.further_warnings)
+    yield from (f"    exception: {exception}" for exception in answer.exceptions)
     yield from (f"    {unknown}" for unknown in answer.unknown)
     yield from (f"    patch: {operation(change)}" for change in verdict.patch)
     yield from (f"    {line}" for line in explanation_text.lines(answer.explanations))

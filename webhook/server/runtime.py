@@ -31,7 +31,6 @@ from webhook.decisions import Verdict
 from webhook.errors import ConfigurationError
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.logs import Log
-from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.releases import shown
 from webhook.server.application import compose
@@ -47,6 +46,7 @@ from webhook.server.review_handler import Authority
 from webhook.server.scheduler import Scheduler
 from webhook.server.tls import Certificates
 from webhook.server.worker_lane import WorkerLimits
+from webhook.settings.configured import reread
 from webhook.settings.shared import Settings
 from webhook.wording import named
 from webhook.yamlfile import discover
@@ -113,10 +113,12 @@ class ServedState:
             ConfigurationError: policies, context or cluster that cannot be used.
             InputError: context that cannot be read.
         """
-        places = assembly.places(chosen)
+        places = (*assembly.places(chosen), *filter(None, [chosen.configuration.path]))
         how = assembly.options(chosen)
         policies = Reloaded(
-            lambda: _askable(load(places, how), may_ask=may_ask), marks(lambda: discover(places)), PolicySet.prepare
+            lambda: _askable(assembly.policies(reread(chosen), how), may_ask=may_ask),
+            marks(lambda: discover(places)),
+            PolicySet.prepare,
         )
         context = Reloaded(
             lambda: assembly.context_cluster(chosen, policies.current),

@@ -16,7 +16,10 @@ from webhook import shipped
 from webhook.errors import ConfigurationError
 from webhook.settings.values import ValueType
 
-PREFIX: Final = "WEBHOOK_"
+PREFIX: Final = "CLAIMGATE_"
+_FORMER_PREFIX: Final = "WEBHOOK_"
+_LINK: Final = "tcp://"
+"""What Kubernetes sets CLAIMGATE_PORT to in the Pods beside a Service `claimgate` (enableServiceLinks)."""
 REQUIRED: Final = "required"
 """What happens without a value that a command cannot do without."""
 _KEY: Final = "setting"
@@ -39,7 +42,7 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        """`WEBHOOK_LOG_LEVEL`."""
+        """`CLAIMGATE_LOG_LEVEL`."""
         return PREFIX + self.name.upper()
 
     @property
@@ -66,9 +69,14 @@ def setting(default: Any, type: ValueType, help: str, *, unset: str = "") -> Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A class of settings. given: the names of those that flags gave; others are the environment's, or defaults."""
+    """A class of settings. origins: the flag or variable of each that was given; the others are defaults."""
 
-    given: frozenset[str] = dataclasses.field(default=frozenset(), compare=False)
+    origins: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The names of those that flags gave."""
+        return frozenset(name for name, origin in self.origins.items() if origin.startswith("--"))
 
 
 S = TypeVar("S", bound=Declared)
@@ -89,19 +97,30 @@ def read(kind: type[S], flags: Mapping[str, Any], environment: Mapping[str, str]
     Args:
         kind: the class of the settings.
         flags: by name: a text, a list of texts or paths, or True; None and an empty list are flags that nobody gave.
-        environment: `WEBHOOK_POLICIES` and so on; an empty value counts as not set.
+        environment: `CLAIMGATE_POLICIES` and so on; an empty value counts as not set.
 
     Raises:
         ConfigurationError: a value that cannot be used, naming the flag or variable.
     """
     given = {name: value for name, value in flags.items() if value is not None and value != []}
     chosen: dict[str, Any] = {}
+    origins: dict[str, str] = {}
     for each in declared(kind):
         if each.name in given:
-            chosen[each.name] = _of_flag(each, given[each.name])
-        elif value := environment.get(each.variable):  # manifests often set a variable to "" to mean: not set
-            chosen[each.name] = each.read(value, each.variable)
-    return kind(**chosen, given=frozenset(given))
+            chosen[each.name], origins[each.name] = _of_flag(each, given[each.name]), each.flag
+        elif value := _of_environment(each, environment):
+            chosen[each.name], origins[each.name] = each.read(value, each.variable), each.variable
+    return kind(**chosen, origins=origins)
+
+
+def _of_environment(each: Setting, environment: Mapping[str, str]) -> str:
+    """The text of the variable; "" where it is not set, or set to "" as manifests do to mean so."""
+    former = _FORMER_PREFIX + each.variable.removeprefix(PREFIX)
+    values = {name: environment.get(name, "") for name in (each.variable, former)}
+    named = {name: "" if value.startswith(_LINK) else value for name, value in values.items()}
+    if named[former] and not named[each.variable]:
+        raise ConfigurationError(f"{former}: is called {each.variable} now, and is not read: rename the variable")
+    return named[each.variable]
 
 
 def _of_flag(each: Setting, value: Any) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook import releases, shipped
+from webhook.configuration.read import NAME, NO_FILE, ConfigurationFile
 from webhook.settings import values
 from webhook.settings.setting import Declared, setting
 from webhook.settings.values import EnforcementAction, EngineName
@@ -16,10 +17,21 @@ _SINCE: Final = releases.shown(shipped.SINCE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(Declared):
-    """Which policies are asked, how they are compiled, and what the cluster holds."""
+    """Which policies are asked, how they are compiled, and what the cluster holds.
 
+    configuration: what the file says besides; what it says of settings is in them (configured.py).
+    """
+
+    configuration: ConfigurationFile = NO_FILE
+
+    config: Path | None = setting(
+        None, values.file(), "Configuration file.", unset=f"{NAME} of the working directory, where there is one"
+    )
     policies: tuple[Path, ...] = setting(
-        (), values.paths("DIR"), "Folders and files of policies.", unset="the shipped ones"
+        (), values.paths("DIR"), "Folders and files of policies beside the shipped ones."
+    )
+    only: tuple[Path, ...] = setting(
+        (), values.paths("DIR"), "Folders and files of policies in place of the shipped ones and of all others."
     )
     context: tuple[Path, ...] = setting((), values.paths("DIR"), "Folders and files of objects that the cluster holds.")
     context_is_whole: bool = setting(

@@ -92,7 +92,7 @@ def mutated(name: str, n: int) -> JSON:
 
 
 def write(folder: Path) -> Path:
-    """All of them as one folder for --policies."""
+    """All of them as one folder for --only."""
     folder.mkdir(parents=True, exist_ok=True)
     documents = [one for own in OWN for one in _documents(own)]
     documents += [one for name, mutation in MUTATING.items() for one in _mutating(name, mutation)]

@@ -68,7 +68,7 @@ class Server:
             "0",
         ]
         self._command += ["--tls-cert", str(folder / SERVING), "--tls-key", str(folder / SERVING_KEY), *flags]
-        self._command += [word for path in policies for word in ("--policies", str(path))]
+        self._command += [word for path in policies for word in ("--only", str(path))]
         self._command += [word for path in context for word in ("--context", str(path))]
         if found := _PROBE_PORT.search(_help(tree)):
             self._command += [found.group(), "0"]

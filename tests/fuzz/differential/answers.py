@@ -64,7 +64,7 @@ def load(policies: Sequence[Path]) -> PolicySet:
     Raises:
         PolicyError: what is wrong with them.
     """
-    loaded = assembly.assemble(Settings(policies=tuple(policies))).policies
+    loaded = assembly.assemble(Settings(only=tuple(policies))).policies
     loaded.prepare()
     return loaded
 

@@ -65,7 +65,8 @@ def _lasting_toleration(toleration: Toleration, pods: DevicePods) -> Iterator[Pr
         yield TOLERATES_EVERYTHING.problem(at, message, NAME_TAINTS)
     elif key in _NODE_FAILURES:
         message = f"tolerates `{key}` without tolerationSeconds, so a pod on a lost node is never replaced"
-        yield LOST_NODE.problem(at, message, "set tolerationSeconds, such as to 300")
+        effect = "" if toleration.effect else "effect NoExecute and "
+        yield LOST_NODE.problem(at, message, f"set {effect}tolerationSeconds, such as to 300")
 
 
 def _stays_for_ever(toleration: Toleration) -> bool:

@@ -89,7 +89,7 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
         yield TRAIN_JOB_GANG_RESOURCES.problem("spec.trainer.resourcesPerNode", message, fix)
     pods = [replicated.parallelism for replicated in job.jobs]
     if sum(pods) < 1 and job.jobs and by == _NEEDS_A_POD:
-        message = f"makes no pod for the PodGroup of {by}, which needs at least one pod, so the job is never started"
+        message = f"leaves the PodGroup of {by} without a pod, which the API server refuses, so Trainer creates nothing"
         yield GANG_SIZE.problem("spec.trainer.numNodes", message, "set at least 1", sum(pods))
     first = sum(replicated.parallelism for replicated in job.jobs if not replicated.depends_on)
     if first != sum(pods):

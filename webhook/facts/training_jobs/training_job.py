@@ -63,8 +63,8 @@ QUEUE_IMMUTABLE: Final = TRAINING_JOB.rule(
 )
 NOT_NEGATIVE: Final = TRAINING_JOB.rule(
     "training-job/not-negative",
-    title="Deadlines and retries are not negative.",
-    why="A negative number is used up before the job has begun.",
+    title="Deadlines, retries and the time that a finished job is kept are not negative.",
+    why="A negative deadline is over before the job has begun, and the MPI Operator refuses all three.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/core/job.go",
     function="PastActiveDeadline",
     fails="controller",
@@ -256,8 +256,10 @@ def validate_run_policy(job: Job) -> Iterator[Problem]:
     for name in names:
         value = job.number("runPolicy", name)
         if value is not None and value < 0:
-            message = "must not be negative because the job then fails at once"
-            yield NOT_NEGATIVE.problem((*_POLICY, name), message, f"set 0 or more, or remove {name}", value)
+            then = "the MPI Operator then never starts the job" if job.is_beta else "the job then fails at once"
+            least = 1 if name == "activeDeadlineSeconds" else 0
+            message, fix = f"must not be negative because {then}", f"set {least} or more, or remove {name}"
+            yield NOT_NEGATIVE.problem((*_POLICY, name), message, fix, value)
     if job.number("runPolicy", "activeDeadlineSeconds") == 0:
         fix = "set the seconds that the job may take, or remove activeDeadlineSeconds"
         yield NO_TIME.problem((*_POLICY, "activeDeadlineSeconds"), "ends the job as soon as it starts", fix, 0)

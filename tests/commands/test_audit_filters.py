@@ -1,0 +1,105 @@
+"""What an audit leaves out and which findings end it with 1: in one process, part by part, and in two processes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.rows import all_rows
+from webhook import file_parts
+from webhook.cli import run
+
+HERE = Path(__file__).parents[1] / "data" / "commands"
+POLICIES = ["--only", str(HERE / "policies")]
+POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {0}-{1}\n  labels: {{{0}: x}}\nspec: {{containers: []}}\n"
+CODES = {"fail": 1, "warn": 1}
+
+
+@pytest.fixture(params=[1, 2], ids="jobs {}".format)
+def audit(request, monkeypatch, capsys, tmp_path):
+    """Audits in so many processes, each document a part, and gives the code, what was found, and stderr."""
+    monkeypatch.setattr(file_parts, "_BLOCK", 60)
+
+    def audited(*arguments, jobs=request.param):
+        code = run(["audit", *POLICIES, *map(str, arguments), "--jobs", str(jobs), "-o", "ndjson"])
+        out, err = capsys.readouterr()
+        lines = map(json.loads, out.splitlines())
+        return code, [(each["object"]["name"], each["result"]) for each in lines if each["result"] in CODES], err
+
+    return audited
+
+
+def objects(folder, *labels):
+    texts = [POD.format(label, number) for number, label in enumerate(labels)]
+    file = folder / "objects.yaml"
+    file.write_text("---\n".join(texts))
+    return file
+
+
+DENIED, WARNED = ("deny-0", "fail"), ("warn-1", "warn")
+
+
+@all_rows(
+    ("flags", "code", "found"),
+    [
+        ((), 1, [DENIED, WARNED]),
+        (("--rule", "denies"), 1, [DENIED]),
+        (("--rule", "denies", "--rule", "warns"), 1, [DENIED, WARNED]),
+        (("--skip", "denies"), 1, [WARNED]),
+        (("--skip", "denies", "--skip", "warns"), 0, []),
+        (("--min-severity", "high"), 1, [DENIED]),
+        (("--min-severity", "critical"), 0, []),
+        (("--fail-on", "deny"), 1, [DENIED, WARNED]),
+        (("--fail-on", "deny", "--skip", "denies"), 0, [WARNED]),
+        (("--fail-on", "never"), 0, [DENIED, WARNED]),
+    ],
+)
+def test_flags_say_what_is_reported_and_what_fails(audit, tmp_path, flags, code, found):
+    assert audit(objects(tmp_path, "deny", "warn", "none"), *flags)[:2] == (code, found)
+
+
+def test_a_rule_that_nobody_has_is_an_error(audit, tmp_path):
+    code, found, err = audit(objects(tmp_path, "deny"), "--rule", "denys")
+    assert (code, found) == (2, [])
+    assert "--rule: " in err
+    assert "denies" in err
+
+
+def test_findings_of_a_baseline_are_not_reported_again(audit, tmp_path):
+    file, known = objects(tmp_path, "deny", "warn"), tmp_path / "known.json"
+    assert audit(file, "--write-baseline", known)[0] == 0
+    assert audit(file, "--baseline", known)[:2] == (0, [])
+    objects(tmp_path, "deny", "warn", "deny")
+    assert audit(file, "--baseline", known)[:2] == (1, [("deny-2", "fail")])
+
+
+def test_what_a_baseline_has_and_nobody_finds_is_told(audit, tmp_path):
+    file, known = objects(tmp_path, "deny", "warn"), tmp_path / "known.json"
+    audit(file, "--write-baseline", known)
+    assert "--baseline" not in audit(file, "--baseline", known)[2]
+    assert "--baseline" not in audit(file, "--baseline", known, "--rule", "denies")[2]  # hidden, not mended
+    objects(tmp_path, "none", "warn")
+    assert "note: --baseline: 1 finding found no more, first denies" in audit(file, "--baseline", known)[2]
+
+
+def test_two_processes_write_the_baseline_that_one_writes(audit, tmp_path):
+    file = objects(tmp_path, *("deny", "warn", "none") * 3)
+    for jobs in (1, 2):
+        audit(file, "--write-baseline", tmp_path / f"{jobs}.json", jobs=jobs)
+    assert (tmp_path / "1.json").read_text() == (tmp_path / "2.json").read_text()
+    assert len(json.loads((tmp_path / "1.json").read_text())["findings"]) == 6
+
+
+@all_rows("text", ["", "{}", "[]", '{"version": 2, "findings": []}', '{"version": 1, "findings": [1]}'])
+def test_a_file_that_is_no_baseline_is_an_error(audit, tmp_path, text):
+    (tmp_path / "known.json").write_text(text)
+    code, _, err = audit(objects(tmp_path, "deny"), "--baseline", tmp_path / "known.json")
+    assert (code, "this file is not a baseline" in err) == (2, True)
+
+
+def test_nothing_to_audit_fails_where_input_is_required(audit, tmp_path):
+    file = tmp_path / "values.yaml"
+    file.write_text("replicas: 2\n")
+    assert audit(file)[0] == 0
+    code, _, err = audit(file, "--require-input")
+    assert (code, "--require-input: no object was found" in err) == (2, True)

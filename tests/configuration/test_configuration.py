@@ -1,0 +1,271 @@
+"""`claimgate.yaml`: mistakes with their places, who decides, exceptions that are used, expire and are not needed."""
+
+import datetime as dt
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.rows import all_rows
+from webhook import assembly
+from webhook.cli import run
+from webhook.configuration import leave_alone
+from webhook.configuration.model import schema
+from webhook.configuration.read import read
+from webhook.errors import InputError
+from webhook.settings.configured import read_settings
+from webhook.settings.shared import Settings
+
+ROOT = Path(__file__).parents[2]
+JOB = ROOT / "tests" / "data" / "commands" / "denials" / "ten-mistakes.yaml"
+NUMBER = "pod-resources/whole-number"
+EXCEPTION = """
+exceptions:
+- rules: [pod-resources/whole-number]
+  kinds: [PyTorchJob]
+  namespaces: [def*]
+  owner: ml-platform
+  reason: fractions for now
+  expires: "2999-01-31"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(folder, text, name="claimgate.yaml"):
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+def found(capsys, *arguments):
+    """The findings of an audit of the job by their rules."""
+    code = run(["audit", str(JOB), "-o", "ndjson", *arguments])
+    lines = capsys.readouterr()
+    return code, {each["rule"]: each for each in map(json.loads, lines.out.splitlines())}, lines.err
+
+
+@all_rows(
+    ("text", "mistake"),
+    [
+        ("level: {}\n", "1:1: level: unknown field: did you mean `levels`?"),
+        ("levels: {group: {}}\n", "1:10: levels.group: unknown field: did you mean `groups`?"),
+        (
+            'levels: {rules: {a/b: "no"}}\n',
+            '1:18: levels.rules["a/b"]: expected one of deny, warn, audit, advice, off, found `no`',
+        ),
+        ("policies: here\n", "1:1: policies: expected a list, found `here`"),
+        ("releases: {kueue: new}\n", "1:12: releases.kueue: is not a release: write one such as `0.18`, in quotes"),
+        ("exceptions: [{owner: a, reason: b, expires: '2030-01-01'}]\n", "1:14: exceptions[0].rules: is required"),
+        ("exceptions: [{rules: [a/b], owner: a, expires: '2030-01-01'}]\n", "1:14: exceptions[0].reason: is required"),
+        ("- a\n", "expected one document with a map of fields, found something else"),
+        ("a: b\n---\nc: d\n", "expected one document with a map of fields, found 2 documents"),
+    ],
+)
+def test_a_mistake_has_its_place(text, mistake, tmp_path):
+    file = write(tmp_path, text)
+    with pytest.raises(InputError) as error:
+        read(file)
+    assert str(error.value).removeprefix(f"{file}:").strip() == mistake
+
+
+@all_rows(
+    ("text", "place"),
+    [
+        ("levels: {rules: {pod-resources/whole-numbr: warn}}", 'levels.rules["pod-resources/whole-numbr"]'),
+        (EXCEPTION.replace("whole-number", "whole-numbr"), "exceptions[0].rules[0]"),
+        ("report: {skip: [pod-resources/whole-numbr]}", "report.skip[0]"),
+    ],
+)
+def test_a_rule_that_nobody_has_is_an_error_everywhere(text, place, tmp_path, capsys):
+    file = write(tmp_path, text)
+    for verb in (["audit", str(JOB)], ["replay", str(JOB)], ["config", "check"], ["policies", "list"]):
+        told = ["--config", str(file)] if verb[0] != "config" else [str(file)]
+        assert run([*verb, *told]) == 2, verb
+        err = capsys.readouterr().err
+        assert f"{place}: unknown rule `pod-resources/whole-numbr`: did you mean `{NUMBER}`?" in err
+
+
+def test_a_group_that_nobody_has_is_an_error(tmp_path, capsys):
+    file = write(tmp_path, "levels: {groups: {pod-resource: warn}}")
+    assert run(["audit", str(JOB), "--config", str(file)]) == 2
+    assert "unknown group `pod-resource`: did you mean `pod-resources`?" in capsys.readouterr().err
+
+
+def test_flags_name_rules_that_exist(folder, capsys):
+    for flag in ("--rule", "--skip"):
+        assert run(["audit", str(JOB), flag, "pod-resources/whole-numbr"]) == 2
+        assert f"{flag}: unknown rule, group or policy" in capsys.readouterr().err
+
+
+def test_the_file_of_the_working_directory_decides_what_rules_do(folder, capsys):
+    code, before, _ = found(capsys)
+    assert (code, before[NUMBER]["result"]) == (1, "fail")
+    write(folder, f"levels: {{groups: {{pod-resources: warn}}, rules: {{{NUMBER}: 'off'}}}}\n")
+    code, now, err = found(capsys)
+    assert (code, now["pod-resources/request-above-limit"]["result"]) == (1, "warn")
+    assert NUMBER not in now
+    assert "note: policies: the shipped ones, under claimgate.yaml" in err
+
+
+def test_a_rule_of_a_cel_policy_can_be_chosen_too(folder, capsys):
+    write(folder, "levels: {rules: {gpu-portable/all: warn}}\n")
+    assert run(["replay", str(JOB), "-o", "ndjson", "--phase", "mutate"]) == 0
+    [answer] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert "(gpu-portable/all)" in answer["warnings"][0]
+
+
+def test_an_exception_lets_pass_and_is_reported(folder, capsys):
+    write(folder, EXCEPTION)
+    _, now, err = found(capsys)
+    assert now[NUMBER]["result"] == "skip"
+    assert now[NUMBER]["exception"] == "excepted until 2999-01-31 by ml-platform: fractions for now"
+    assert "nothing here needs" not in err
+    assert run(["replay", str(JOB), "-o", "ndjson"]) == 1
+    assert NUMBER not in json.loads(capsys.readouterr().out)["message"]
+
+
+def test_an_exception_that_has_expired_has_no_effect_and_is_told(folder, capsys):
+    write(folder, EXCEPTION.replace("2999", "2020"))
+    _, now, err = found(capsys)
+    assert now[NUMBER]["result"] == "fail"
+    assert "warning: claimgate.yaml:3:3: exceptions[0]: expired on 2020-01-31 and has no effect" in err
+
+
+def test_an_exception_holds_on_its_last_day(folder, capsys, monkeypatch):
+    write(folder, EXCEPTION.replace("2999-01-31", "2026-11-30"))
+    for day, result in ((dt.date(2026, 11, 30), "skip"), (dt.date(2026, 12, 1), "fail")):
+        monkeypatch.setattr(leave_alone, "today", lambda day=day: day)
+        assert found(capsys)[1][NUMBER]["result"] == result
+
+
+def test_an_exception_that_nothing_needs_is_told(folder, capsys):
+    write(folder, EXCEPTION.replace("def*", "other"))
+    _, now, err = found(capsys)
+    assert now[NUMBER]["result"] == "fail"
+    assert "note: claimgate.yaml:3:3: exceptions[0]: nothing here needs this exception of ml-platform" in err
+
+
+ANNOTATED = "{rules: [pod-resources/whole-number], owner: us, reason: for now, expires: '2999-01-31'}"
+
+
+@all_rows(
+    ("allowed", "text", "result", "told"),
+    [
+        ("ignoreAnnotations: [default]", ANNOTATED, "skip", ""),
+        ("ignoreAnnotations: [other]", ANNOTATED, "fail", "has no effect because the configuration does not allow it"),
+        ("shipped: true", ANNOTATED, "fail", "has no effect because the configuration does not allow it here"),
+        ("ignoreAnnotations: ['*']", "{rules: [a]}", "fail", "cannot be read (owner is required)"),
+        ("ignoreAnnotations: ['*']", "true", "fail", "cannot be read"),
+    ],
+)
+def test_objects_may_except_themselves_only_where_the_configuration_allows_it(
+    allowed, text, result, told, tmp_path, capsys
+):
+    file = write(tmp_path, allowed)
+    job = tmp_path / "job.yaml"
+    annotation = f"  annotations:\n    claimgate.dev/ignore: {json.dumps(text)}\n"
+    job.write_text(JOB.read_text().replace("  namespace: default\n", f"  namespace: default\n{annotation}"))
+    run(["audit", str(job), "--config", str(file), "-o", "ndjson"])
+    lines = list(map(json.loads, capsys.readouterr().out.splitlines()))
+    assert [each["result"] for each in lines if each["rule"] == NUMBER] == [result]
+    assert any(told in each["message"] for each in lines)
+
+
+@all_rows(
+    "ignore",
+    [
+        "namespaces: [def*]",
+        "objectSelector: {matchLabels: {team: a}}",
+        "objectSelector: {matchExpressions: [{key: team, operator: Exists}]}",
+    ],
+)
+def test_what_is_left_alone_has_no_finding(ignore, tmp_path, capsys):
+    file = write(tmp_path, f"ignore: {{{ignore}}}")
+    job = tmp_path / "job.yaml"
+    job.write_text(JOB.read_text().replace("  namespace: default\n", "  namespace: default\n  labels: {team: a}\n"))
+    assert run(["audit", str(job), "--config", str(file)]) == 0
+    assert run(["replay", str(job), "--config", str(file)]) == 0
+
+
+def test_a_namespace_may_be_left_alone_by_its_labels(tmp_path, capsys):
+    context = write(tmp_path, "{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {x: a}}}", "ns.yaml")
+    file = write(tmp_path, "ignore: {namespaceSelector: {matchLabels: {x: a}}}")
+    assert run(["audit", str(JOB), "--config", str(file), "--context", str(context)]) == 0
+    assert run(["audit", str(JOB), "--config", str(file)]) == 1
+
+
+def test_keys_of_params_count_above_the_config_map(tmp_path, capsys):
+    job = tmp_path / "pod.yaml"
+    job.write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: b}, "
+        "spec: {containers: [{name: c, image: d, resources: {limits: {gpu: 1}}}]}}"
+    )
+    file = write(tmp_path, "params: {gpu-portable: {resource: amd.com/gpu}}")
+    run(["replay", str(job), "--config", str(file), "-o", "ndjson"])
+    [answer] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert "amd.com~1gpu" in json.dumps(answer["patch"])
+
+
+def test_settings_are_of_flags_then_variables_then_the_file(folder):
+    (folder / "sub").mkdir()
+    file = write(folder / "sub", "{kubernetesVersion: '1.35', policies: [mine], contextIsWhole: true}")
+    chosen = read_settings(Settings, {"config": file}, {})
+    assert (chosen.kubernetes_version, chosen.context_is_whole) == ((1, 35), True)
+    assert chosen.policies == (folder / "sub" / "mine",)
+    assert chosen.origins["kubernetes_version"] == str(file)
+    chosen = read_settings(Settings, {"config": file}, {"CLAIMGATE_KUBERNETES_VERSION": "1.36"})
+    assert (chosen.kubernetes_version, chosen.origins["kubernetes_version"]) == (
+        (1, 36),
+        "CLAIMGATE_KUBERNETES_VERSION",
+    )
+    chosen = read_settings(Settings, {"config": file, "policies": [Path("more")]}, {})
+    assert chosen.policies == (folder / "sub" / "mine", Path("more"))
+
+
+def test_policies_are_beside_the_shipped_ones_and_only_is_in_their_place(folder, capsys):
+    own = ROOT / "examples" / "first-policy"
+    for flags, holds in ((["--policies", str(own)], True), (["--only", str(own)], False)):
+        _, now, err = found(capsys, *flags)
+        assert (NUMBER in now) is holds
+        assert (f"note: policies: the shipped ones, {own}" in err) is holds
+    assert len(assembly.places(Settings(policies=(ROOT / "policies",)))) == 1
+
+
+def test_the_shipped_policies_can_be_left_out_by_the_file(folder, capsys):
+    write(folder, f"{{shipped: false, policies: [{ROOT / 'examples' / 'first-policy'}]}}")
+    assert NUMBER not in found(capsys)[1]
+
+
+def test_show_names_the_origin_of_what_holds(folder, capsys, monkeypatch):
+    write(folder, "{kubernetesVersion: '1.35', levels: {groups: {pod-resources: warn}}}")
+    monkeypatch.setitem(os.environ, "CLAIMGATE_API_SERVER_TEXT", "yes")
+    assert run(["config", "show", "--context-is-whole"]) == 0
+    out = capsys.readouterr().out
+    assert "kubernetes-version: 1.35  # claimgate.yaml\n" in out
+    assert "api-server-text: true  # CLAIMGATE_API_SERVER_TEXT\n" in out
+    assert "context-is-whole: true  # --context-is-whole\n" in out
+    assert "levels:\n  groups:\n    pod-resources: warn\n" in out
+
+
+def test_the_schema_is_published_and_printed(capsys):
+    assert run(["config", "schema"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == schema() == json.loads((ROOT / "docs" / "claimgate.schema.json").read_text())
+
+
+def test_the_schema_takes_what_the_reader_takes(tmp_path):
+    from jsonschema import Draft202012Validator
+
+    Draft202012Validator.check_schema(schema())
+    validator = Draft202012Validator(schema())
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    example = page.split("```yaml\n", 1)[1].split("```", 1)[0]
+    file = write(tmp_path, example)
+    validator.validate(json.loads(json.dumps(read(file).document.value)))
+    assert not validator.is_valid({"level": {}})

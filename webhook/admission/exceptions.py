@@ -1,0 +1,111 @@
+"""What a configuration leaves alone, and the decisions about rules that an object may break: they let it pass.
+
+An exception is a decision, too, so that reports show that it was used. Knows decisions; which exceptions there are is
+webhook/configuration's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from webhook.attributes import NAMESPACE, Attributes
+from webhook.cluster import Cluster
+from webhook.configuration.leave_alone import ANNOTATION, ObjectExceptions, is_ignored
+from webhook.configuration.model import EMPTY, Configuration, Ignore
+from webhook.decisions import Decision, ValidationAction
+from webhook.errors import LookupFailed
+from webhook.manifests.label_selectors import Labels, labels_of
+from webhook.problem import Problem
+from webhook.problems import text
+
+_NOTHING = Ignore()
+POLICY = "exceptions"
+"""The policy of what is said of exceptions themselves."""
+
+
+def is_left_alone(attributes: Attributes, configuration: Configuration, cluster: Cluster) -> bool:
+    """Whether no policy is asked about a request."""
+    if configuration is EMPTY or configuration.ignore == _NOTHING:
+        return False
+    obj = attributes.object if attributes.object is not None else attributes.old_object
+    return is_ignored(configuration.ignore, attributes.namespace, obj, lambda: _labels(attributes.namespace, cluster))
+
+
+def _labels(namespace: str, cluster: Cluster) -> Labels:
+    try:
+        obj = cluster.get(NAMESPACE, "", namespace)
+    except LookupFailed:
+        return {}
+    return labels_of(obj) if obj else {}
+
+
+def excepted(
+    decisions: Sequence[Decision], attributes: Attributes, configuration: Configuration
+) -> tuple[Decision, ...]:
+    """The decisions, those about excepted rules as ones that let the object pass."""
+    if configuration is EMPTY:
+        return tuple(decisions)
+    obj = attributes.object if attributes.object is not None else attributes.old_object
+    exceptions = ObjectExceptions(configuration, attributes.kind.kind, attributes.namespace, _name(attributes), obj)
+    if not exceptions:
+        return tuple(decisions)
+    made = [each for decision in decisions for each in _excepted(decision, exceptions)]
+    return (*made, *_mistaken(exceptions.mistake))
+
+
+def _excepted(decision: Decision, exceptions: ObjectExceptions) -> Iterator[Decision]:
+    if decision.evaluation == "admit":
+        yield decision
+        return
+    if not decision.problems:
+        exception = exceptions.of(decision.rule or decision.policy)
+        yield decision if exception is None else _let_pass(decision, exception.described)
+        return
+    kept: list[Problem] = []
+    passed: dict[str, list[Problem]] = {}
+    for problem in decision.problems:
+        exception = exceptions.of(problem.code)
+        (kept if exception is None else passed.setdefault(exception.described, [])).append(problem)
+    if kept:
+        yield decision if not passed else _about(decision, kept)
+    yield from (_let_pass(_about(decision, problems), why) for why, problems in passed.items())
+
+
+def _about(decision: Decision, problems: Sequence[Problem]) -> Decision:
+    """The decision about some of its problems."""
+    return replace(
+        decision,
+        problems=tuple(problems),
+        rule=problems[0].code,
+        path=problems[0].path,
+        message=text.listed([text.sentence(each) for each in problems], _LONGEST, text.MOST_LISTED),
+        missing=tuple(dict.fromkeys(each for problem in problems for each in problem.missing)),
+    )
+
+
+_LONGEST = 5 * 1024
+
+
+def _let_pass(decision: Decision, why: str) -> Decision:
+    return replace(decision, action="admit", is_told=False, exception=why, reason="", code=0)
+
+
+def _mistaken(mistake: str) -> Iterable[Decision]:
+    """A warning of an annotation that does nothing."""
+    if mistake:
+        yield Decision(
+            policy=POLICY,
+            binding="",
+            action="deny",
+            evaluation="deny",
+            actions=(ValidationAction.WARN,),
+            path=f'metadata.annotations["{ANNOTATION}"]',
+            message=f'metadata.annotations["{ANNOTATION}"]: {mistake}',
+        )
+
+
+def _name(attributes: Attributes) -> str:
+    metadata = attributes.object.get("metadata") if isinstance(attributes.object, dict) else None
+    named = metadata if isinstance(metadata, dict) else {}
+    return attributes.name or str(named.get("name") or named.get("generateName") or "")

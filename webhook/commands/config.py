@@ -1,0 +1,78 @@
+"""`claimgate config`: the configuration file that holds, its JSON schema, and whether a file has mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from webhook import assembly, terminal, yamlfile
+from webhook.commands import options
+from webhook.configuration.leave_alone import today
+from webhook.configuration.model import schema
+from webhook.settings.configured import read_settings
+from webhook.settings.setting import declared
+from webhook.settings.shared import Settings
+
+app = typer.Typer(
+    name="config", add_completion=False, no_args_is_help=True, help="Show the configuration that holds, or its schema."
+)
+
+_DEFAULT: Final = "default"
+
+
+@app.command()
+@options.takes(Settings)
+def show(*, settings: Settings) -> int:
+    """Print what holds, and for each setting where that is from: a flag, a variable, the file, or the default."""
+    problem = _mistakes(settings)
+    written = settings.configuration.value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    besides = {key: value for key, value in written.items() if key not in _SETTINGS}
+    sys.stdout.write(terminal.lines(_lines(settings)))
+    if besides:
+        sys.stdout.write(f"# of {settings.configuration.path}:\n{yamlfile.dump(besides)}")
+    return problem
+
+
+@app.command()
+def check(
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="The file. Default: the one that holds.")] = None,
+) -> int:
+    """Say every mistake of a configuration file, with line and column, and which exceptions have expired."""
+    settings = read_settings(Settings, {"config": file}, os.environ)
+    code = _mistakes(settings)
+    where = settings.configuration.path or "no configuration file"
+    sys.stdout.write(
+        terminal.lines([f"{where}: no mistake found" if settings.configuration.path else f"{where} holds"])
+    )
+    return code
+
+
+@app.command("schema")
+def print_schema() -> int:
+    """Print the JSON schema of the file, for editors and CI."""
+    sys.stdout.write(json.dumps(schema(), indent=2) + "\n")
+    return 0
+
+
+_SETTINGS: Final = frozenset(("shipped", "policies", "context", "contextIsWhole", "workloads", "kubernetesVersion"))
+
+
+def _mistakes(settings: Settings) -> int:
+    """Raise what is wrong with the rules that the file names; say which exceptions have expired."""
+    assembly.policies(settings, assembly.options(settings))
+    sys.stderr.write(terminal.lines(f"warning: {each}" for each in assembly.expired(settings, today())))
+    return 0
+
+
+def _lines(settings: Settings) -> Iterator[str]:
+    yield f"# {assembly.sets(settings) or 'policies: the shipped ones'}"
+    for each in declared(Settings):
+        value: Any = getattr(settings, each.name)
+        shown = each.type.show(value) if value not in (None, ()) else "[]" if each.type.many else "none"
+        yield f"{each.name.replace('_', '-')}: {shown}  # {settings.origins.get(each.name, _DEFAULT)}"

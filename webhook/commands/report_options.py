@@ -1,0 +1,102 @@
+"""The flags that say which findings are reported, and which of them end a verb with code 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import typer
+
+from webhook.configuration.model import FailOn, Severity
+from webhook.errors import ConfigurationError
+from webhook.policy.configured_rules import rule_ids, unknown
+from webhook.policy.policy_set import PolicySet
+from webhook.report import baseline
+from webhook.report.filters import Filters
+from webhook.settings.shared import Settings
+
+
+def complete_rules(incomplete: str) -> list[str]:
+    """Ids of shipped rules, for a shell."""
+    from webhook.facts.registry import SHIPPED
+
+    return [rule for rule in SHIPPED.catalogue(SHIPPED.groups) if rule.startswith(incomplete)]
+
+
+Rules: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rule",
+        metavar="RULE",
+        help="Report these rules, groups or policies alone; repeatable.",
+        autocompletion=complete_rules,
+    ),
+]
+Skip: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--skip",
+        metavar="RULE",
+        help="Report no such rule, group or policy; repeatable.",
+        autocompletion=complete_rules,
+    ),
+]
+MinSeverity: TypeAlias = Annotated[
+    Severity | None, typer.Option("--min-severity", help="Report nothing that is less severe.")
+]
+Fails: TypeAlias = Annotated[
+    FailOn | None,
+    typer.Option("--fail-on", help="The least that ends with code 1. [default: warn, or the configuration's]"),
+]
+Baseline: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--baseline", metavar="FILE", help="Report no finding of this file, and say which are found no more."),
+]
+WriteBaseline: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--write-baseline", metavar="FILE", help="Write all findings to a file for --baseline; ends with 0."),
+]
+RequireInput: TypeAlias = Annotated[
+    bool, typer.Option("--require-input", help="End with code 2 where there is no object to report of.")
+]
+
+_GROUP: Final = "rule, group or policy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What flags say."""
+
+    rules: Sequence[str] | None
+    skip: Sequence[str] | None
+    min_severity: Severity | None
+    baseline: Path | None
+
+
+def filters(given: Given, settings: Settings, policies: PolicySet) -> Filters:
+    """What is reported: as flags say, then as the configuration does.
+
+    Raises:
+        ConfigurationError: a rule that nobody has.
+        InputError: the baseline cannot be read.
+    """
+    report, file = settings.configuration.value.report, settings.configuration
+    known = rule_ids(policies)
+    named = known.union(rule.partition("/")[0] for rule in known)
+    _check("--rule", given.rules or (), named)
+    _check("--skip", given.skip or (), named)
+    known_findings = given.baseline or (file.relative(report.baseline) if report.baseline else None)
+    return Filters(
+        rules=frozenset(given.rules or ()),
+        skip=frozenset((*(given.skip or ()), *report.skip)),
+        min_severity=given.min_severity or report.min_severity or "",
+        baseline=baseline.read(known_findings) if known_findings else {},
+    )
+
+
+def _check(flag: str, rules: Iterable[str], known: frozenset[str]) -> None:
+    for rule in rules:
+        if told := unknown(rule, known, _GROUP):
+            raise ConfigurationError(f"{flag}: {told}")

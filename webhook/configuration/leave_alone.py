@@ -1,0 +1,95 @@
+"""Which objects a configuration leaves alone, and which of them may break a rule. Knows names and labels only."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from pydantic import ValidationError
+
+from webhook import yamlfile
+from webhook.attributes import JSON
+from webhook.configuration.model import Configuration, Excepted, Exception_, Ignore
+from webhook.errors import InputError
+from webhook.manifests.label_selectors import Labels, labels_of, selector
+from webhook.model_errors import complaint
+
+ANNOTATION: Final = "claimgate.dev/ignore"
+
+
+def is_ignored(ignore: Ignore, namespace: str, obj: JSON, namespace_labels: Callable[[], Labels]) -> bool:
+    """Whether no policy is asked about an object; the labels of its namespace are asked for where they count."""
+    if namespace and any(fnmatchcase(namespace, pattern) for pattern in ignore.namespaces):
+        return True
+    if ignore.object_selector is not None and selector(ignore.object_selector).matches(labels_of(obj)):
+        return True
+    chosen = ignore.namespace_selector
+    return chosen is not None and bool(namespace) and selector(chosen).matches(namespace_labels())
+
+
+def today() -> dt.date:
+    """The day in UTC."""
+    return dt.datetime.now(dt.UTC).date()
+
+
+class ObjectExceptions:
+    """What an object may break on a day: exceptions of the configuration, and those of its own annotation."""
+
+    def __init__(self, configuration: Configuration, kind: str, namespace: str, name: str, obj: JSON) -> None:
+        named = [each for each in configuration.exceptions if _is_about(each, kind, namespace, name)]
+        own, self.mistake = _own(configuration, namespace, obj)
+        self._valid: Sequence[Excepted] = [each for each in (*named, *own) if today() <= each.expires]
+
+    def of(self, rule: str) -> Excepted | None:
+        """The exception for a rule."""
+        return next((each for each in self._valid if rule in each.rules), None)
+
+    def __bool__(self) -> bool:
+        return bool(self._valid) or bool(self.mistake)
+
+
+def _is_about(exception: Exception_, kind: str, namespace: str, name: str) -> bool:
+    return (
+        (not exception.kinds or kind in exception.kinds)
+        and _is_named(exception.namespaces, namespace)
+        and _is_named(exception.names, name)
+    )
+
+
+def _is_named(patterns: Iterable[str], name: str) -> bool:
+    listed = tuple(patterns)
+    return not listed or any(fnmatchcase(name, pattern) for pattern in listed)
+
+
+def _own(configuration: Configuration, namespace: str, obj: JSON) -> tuple[Sequence[Excepted], str]:
+    """The exceptions of an object's annotation where its namespace may have one, or what is wrong with them."""
+    text = _annotation(obj)
+    if not text:
+        return (), ""
+    if not configuration.ignore_annotations or not _is_named(configuration.ignore_annotations, namespace):
+        return (), "has no effect because the configuration does not allow it here (ignoreAnnotations)"
+    try:
+        (document,) = yamlfile.load(text)
+        value = document.value if isinstance(document.value, list) else [document.value]
+        return [Excepted.model_validate_json(json.dumps(each)) for each in value], ""
+    except (InputError, ValueError) as error:
+        wanted = "write rules, owner, reason and expires, such as "
+        example = "{rules: [pod-resources/whole-number], owner: ml-team, reason: migration, expires: 2027-01-31}"
+        return (), f"cannot be read ({_why(error)}): {wanted}{example}"
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        mistake: Mapping[str, JSON] = error.errors()[0]
+        return f"{'.'.join(map(str, mistake['loc']))} {complaint(mistake)}".strip()
+    return str(error).split("\n", 1)[0]
+
+
+def _annotation(obj: JSON) -> str:
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    text = annotations.get(ANNOTATION) if isinstance(annotations, dict) else None
+    return text if isinstance(text, str) else ""

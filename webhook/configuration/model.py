@@ -1,0 +1,126 @@
+"""The fields of `claimgate.yaml`, their types and what each means; the JSON schema is made of them.
+
+Knows neither files nor policies: that a rule exists is found out where policies are known (configured_rules.py).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from webhook import releases
+from webhook.manifests.models import LabelSelector
+from webhook.problems.actions import Level
+
+Severity: TypeAlias = Literal["critical", "high", "medium", "low", "info"]
+FailOn: TypeAlias = Literal["deny", "warn", "never"]
+
+
+def _release(text: str) -> str:
+    if releases.parsed(text) is None:
+        raise ValueError("is not a release: write one such as `0.18`, in quotes")
+    return text
+
+
+Release: TypeAlias = Annotated[str, AfterValidator(_release)]
+Rule: TypeAlias = Annotated[
+    str, Field(min_length=1, description="The id of a rule, such as pod-resources/whole-number.")
+]
+
+
+class Model(BaseModel):
+    """Fields in camel case, as Kubernetes has them, and no others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=True)
+
+
+class Levels(Model):
+    """What groups and rules do, above their records, bindings and params; a rule wins over its group."""
+
+    groups: dict[str, Level] = Field(default={}, description="Names of groups of rules, with a level each.")
+    rules: dict[str, Level] = Field(default={}, description="Ids of rules, with a level each.")
+
+
+class Releases(Model):
+    """Which releases the cluster runs, where its objects do not say it."""
+
+    kueue: Release | None = Field(default=None, description="The release of Kueue, such as 0.18.")
+    trainer: Release | None = Field(default=None, description="The release of Kubeflow Trainer, such as 2.4.")
+
+
+class Ignore(Model):
+    """What no policy is asked about."""
+
+    namespaces: tuple[str, ...] = Field(default=(), description="Names of namespaces; `*` stands for any characters.")
+    namespace_selector: LabelSelector | None = Field(default=None, description="Labels of namespaces.")
+    object_selector: LabelSelector | None = Field(default=None, description="Labels of objects.")
+
+
+class Excepted(Model):
+    """Who answers for an exception, why there is one, and until when."""
+
+    rules: tuple[Rule, ...] = Field(min_length=1, description="Ids of rules that may be broken.")
+    owner: str = Field(min_length=1, description="Who answers for it: a team or an address.")
+    reason: str = Field(min_length=1, description="Why the rule may be broken.")
+    expires: dt.date = Field(description="The last day on which it holds, in UTC.")
+
+    @property
+    def described(self) -> str:
+        """`excepted until 2027-01-31 by the ml team: the reason`."""
+        return f"excepted until {self.expires} by {self.owner}: {self.reason}"
+
+
+class Exception_(Excepted):  # noqa: N801 - the word of the field, which Python has taken
+    """An exception: objects that may break rules. What it does not name, it does not ask for."""
+
+    kinds: tuple[str, ...] = Field(default=(), description="Kinds of objects, such as PyTorchJob.")
+    namespaces: tuple[str, ...] = Field(default=(), description="Their namespaces; `*` stands for any characters.")
+    names: tuple[str, ...] = Field(default=(), description="Their names; `*` stands for any characters.")
+
+
+class Report(Model):
+    """What reports show, and when a verb ends with code 1."""
+
+    fail_on: FailOn = Field(default="warn", description="The least finding that ends a verb with code 1.")
+    min_severity: Severity | None = Field(default=None, description="The least severity that is reported.")
+    skip: tuple[Rule, ...] = Field(default=(), description="Ids of rules that are not reported.")
+    baseline: str = Field(default="", description="A file of findings that are known; others alone are reported.")
+
+
+class Configuration(Model):
+    """The whole file. Names of folders are relative to the file."""
+
+    shipped: bool = Field(default=True, description="Whether the shipped policies hold.")
+    policies: tuple[str, ...] = Field(default=(), description="Folders and files of policies beside them.")
+    context: tuple[str, ...] = Field(default=(), description="Folders and files of objects that the cluster holds.")
+    context_is_whole: bool = Field(default=False, description="Whether these are all that the cluster holds.")
+    workloads: tuple[str, ...] = Field(default=(), description="Files with rows of the workload table.")
+    kubernetes_version: Release | None = Field(default=None, description="The release of the API server.")
+    levels: Levels = Field(default=Levels(), description="What groups and rules do.")
+    params: dict[str, dict[str, str]] = Field(
+        default={}, description="By the name of a ConfigMap that is a param: keys of its data that count above it."
+    )
+    releases: Releases = Field(default=Releases(), description="Releases of what runs in the cluster.")
+    ignore: Ignore = Field(default=Ignore(), description="What no policy is asked about.")
+    exceptions: tuple[Exception_, ...] = Field(default=(), description="Objects that may break rules.")
+    ignore_annotations: tuple[str, ...] = Field(
+        default=(),
+        description="Namespaces whose objects may except themselves with the annotation claimgate.dev/ignore; `*` "
+        "stands for any characters.",
+    )
+    report: Report = Field(default=Report(), description="What audit and replay report.")
+
+
+EMPTY = Configuration()
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of the file."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "claimgate.yaml",
+        **{key: value for key, value in Configuration.model_json_schema().items() if key != "title"},
+    }

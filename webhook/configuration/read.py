@@ -1,0 +1,98 @@
+"""Reading `claimgate.yaml`: every mistake with its line and column, and near names for misspelt fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from webhook import yamlfile
+from webhook.configuration.model import EMPTY, Configuration
+from webhook.errors import InputError, Problem
+from webhook.model_errors import complaint, is_unknown
+from webhook.paths import FieldPath
+
+NAME: Final = "claimgate.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationFile:
+    """A configuration, and the document that it was read of; None where there is no file."""
+
+    value: Configuration = EMPTY
+    document: yamlfile.Document | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """The file."""
+        return Path(self.document.file) if self.document else None
+
+    def relative(self, name: str) -> Path:
+        """A file or folder that the configuration names, from where the file is."""
+        return (self.path.parent if self.path else Path()) / name
+
+    def problem(self, path: FieldPath, message: str) -> Problem:
+        """What is wrong with a field."""
+        return self.document.problem(path, message) if self.document else Problem(message=message)
+
+
+NO_FILE: Final = ConfigurationFile()
+
+
+def read(file: Path) -> ConfigurationFile:
+    """The configuration of a file.
+
+    Raises:
+        InputError: it cannot be read, or every mistake in it.
+    """
+    documents = yamlfile.read(file)
+    if len(documents) != 1 or not isinstance(documents[0].value, dict):
+        held = f"{len(documents)} documents" if len(documents) != 1 else "something else"
+        raise InputError(Problem(message=f"expected one document with a map of fields, found {held}", file=str(file)))
+    (document,) = documents
+    try:
+        value = Configuration.model_validate_json(json.dumps(document.value))
+    except ValidationError as error:
+        raise InputError(*_problems(document, error)) from None
+    return ConfigurationFile(value, document)
+
+
+def _problems(document: yamlfile.Document, error: ValidationError) -> Iterator[Problem]:
+    for mistake in error.errors():
+        path = tuple(mistake["loc"])
+        text = complaint({**mistake, "msg": mistake["msg"].removeprefix("Value error, ")})
+        hint = _near(path) if is_unknown(mistake) else ""
+        yield document.problem(path, f"{text}{hint}")
+
+
+def _near(path: FieldPath) -> str:
+    """The field that may have been meant, or all that there are."""
+    known = _fields(path[:-1])
+    close = get_close_matches(str(path[-1]), known, n=1)
+    return f": did you mean `{close[0]}`?" if close else f": expected one of {', '.join(known)}"
+
+
+def _fields(path: FieldPath) -> list[str]:
+    """The names of the fields at a path."""
+    model: Any = Configuration
+    for step in path:
+        if isinstance(step, str) and step in (named := _named(model)):
+            model = _model(named[step])
+    return list(_named(model))
+
+
+def _named(model: Any) -> dict[str, Any]:
+    is_model = isinstance(model, type) and issubclass(model, BaseModel)
+    fields = model.model_fields if is_model else {}
+    return {field.alias or name: field.annotation for name, field in fields.items()}
+
+
+def _model(annotation: Any) -> Any:
+    """The model inside of `tuple[Model, ...]` or `Model | None`."""
+    inside = [each for each in get_args(annotation) if isinstance(each, type) and issubclass(each, BaseModel)]
+    return inside[0] if inside else annotation

@@ -1,0 +1,67 @@
+"""A policy set under a configuration: what its rules do, and that every rule that the file names exists."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from difflib import get_close_matches
+
+from webhook.configuration.read import ConfigurationFile
+from webhook.errors import InputError, Problem
+from webhook.paths import FieldPath
+from webhook.policy.policy_set import PolicySet
+from webhook.problems.actions import EFFECTS, Action
+
+
+def rule_ids(policies: PolicySet) -> frozenset[str]:
+    """The ids of all rules: of every group of checks, of the policies that name theirs, and the names of policies."""
+    named = {rule.id for policy in policies.policies for rule in (*policy.catalogue.values(), *policy.named)}
+    checks = policies.registry.catalogue(policies.registry.groups)
+    return frozenset(named.union(checks, (policy.name for policy in policies.policies)))
+
+
+def unknown(rule: str, known: Collection[str], word: str = "rule") -> str:
+    """What is said of an id that no rule has; "" where one has it."""
+    if rule in known:
+        return ""
+    close = get_close_matches(rule, sorted(known), n=1)
+    hint = f"did you mean `{close[0]}`?" if close else "`claimgate policies rules` prints all of them"
+    return f"unknown {word} `{rule}`: {hint}"
+
+
+def configured(policies: PolicySet, file: ConfigurationFile) -> PolicySet:
+    """The same policies under a configuration.
+
+    Raises:
+        InputError: every rule and group that the file names and nobody has.
+    """
+    if file.document is None:
+        return policies
+    known = rule_ids(policies)
+    if problems := tuple(_mistakes(file, known)):
+        raise InputError(*problems)
+    levels = file.value.levels
+    groups = {group: EFFECTS[level].action for group, level in levels.groups.items()}
+    chosen: dict[str, Action] = {
+        rule: groups[rule.partition("/")[0]] for rule in known if rule.partition("/")[0] in groups
+    }
+    chosen |= {rule: EFFECTS[level].action for rule, level in levels.rules.items()}
+    return replace(policies, configuration=file.value, configured=chosen)
+
+
+def _mistakes(file: ConfigurationFile, known: Collection[str]) -> Iterator[Problem]:
+    groups = {rule.partition("/")[0] for rule in known}
+    for path, name in _named(file):
+        is_group = path[:2] == ("levels", "groups")
+        if told := unknown(name, groups if is_group else known, "group" if is_group else "rule"):
+            yield file.problem(path, told)
+
+
+def _named(file: ConfigurationFile) -> Iterator[tuple[FieldPath, str]]:
+    """Every group and rule that the file names, with its place."""
+    value = file.value
+    yield from ((("levels", "groups", group), group) for group in value.levels.groups)
+    yield from ((("levels", "rules", rule), rule) for rule in value.levels.rules)
+    for number, exception in enumerate(value.exceptions):
+        yield from ((("exceptions", number, "rules", at), rule) for at, rule in enumerate(exception.rules))
+    yield from ((("report", "skip", at), rule) for at, rule in enumerate(value.report.skip))

@@ -1,0 +1,68 @@
+"""A baseline: findings that are known, so that a report shows the others alone. A file with a fingerprint for each.
+
+Lines may move and sentences may be written anew: fingerprint.py says what counts. Errors and what could not be decided
+are no findings that anybody accepts, so they are in no baseline.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from webhook.errors import InputError, Problem
+from webhook.report.finding import Finding, Result
+from webhook.report.fingerprint import Fingerprints
+from webhook.report.rule import Rules
+from webhook.report.writer import Totals
+
+VERSION: Final = 1
+KNOWN: Final = frozenset((Result.FAIL, Result.WARN))
+"""The results that a baseline may hold."""
+
+
+class Findings:
+    """Writes the baseline of a run: one JSON document, a finding each line, in the order of the report."""
+
+    def __init__(self) -> None:
+        self._fingerprints = Fingerprints()
+        self._is_first = True
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """The head."""
+        yield f'{{"version": {VERSION}, "findings": ['
+
+    def entry(self, entry: Finding) -> Iterator[str]:
+        """One finding; passes and what could not be decided are none."""
+        if entry.result in KNOWN and not entry.is_advice:
+            about = {
+                "fingerprint": self._fingerprints.of(entry),
+                "rule": entry.rule.id,
+                "object": str(entry.subject),
+                "file": entry.place.file,
+                "path": entry.path,
+            }
+            yield f"{'' if self._is_first else ','}\n{json.dumps(about)}"
+            self._is_first = False
+
+    def end(self, _totals: Totals) -> Iterator[str]:
+        """The end."""
+        yield "\n]}\n"
+
+
+def read(file: Path) -> Mapping[str, str]:
+    """The fingerprints of a baseline, each with what it is about.
+
+    Raises:
+        InputError: the file cannot be read, or is no baseline.
+    """
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+        listed = {VERSION: value["findings"]}[value["version"]]
+        return {each["fingerprint"]: f"{each['rule']} of {each['object']} in {each['file']}" for each in listed}
+    except OSError as error:
+        raise InputError(Problem(message=(error.strerror or str(error)).lower(), file=str(file))) from None
+    except (ValueError, KeyError, TypeError):
+        told = "this file is not a baseline: write one with `claimgate audit … --write-baseline FILE`"
+        raise InputError(Problem(message=told, file=str(file))) from None

@@ -1,0 +1,63 @@
+"""Which findings are reported: those of some rules, as severe as somebody asks for, and not known from a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from webhook.decisions import rank
+from webhook.report.baseline import KNOWN
+from webhook.report.finding import Finding
+from webhook.report.fingerprint import Fingerprints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """rules: these alone; all where none is named. skip: never these. min_severity: the least, "" for any.
+
+    A rule is named by its id, or by its group or policy. baseline: fingerprints of known findings, each with a text.
+    """
+
+    rules: Collection[str] = ()
+    skip: Collection[str] = ()
+    min_severity: str = ""
+    baseline: Mapping[str, str] = field(default_factory=dict)
+
+    def keep(self, finding: Finding) -> bool:
+        """Whether a finding is reported, but for the baseline."""
+        names = {finding.rule.id, finding.rule.id.partition("/")[0], finding.decision.policy}
+        if self.rules and names.isdisjoint(self.rules):
+            return False
+        if not names.isdisjoint(self.skip):
+            return False
+        severity = finding.rule.severity or finding.decision.severity
+        return not self.min_severity or rank(severity) <= rank(self.min_severity)
+
+
+ALL = Filters()
+"""Everything is reported."""
+
+
+class Filtering:
+    """Filters findings one after the other. `known` are the fingerprints of the baseline that were found again."""
+
+    def __init__(self, filters: Filters) -> None:
+        self._filters = filters
+        self._fingerprints = Fingerprints()
+        self.known: set[str] = set()
+
+    def keeps(self, finding: Finding) -> bool:
+        """Whether this finding is reported."""
+        if self._is_known(finding):
+            return False
+        return self._filters.keep(finding)
+
+    def _is_known(self, finding: Finding) -> bool:
+        """Whether the baseline has it; asked before the other filters, so that nothing they hide is called stale."""
+        if not self._filters.baseline or finding.result not in KNOWN or finding.is_advice:
+            return False
+        fingerprint = self._fingerprints.of(finding)
+        if fingerprint not in self._filters.baseline:
+            return False
+        self.known.add(fingerprint)
+        return True

@@ -1,0 +1,53 @@
+"""Settings with what the configuration file says of them: flags win, then variables, then the file, then defaults.
+
+Of what may have several values, such as folders of policies, those of flags and variables are added to the file's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from webhook import releases
+from webhook.configuration.read import NAME, ConfigurationFile, read
+from webhook.settings import setting
+from webhook.settings.shared import Settings
+
+S = TypeVar("S", bound=Settings)
+
+
+def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[str, str]) -> S:
+    """Settings from flags, the environment, the configuration file, and defaults.
+
+    Raises:
+        ConfigurationError: a value that cannot be used, naming the flag or variable.
+        InputError: every mistake of the configuration file.
+    """
+    chosen = setting.read(kind, flags, environment)
+    file = chosen.config or (Path(NAME) if Path(NAME).is_file() else None)
+    return configured(chosen, read(file)) if file else chosen
+
+
+def reread(chosen: S) -> S:
+    """The same settings, with the file as it is now. `chosen` must be as flags and variables gave it."""
+    path = chosen.configuration.path
+    return chosen if path is None else replace(chosen, configuration=read(path))
+
+
+def configured(chosen: S, file: ConfigurationFile) -> S:
+    """The settings under a configuration."""
+    value, origin = file.value, str(file.path)
+    folders: dict[str, tuple[Path, ...]] = {
+        name: tuple(map(file.relative, getattr(value, name))) for name in ("policies", "context", "workloads")
+    }
+    changes: dict[str, Any] = {name: (*paths, *getattr(chosen, name)) for name, paths in folders.items() if paths}
+    if not value.shipped and not chosen.only:
+        changes["only"] = (*folders["policies"], *chosen.policies)
+    if value.kubernetes_version and "kubernetes_version" not in chosen.origins:
+        changes["kubernetes_version"] = releases.read(value.kubernetes_version)
+    if value.context_is_whole and "context_is_whole" not in chosen.origins:
+        changes["context_is_whole"] = True
+    origins = {**dict.fromkeys(changes, origin), **chosen.origins}
+    return replace(chosen, **changes, origins=origins, configuration=file)
