@@ -68,9 +68,11 @@ class Server:
             "0",
         ]
         self._command += ["--tls-cert", str(folder / SERVING), "--tls-key", str(folder / SERVING_KEY), *flags]
-        self._command += [word for path in policies for word in ("--only", str(path))]
+        said = _help(tree)
+        flag = "--only" if "--only " in said else "--policies"  # which replaced the shipped ones in older checkouts
+        self._command += [word for path in policies for word in (flag, str(path))]
         self._command += [word for path in context for word in ("--context", str(path))]
-        if found := _PROBE_PORT.search(_help(tree)):
+        if found := _PROBE_PORT.search(said):
             self._command += [found.group(), "0"]
         self.starts = 0
         self.start()
