@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -92,13 +92,13 @@ def running(folder: Path, *flags: str) -> Iterator[ApiServer]:
         folder: where everything goes; empty, and short enough.
         flags: further flags of kube-apiserver, such as `--runtime-config=api/all=true`.
     """
-    etcd_port, peer_port, port = _free_ports(3)
+    etcd_port, peer_port, port = free_ports(3)
     server = ApiServer(f"https://127.0.0.1:{port}", folder)
     token = secrets.token_hex(16)
     _write_credentials(server, token)
     with (
-        _process(folder / "etcd.log", _etcd(folder, etcd_port, peer_port)),
-        _process(folder / "apiserver.log", [*_apiserver(folder, etcd_port, port), *flags]) as process,
+        running_program(folder / "etcd.log", _etcd(folder, etcd_port, peer_port)),
+        running_program(folder / "apiserver.log", [*_apiserver(folder, etcd_port, port), *flags]) as process,
     ):
         _wait(server, token, process)
         yield server
@@ -114,9 +114,9 @@ def controllers(server: ApiServer) -> Iterator[None]:
         "--controllers=namespace-controller,garbage-collector-controller",
         "--leader-elect=false",
         "--bind-address=127.0.0.1",
-        f"--secure-port={_free_ports(1)[0]}",
+        f"--secure-port={free_ports(1)[0]}",
     ]
-    with _process(server.folder / "controllers.log", command):
+    with running_program(server.folder / "controllers.log", command):
         yield
 
 
@@ -201,12 +201,15 @@ def trust(server: ApiServer) -> Any:
 
 
 @contextmanager
-def _process(log: Path, command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+def running_program(
+    log: Path, command: Sequence[str], environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that runs until the block ends, and writes to a log; `environment` is added to this process's own."""
     # a proxy of this machine would be asked for the Services of the cluster
-    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    inherited = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     with (
         log.open("wb") as stream,
-        subprocess.Popen(command, stdout=stream, stderr=stream, env=environment) as process,
+        subprocess.Popen(command, stdout=stream, stderr=stream, env={**inherited, **(environment or {})}) as process,
     ):
         try:
             yield process
@@ -218,7 +221,8 @@ def _process(log: Path, command: Sequence[str]) -> Iterator[subprocess.Popen[byt
                 process.kill()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """So many ports of the loopback that nothing listened on a moment ago."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [one.getsockname()[1] for one in sockets]
     for one in sockets:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import socket
 import ssl
 import subprocess
 import time
@@ -28,7 +26,7 @@ from tests.bench.bounds.calls import Connection, Prepared, uid
 from tests.bench.bounds.server import Address, serving
 from tests.bench.peers import build, policies
 from tests.bench.traffic import review
-from tests.e2e.apiserver import ApiServer
+from tests.e2e.apiserver import ApiServer, free_ports, running_program
 
 START_S = 240
 
@@ -72,7 +70,7 @@ def gatekeeper(folder: Path, server: ApiServer) -> Iterator[Engine]:
     server.apply(*(_namespace(name) for name in ("gatekeeper-system", *policies.NAMESPACES)))
     _define(server, [*(made.sources / "charts" / "gatekeeper" / "crds").glob("*.yaml")])
     server.apply(*policies.constraint_templates())
-    port, health = _free_ports(2)
+    port, health = free_ports(2)
     command = [
         *(
             str(made.program),
@@ -82,10 +80,10 @@ def gatekeeper(folder: Path, server: ApiServer) -> Iterator[Engine]:
             "--debug-use-fake-pod",
         ),
         *(f"--port={port}", "--host=127.0.0.1", f"--cert-dir={folder}", "--disable-cert-rotation"),
-        *(f"--health-addr=127.0.0.1:{health}", "--log-level=ERROR", f"--prometheus-port={_free_ports(1)[0]}"),
+        *(f"--health-addr=127.0.0.1:{health}", "--log-level=ERROR", f"--prometheus-port={free_ports(1)[0]}"),
     ]
     environment = {"POD_NAMESPACE": "gatekeeper-system", "POD_NAME": "gatekeeper"}
-    with _running(folder, command, environment) as process:
+    with running_program(folder / "log", command, environment) as process:
         _until(lambda: _made_kinds(server) == policies.COUNT, process, folder)
         server.apply(*policies.constraints())
         engine = Engine("Gatekeeper", Address(port, port, str(folder / CA), process.pid), "/v1/admit")
@@ -102,7 +100,7 @@ def kyverno(folder: Path, server: ApiServer) -> Iterator[Engine]:
     _define(server, [*(made.sources / "config" / "crds").rglob("*.yaml")])
     _kyverno_settings(server)
     server.apply(*policies.validating_policies())
-    port = _free_ports(1)[0]
+    port = free_ports(1)[0]
     command = [
         *(str(made.program), f"--kubeconfig={server.kubeconfig}", f"--serverIP=127.0.0.1:{port}"),
         *(f"--webhookServerPort={port}", "--webhookServerHost=127.0.0.1", f"--caSecretName={_CA_SECRET}"),
@@ -110,7 +108,7 @@ def kyverno(folder: Path, server: ApiServer) -> Iterator[Engine]:
         *("--backgroundServiceAccountName=system:serviceaccount:kyverno:background", "--v=0"),
         "--reportsServiceAccountName=system:serviceaccount:kyverno:reports",
     ]
-    with _running(folder, command, _KYVERNO) as process:
+    with running_program(folder / "log", command, _KYVERNO) as process:
         _until(lambda: _webhook_path(server) != "", process, folder)
         ca = folder / "ca.crt"
         secret = server.get("secret", _CA_SECRET, "kyverno")
@@ -204,28 +202,3 @@ def _until(ready: Callable[[], bool], process: subprocess.Popen[bytes], folder: 
         if process.poll() is not None or time.monotonic() > end:
             raise SystemExit(f"{folder.name} did not start:\n{(folder / 'log').read_text()[-3000:]}")
         time.sleep(0.5)
-
-
-@contextmanager
-def _running(folder: Path, command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    clean = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    with (
-        (folder / "log").open("wb") as log,
-        subprocess.Popen(command, stdout=log, stderr=log, env={**clean, **environment}) as process,
-    ):
-        try:
-            yield process
-        finally:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-
-def _free_ports(count: int) -> list[int]:
-    opened = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in opened]
-    for one in opened:
-        one.close()
-    return ports
