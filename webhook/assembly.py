@@ -75,9 +75,14 @@ def sets(chosen: Settings) -> str:
     is_only = bool(chosen.only) and not chosen.configuration.document
     if is_only or not (chosen.policies or chosen.configuration.document):
         return ""
+    return f"policies: {named_sets(chosen)}"
+
+
+def named_sets(chosen: Settings) -> str:
+    """The sets of policies that hold, in one line."""
     named = ["the shipped ones" if each == shipped.policies() else str(each) for each in places(chosen)]
     under = f", under {chosen.configuration.path}" if chosen.configuration.document else ""
-    return f"policies: {', '.join(named)}{under}"
+    return f"{', '.join(named)}{under}"
 
 
 def expired(chosen: Settings, day: dt.date) -> Iterator[str]:

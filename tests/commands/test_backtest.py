@@ -121,7 +121,9 @@ def test_a_second_set_is_compared(tmp_path, capsys):
     if (second / "all.yaml").read_text() == text:
         pytest.fail("the second set is the first one")
     assert backtest(tmp_path / "audit.log", "--against", second, "-o", "json") == 1
-    made = json.loads(capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    assert f"note: --against: {second}\n" in err
+    made = json.loads(out)
     assert made["against"]["denied"] == 0
     assert made["changed"]["no longer denied: denies"]["denied"] == 2
 
@@ -163,3 +165,16 @@ def test_a_log_without_objects_is_no_success(tmp_path, capsys):
     log.write_text(lines([event("create", level="Metadata")]))
     assert backtest(log) == 2
     assert "no request with an object was found; expected an audit log of level Request" in capsys.readouterr().err
+
+
+def test_the_sets_of_policies_that_hold_are_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("audit.log").write_text(lines([event("create", pod("fine"))]))
+    own = HERE / "policies"
+    run(["backtest", "audit.log", "--policies", str(own)])
+    assert f"note: policies: the shipped ones, {own}\n" in capsys.readouterr().err
+    Path("claimgate.yaml").write_text("levels: {groups: {pod-resources: warn}}\n")
+    run(["backtest", "audit.log", "--against", str(own)])
+    err = capsys.readouterr().err
+    assert "note: policies: the shipped ones, under claimgate.yaml\n" in err
+    assert f"note: --against: {own}, under claimgate.yaml\n" in err

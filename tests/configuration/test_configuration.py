@@ -247,6 +247,7 @@ def test_show_names_the_origin_of_what_holds(folder, capsys, monkeypatch):
     monkeypatch.setitem(os.environ, "CLAIMGATE_API_SERVER_TEXT", "yes")
     assert run(["config", "show", "--context-is-whole"]) == 0
     out = capsys.readouterr().out
+    assert "\nconfig: claimgate.yaml  # the working directory\n" in out
     assert "kubernetes-version: 1.35  # claimgate.yaml\n" in out
     assert "api-server-text: true  # CLAIMGATE_API_SERVER_TEXT\n" in out
     assert "context-is-whole: true  # --context-is-whole\n" in out

@@ -62,8 +62,9 @@ def command(
     """Say what these policies would have done to the requests of an API server's audit log.
 
     Each create and update is reviewed as it was sent, and each patch as it came out, by rule, namespace and user. The
-    log needs level Request, for patches RequestResponse; what has no object is counted. The cluster holds the objects
-    of --context. Exits with 0 when nothing would have been denied, 1 when something would, 2 when a log or a policy
+    log needs level Request, for patches RequestResponse; what has no object is counted. The log does not say what an
+    object was before an update: the new object is taken for the old one, too, so rules about changes find nothing, and
+    policies that are asked only about changed objects say nothing of updates. The cluster holds the objects of --context. Exits with 0 when nothing would have been denied, 1 when something would, 2 when a log or a policy
     cannot be read, 3 when nothing would but a policy that may deny could not decide, and 130 after Ctrl-C.
     """
     outputs = output.parse(chosen, FORMATS)
@@ -87,12 +88,14 @@ def command(
 
 
 def _sets(settings: Settings, against: Sequence[Path], *, unbound: bool) -> dict[str, assembly.Assembly]:
-    """The policies, and those that they are compared with."""
+    """The policies, and those that they are compared with; stderr says which these are."""
     sets = {"policies": assembly.assemble(settings, unbound=unbound)}
+    options.tell_policies(settings, sets["policies"].policies)
     if against:
-        sets["against"] = assembly.assemble(replace(settings, only=tuple(against)), unbound=unbound)
-    for each in sets.values():
-        options.warn_of_unbound(each.policies)
+        other = replace(settings, only=tuple(against))
+        sets["against"] = assembly.assemble(other, unbound=unbound)
+        sys.stderr.write(terminal.lines([f"note: --against: {assembly.named_sets(other)}"]))
+        options.warn_of_unbound(sets["against"].policies)
     return sets
 
 

@@ -71,7 +71,7 @@ def _mistakes(settings: Settings) -> int:
 
 
 def _lines(settings: Settings) -> Iterator[str]:
-    yield f"# {assembly.sets(settings) or 'policies: the shipped ones'}"
+    yield f"# policies: {assembly.named_sets(settings)}"
     for each in declared(Settings):
         value: Any = getattr(settings, each.name)
         shown = each.type.show(value) if value not in (None, ()) else "[]" if each.type.many else "none"

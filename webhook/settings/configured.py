@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from webhook import releases
 from webhook.configuration.read import NAME, ConfigurationFile, read
@@ -16,6 +16,7 @@ from webhook.settings import setting
 from webhook.settings.shared import Settings
 
 S = TypeVar("S", bound=Settings)
+_FOUND: Final = "the working directory"
 
 
 def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[str, str]) -> S:
@@ -26,8 +27,9 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
         InputError: every mistake of the configuration file.
     """
     chosen = setting.read(kind, flags, environment)
-    file = chosen.config or (Path(NAME) if Path(NAME).is_file() else None)
-    return configured(chosen, read(file)) if file else chosen
+    if chosen.config is None and Path(NAME).is_file():
+        chosen = replace(chosen, config=Path(NAME), origins={**chosen.origins, "config": _FOUND})
+    return configured(chosen, read(chosen.config)) if chosen.config else chosen
 
 
 def reread(chosen: S) -> S:
