@@ -82,6 +82,19 @@ def test_what_a_baseline_has_and_nobody_finds_is_told(audit, tmp_path):
     assert "note: --baseline: 1 finding found no more, first denies" in audit(file, "--baseline", known)[2]
 
 
+def test_an_object_twice_in_a_file_is_two_findings_of_a_baseline(audit, tmp_path):
+    file, known = tmp_path / "objects.yaml", tmp_path / "known.json"
+    twice = POD.format("deny", 0)
+    file.write_text(f"{twice}---\n{twice}")
+    audit(file, "--write-baseline", known)
+    code, found, err = audit(file, "--baseline", known)
+    assert (code, found, "--baseline" in err) == (0, [], False)
+    file.write_text(f"{twice}---\n{twice}---\n{twice}")
+    assert audit(file, "--baseline", known)[:2] == (1, [DENIED])
+    file.write_text(twice)
+    assert "note: --baseline: 1 finding found no more" in audit(file, "--baseline", known)[2]
+
+
 def test_two_processes_write_the_baseline_that_one_writes(audit, tmp_path):
     file = objects(tmp_path, *("deny", "warn", "none") * 3)
     for jobs in (1, 2):

@@ -113,7 +113,6 @@ def command(
             assembled,
             reviewed=as_,
             details=details,
-            filters=filters,
             address=settings.docs_address,
             changes=changes,
         )
@@ -122,7 +121,7 @@ def command(
         bar = Progress(stream.size_bytes(), "objects", is_shown=_leaves_the_terminal_free(outputs))
         with bar, Interrupts() as interrupts, output.Report(outputs, writers, audit.rules) as report:
             for result, findings in _parts(audit, stream, interrupts, jobs):
-                for finding in findings:
+                for finding in totals.reported(findings):
                     report.entry(finding)
                 totals.add(result)
                 assembled.files.tell(result.differing, result.recorded)

@@ -22,8 +22,7 @@ from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.document_stream import SourcePart
 from webhook.errors import CallError, Problem
 from webhook.evaluation.review_options import ReviewOptions
-from webhook.report.filters import ALL, Filtering, Filters
-from webhook.report.finding import Finding, Place, Result, findings, subject
+from webhook.report.finding import Finding, Place, findings, subject
 from webhook.report.rule import Rules, rules
 from webhook.report.writer import SkippedDocument
 
@@ -39,13 +38,11 @@ class PartResult:
 
     size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
     warnings: lines for a person, of mistakes that are no findings. notes: lines of which the first of a run is enough.
-    known: fingerprints of the baseline that were found again. exceptions: those that were used.
+    exceptions: those that were used.
     differing: objects that files define differently, with the files. recorded: objects of recorded reviews.
     """
 
     findings: Sequence[Finding] = ()
-    results: Counter[Result] = field(default_factory=Counter)
-    is_undecided: bool = False
     entries: int = 0
     unchanged: int = 0
     files: int = 0
@@ -56,7 +53,6 @@ class PartResult:
     warnings: list[str] = field(default_factory=list)
     notes: Mapping[str, str] = field(default_factory=dict)
     templates: Sequence[charts.Template] = ()
-    known: frozenset[str] = frozenset()
     exceptions: set[str] = field(default_factory=set)
     differing: Mapping[str, Sequence[str]] = field(default_factory=dict)
     recorded: frozenset[str] = frozenset()
@@ -80,11 +76,10 @@ class PartAudit:
         *,
         reviewed: Reviewed,
         details: ReviewOptions,
-        filters: Filters = ALL,
         address: str = "",
         changes: Changes | None = None,
     ) -> None:
-        """Args: policies; how objects are reviewed; which findings; where pages of rules are; None for all objects."""
+        """Args: policies; how objects are reviewed; where pages of rules are; None for all objects."""
         self.rules: Rules = {**rules(assembled.policies, address), RULE.id: RULE}
         self._table = assembled.table
         self._row = assembled.table.row
@@ -93,7 +88,6 @@ class PartAudit:
         self._submissions = submitted.Submissions(assembled.files, assembled.table.row)
         self._reviewed: Reviewed = reviewed
         self._details = details
-        self._filters = filters
         self._changes = changes
 
     def audited(self, part: SourcePart) -> PartResult:
@@ -108,12 +102,10 @@ class PartAudit:
         result.size_bytes = part.part.size_bytes
         keys = RepeatedKeys(inputs, self._is_object)
         self._tell(inputs, keys, result)
-        filtering = Filtering(self._filters)
         for each in inputs.documents:
             if stop is not None and stop.is_set:
                 break
-            yield from self._of_document(each, keys, result, filtering)
-        result.known = frozenset(filtering.known)
+            yield from self._of_document(each, keys, result)
         result.skipped[:0] = map(_not_a_manifest, inputs.others)
         result.differing, result.recorded = self._files.take_told()
 
@@ -129,10 +121,8 @@ class PartAudit:
         noted = {note: str(each.place()) for each in reversed(inputs.documents) if (note := fixtures.note(each.value))}
         result.notes = noted
 
-    def _of_document(
-        self, each: documents.Input, keys: RepeatedKeys, result: PartResult, filtering: Filtering
-    ) -> Iterator[Finding]:
-        """Evaluate an object once and return its findings that are reported."""
+    def _of_document(self, each: documents.Input, keys: RepeatedKeys, result: PartResult) -> Iterator[Finding]:
+        """Evaluate an object once and return its findings."""
         if self._changes is not None and not self._changes.is_changed(each):
             result.unchanged += 1
             return
@@ -161,9 +151,6 @@ class PartAudit:
             *findings(decisions, subject(attributes), locate, self.rules),
         )
         result.exceptions.update(finding.exception for finding in made if finding.exception)
-        made = tuple(filter(filtering.keeps, made))
-        result.results.update(finding.result for finding in made if not finding.is_advice)
-        result.is_undecided |= any(finding.is_undecided for finding in made)
         yield from made
 
     def _is_object(self, value: JSON) -> bool:

@@ -13,8 +13,8 @@ from webhook.configuration.model import FailOn
 from webhook.configuration.read import NO_FILE, ConfigurationFile
 from webhook.document_stream import DocumentStream
 from webhook.errors import Problem
-from webhook.report.filters import ALL, Filters
-from webhook.report.finding import Result
+from webhook.report.filters import ALL, Filtering, Filters
+from webhook.report.finding import Finding, Result
 from webhook.report.writer import SkippedDocument, Totals
 from webhook.wording import counted
 
@@ -38,7 +38,7 @@ class AuditTotals:
         self._configuration = configuration
         self._fail_on = fail_on or configuration.value.report.fail_on
         self._requires_input = requires_input
-        self._known: set[str] = set()
+        self._filtering = Filtering(filters)
         self._exceptions: set[str] = set()
         self._files = 0
         self._results: Counter[Result] = Counter()
@@ -49,14 +49,18 @@ class AuditTotals:
         self._noted: set[str] = set()
         self._templates: dict[str, charts.Template] = {}
 
+    def reported(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """The findings that are reported, each counted. They must come in the order of the input, part after part."""
+        for finding in filter(self._filtering.keeps, findings):
+            self._results[finding.result] += not finding.is_advice
+            self._is_undecided |= finding.is_undecided
+            yield finding
+
     def add(self, part: PartResult) -> None:
         """Count a part, and say what is wrong with it."""
         self.entries += part.entries
         self._unchanged += part.unchanged
         self._files += part.files
-        self._results += part.results
-        self._is_undecided |= part.is_undecided
-        self._known |= part.known
         self._exceptions |= part.exceptions
         self._skipped += part.skipped
         self._unasked += part.unasked
@@ -108,7 +112,7 @@ class AuditTotals:
 
     def _stale(self) -> Iterator[str]:
         """Findings of the baseline that are found no more, and exceptions that nothing needed."""
-        if gone := [about for known, about in self._baseline.items() if known not in self._known]:
+        if gone := [about for known, about in self._baseline.items() if known not in self._filtering.known]:
             yield f"--baseline: {counted(len(gone), 'finding')} found no more, first {gone[0]}: write the file anew"
         for number, each in enumerate(self._configuration.value.exceptions):
             if each.expires >= today() and each.described not in self._exceptions:

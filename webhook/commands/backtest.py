@@ -63,8 +63,9 @@ def command(
 
     Each create and update is reviewed as it was sent, and each patch as it came out, by rule, namespace and user. The
     log needs level Request, for patches RequestResponse; what has no object is counted. The log does not say what an
-    object was before an update: the new object is taken for the old one, too, so rules about changes find nothing, and
-    policies that are asked only about changed objects say nothing of updates. The cluster holds the objects of --context. Exits with 0 when nothing would have been denied, 1 when something would, 2 when a log or a policy
+    object was before an update: the new object is taken for the old one, too, so rules about changes find nothing,
+    and policies that are asked only about changed objects say nothing of updates. The cluster holds the objects of
+    --context. Exits with 0 when nothing would have been denied, 1 when something would, 2 when a log or a policy
     cannot be read, 3 when nothing would but a policy that may deny could not decide, and 130 after Ctrl-C.
     """
     outputs = output.parse(chosen, FORMATS)

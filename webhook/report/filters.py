@@ -39,7 +39,10 @@ ALL = Filters()
 
 
 class Filtering:
-    """Filters findings one after the other. `known` are the fingerprints of the baseline that were found again."""
+    """Filters the findings of a whole run in their order, since fingerprints number what is found twice.
+
+    `known` are the fingerprints of the baseline that were found again.
+    """
 
     def __init__(self, filters: Filters) -> None:
         self._filters = filters
