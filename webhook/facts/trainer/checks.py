@@ -15,19 +15,16 @@ from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
-from webhook.facts.train_job_pods.train_job_and_runtime_fields import (
-    OF_RUNTIMES,
-    OF_TRAIN_JOBS,
-    FieldRules,
-    validate_fields,
-)
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import FieldRules, validate_fields
 from webhook.facts.train_job_pods.types import TrainingRuntime
 from webhook.facts.trainer import (
     train_job,
     train_job_changes,
     train_job_claims,
     train_job_gang,
+    train_job_launcher,
     train_job_mpi_workers,
+    train_job_nodes,
     train_job_patch_managers,
     train_job_processes_and_gpus,
     train_job_runtime,
@@ -38,9 +35,11 @@ from webhook.facts.trainer import (
     training_runtime_steps,
 )
 from webhook.facts.trainer.node_claims import node_claims
+from webhook.facts.trainer.train_job_fields import OF_TRAIN_JOBS
 from webhook.facts.trainer.train_job_torchtune import validate_torchtune
 from webhook.facts.trainer.train_job_volumes import validate_pods
 from webhook.facts.trainer.training_runtime import TORCH_ADDRESS
+from webhook.facts.trainer.training_runtime_fields import OF_RUNTIMES
 from webhook.problem import Problem
 from webhook.releases import Release
 
@@ -56,7 +55,7 @@ _ALONE: Final = (
     train_job_claims.validate_resource_claims_per_node,
     train_job_patch_managers.validate_patch_managers,
     train_job_patch_managers.validate_overlays,
-    train_job.validate_no_nodes,
+    train_job_nodes.validate_no_nodes,
 )
 _ON_RUNTIME: Final = (
     train_job_steps.validate_initializer_step,
@@ -64,9 +63,9 @@ _ON_RUNTIME: Final = (
     train_job_steps.validate_ignored_nodes,
     train_job.validate_reserved_env,
     train_job_processes_and_gpus.validate_processes,
-    train_job.validate_flux_nodes,
-    train_job_mpi_workers.validate_launcher_as_node,
-    train_job_mpi_workers.validate_extra_node,
+    train_job_nodes.validate_flux_nodes,
+    train_job_launcher.validate_launcher_as_node,
+    train_job_nodes.validate_extra_node,
     train_job_mpi_workers.validate_workers,
     train_job.validate_no_trainer,
     validate_torchtune,
