@@ -9,6 +9,7 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS as DEVICES
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
+from webhook.facts.pods.checks import validate_pod_resources
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.installation import release_of
@@ -17,6 +18,7 @@ from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import FieldRules, validate_fields
 from webhook.facts.train_job_pods.types import TrainingRuntime
+from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.facts.trainer import (
     train_job,
     train_job_changes,
@@ -106,6 +108,11 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
     yield from train_job_processes_and_gpus.advise_processes(subject, kept)
 
 
+def generated_pod_resources(subject: Subject) -> Iterator[Problem]:
+    """What Kubernetes refuses of the resources of the pods that Trainer makes of a TrainJob."""
+    yield from problems_of_pods(subject, validate_pod_resources)
+
+
 def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
     """What is wrong with the runtime that a TrainJob names, once the patches are merged."""
     job = subject.once(merge_train_job)
@@ -168,6 +175,7 @@ def _runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Prob
 CHECKS: Final = (
     Check(group="train-job", run=train_job_alone, kinds=_TRAIN_JOB),
     Check(group="train-job", run=train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*DEVICES, PRIORITY_CLASSES)),
+    Check(group="train-job", run=generated_pod_resources, kinds=_TRAIN_JOB),
     Check(group="train-job-changes", run=train_job_update, kinds=_TRAIN_JOB, lookups=train_job_changes.LOOKUPS),
     Check(group="training-runtime", run=validate_training_runtime, kinds=TRAINING_RUNTIMES, lookups=(INSTALLED,)),
     Check(group="training-runtime", run=runtime_of_train_job, kinds=_TRAIN_JOB),
