@@ -37,7 +37,7 @@ def test_names_stand_for_every_place_of_a_pod():
             {"containers": [{"name": "a", "resources": None}, {"resources": {"limits": "all"}}]}, [], id="none"
         ),
         pytest.param({"resourceClaims": [{"name": "a"}]}, [CLAIMS], id="a claim of the pod"),
-        pytest.param({"resourceClaims": []}, [], id="no claim"),
+        pytest.param({"resourceClaims": []}, [CLAIMS], id="a list without a claim"),
         pytest.param({"initContainers": [{"resources": {"claims": [{"name": "a"}]}}]}, [CLAIMS], id="of a container"),
         pytest.param({"ephemeralContainers": [{"name": "a"}]}, [EPHEMERAL_CONTAINERS], id="a container for debugging"),
         pytest.param({"resources": {}}, [POD_RESOURCES], id="resources of the pod"),

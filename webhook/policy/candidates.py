@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from webhook.attributes import POD, Attributes, GroupVersionResource, Operation
+from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.policy.compiled import Binding, MatchConditions, Policy
 from webhook.policy.equivalent_resources import Equivalents
@@ -95,7 +96,11 @@ def _gate(policy: Policy, attributes: Attributes) -> MatchConditions | None:
     gate = policy.gate()
     if gate.spec_changes is not None and attributes.operation == Operation.CREATE:
         gate = replace(gate, spec_changes=None)
-    return gate if gate.conditions or gate.spec_changes is not None else None
+    if not (gate.conditions or gate.spec_changes is not None):
+        return None
+    is_pod = attributes.kind == POD and not attributes.sub_resource
+    concerns = frozenset(policy.concerns) if is_pod else frozenset()
+    return replace(gate, concerns=concerns) if concerns and concerns <= RESOURCE_CONCERNS else gate
 
 
 def _index(criteria: Criteria, own: Attributes, pod: Attributes, equal: Equivalents) -> CriteriaIndex:

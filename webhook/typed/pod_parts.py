@@ -13,7 +13,7 @@ from webhook.typed.objects import has_controller
 from webhook.typed.view import Reading, Typed
 
 CLAIMS: Final = "claims"
-"""The pod declares resource claims, or a container names some."""
+"""The pod declares resource claims, or a container names some, an empty list included."""
 DEVICES: Final = "devices"
 """Something is requested whose name has a slash, or is `gpu`: a device, or a resource that Kubernetes does not know."""
 DEVICE_CLASSES: Final = "device classes"
@@ -59,7 +59,7 @@ class PodPartsOf(Field[PodParts]):
             parts.update([key for key, text in annotations.items() if isinstance(text, str)])
         if not has_controller(metadata.get("ownerReferences"), reading.deadline):
             parts.add(NO_CONTROLLER)
-        if spec.get("resourceClaims"):
+        if "resourceClaims" in spec:
             parts.add(CLAIMS)
         if spec.get("ephemeralContainers"):
             parts.add(EPHEMERAL_CONTAINERS)
@@ -106,4 +106,4 @@ def _add(resources: Any, names: set[str]) -> bool:
         names.update(limits)
     if isinstance(requests, dict):
         names.update(requests)
-    return bool(resources.get("claims"))
+    return "claims" in resources

@@ -1,0 +1,111 @@
+"""A policy with matchConditions is not asked about a Pod that has nothing of what its annotation `concerns` names."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.literals import pod, policies, request, validating
+from webhook.admission.review import review
+from webhook.attributes import Phase
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.files import FilesCluster
+from webhook.evaluation.review_options import ReviewOptions
+from webhook.evaluation.trace import Trace
+from webhook.export.concerns import condition
+from webhook.manifests.annotations import RESOURCE_CONCERNS
+
+CLUSTER = AssumedNamespaces(FilesCluster(()))
+ALWAYS = [{"name": "always", "expression": "true"}]
+BARE = {"name": "a", "image": "a"}
+
+
+def answer(attributes, *listed, **options):
+    return review(attributes, policies(*listed), CLUSTER, phase=Phase.VALIDATE, options=ReviewOptions(**options))
+
+
+def concerned(word, name="v", **spec):
+    return validating("false", name=name, annotations={"concerns": word}, matchConditions=ALWAYS, **spec)
+
+
+def container(**resources):
+    return {**BARE, "resources": resources}
+
+
+ROWS = {
+    "nothing": (pod(containers=[BARE]), set()),
+    "amounts": (pod(containers=[container(limits={"cpu": 1, "memory": "1Gi", "ephemeral-storage": "1Gi"})]), set()),
+    "a device": (pod(containers=[container(limits={"nvidia.com/gpu": 1})]), {"devices"}),
+    "the portable name": (pod(containers=[container(requests={"gpu": 1})]), {"devices"}),
+    "pages": (pod(containers=[container(limits={"hugepages-2Mi": "2Mi"})]), {"devices"}),
+    "a device of an init container": (pod(initContainers=[container(limits={"a/b": 1})]), {"devices"}),
+    "claims": (pod(containers=[BARE], resourceClaims=[{"name": "c"}]), {"claims"}),
+    "an empty list of claims": (pod(containers=[BARE], resourceClaims=[]), {"claims"}),
+    "claims of a container": (pod(containers=[container(claims=[{"name": "c"}])]), {"claims"}),
+    "pod-level": (pod(containers=[BARE], resources={"limits": {"cpu": 1}}), {"pod-level"}),
+    "overhead": (pod(containers=[BARE], overhead={"cpu": 1}), {"pod-level"}),
+}
+
+
+def test_a_pod_without_what_concerns_a_policy_is_not_its_business():
+    found = {
+        name: {word for word in RESOURCE_CONCERNS if not answer(request(obj), concerned(word)).allowed}
+        for name, (obj, _) in ROWS.items()
+    }
+    assert found == {name: words for name, (_, words) in ROWS.items()}
+
+
+def test_what_a_pod_had_before_counts():
+    bare, claims = ROWS["nothing"][0], ROWS["claims"][0]
+    assert not answer(request(bare, "UPDATE", claims), concerned("claims")).allowed
+    assert answer(request(bare, "UPDATE", bare), concerned("claims")).allowed
+
+
+def test_another_word_is_left_to_the_conditions():
+    assert not answer(request(ROWS["nothing"][0]), concerned("claims, queues")).allowed
+
+
+def test_a_policy_without_conditions_is_asked_about_every_pod():
+    assert not answer(request(ROWS["nothing"][0]), validating("false", annotations={"concerns": "claims"})).allowed
+
+
+def test_an_explanation_names_what_the_pod_has_not():
+    trace = Trace()
+    told = answer(request(ROWS["nothing"][0]), concerned("claims, devices"), trace=trace).explanations
+    assert [(each.outcome, each.reason) for each in told] == [
+        ("condition is false", "annotation `claimgate.dev/concerns`: the pod has no claims or devices")
+    ]
+
+
+@pytest.mark.parametrize("word", sorted(RESOURCE_CONCERNS))
+def test_whatever_a_webhook_is_registered_for_is_evaluated(word):
+    draw, text = random.Random(f"concerns {word}"), condition([word], "o.?spec", [])
+    registered = validating("false", name="w", matchConditions=[{"name": "w", "expression": text}])
+    seen = set()
+    for _ in range(300):
+        attributes = request(_pod(draw), is_decoded=True)
+        is_asked = not answer(attributes, concerned(word)).allowed
+        is_registered = not answer(attributes, registered).allowed
+        assert is_asked or not is_registered, attributes.object
+        seen.add(is_registered)
+    assert seen == {True, False}
+
+
+def _pod(draw):
+    """A Pod with a few of the fields that the words are about."""
+    names = ["cpu", "memory", "gpu", "nvidia.com/gpu", "hugepages-1Gi"]
+
+    def resources():
+        given = {part: {draw.choice(names): "1"} for part in ("limits", "requests") if draw.random() < 0.3}
+        return {**given, **({"claims": [{"name": "c"}]} if draw.random() < 0.1 else {})}
+
+    def containers():
+        return [{**BARE, **({"resources": resources()} if draw.random() < 0.5 else {})} for _ in range(2)]
+
+    others = {"resourceClaims": [{"name": "c"}], "resources": {"limits": {"cpu": "1"}}, "overhead": {}}
+    spec = {"containers": containers(), **{name: value for name, value in others.items() if draw.random() < 0.1}}
+    for name in ("initContainers", "ephemeralContainers"):
+        if draw.random() < 0.2:
+            spec[name] = containers()
+    return pod(**spec)
