@@ -73,8 +73,8 @@ def told(what: str, lacks: Iterator[str]) -> Iterator[str]:
 
 def _of_service(cluster: Cluster, service: ServiceReference) -> Iterator[str]:
     namespace = service.namespace
-    found = cluster.one(f"/api/v1/namespaces/{namespace}/services/{service.name}")
-    if found is None:
+    stored = cluster.one(f"/api/v1/namespaces/{namespace}/services/{service.name}")
+    if stored is None:
         yield "there is none: apply deploy/base"
         return
     path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
@@ -83,7 +83,7 @@ def _of_service(cluster: Cluster, service: ServiceReference) -> Iterator[str]:
     ready = [one for one in endpoints if (one.get("conditions") or {}).get("ready", True) is not False]
     if len(ready) < _REPLICAS:
         yield f"{counted(len(ready), 'replica')} ready, {_REPLICAS} expected: look at the Pods behind it"
-        if chosen := (found.get("spec") or {}).get("selector"):  # else nothing says which Pods are meant
+        if chosen := (stored.get("spec") or {}).get("selector"):  # else nothing says which Pods are meant
             selector = ",".join(f"{key}={value}" for key, value in chosen.items())
             yield from unready(cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector), namespace)
     elif len({one.get("nodeName") for one in ready}) < _REPLICAS <= len(cluster.items("/api/v1/nodes")):
