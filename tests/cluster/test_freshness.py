@@ -2,7 +2,8 @@
 
 import threading
 
-from tests.cluster.server import CONFIG, CONFIGS, config, event, eventually, page
+from tests.cluster.server import CONFIG, CONFIGS, config, event, eventually, page, resources
+from webhook.attributes import NAMESPACE
 from webhook.cluster.freshness import WatchTimes, told
 from webhook.cluster.live import Watched
 
@@ -65,3 +66,22 @@ def test_a_view_of_which_nothing_is_heard_is_told_to_be_stale(server, started):
 
 def test_the_text_says_how_old_answers_are():
     assert told(93.4) == "nothing was heard from the API server for 93 s; answers are as old"
+
+
+def test_a_server_that_may_not_read_namespaces_is_not_ready_until_it_may(server, started):
+    server.answers["/api/v1"] = resources(("namespaces", "Namespace", False), ("configmaps", "ConfigMap", True))
+    server.answers["/api/v1/namespaces"] = 403, {"message": "namespaces is forbidden"}
+    view = started(NAMESPACE, CONFIG)
+    assert view.wait(5)
+    watched = Watched(view)
+    assert "namespaces is forbidden" in watched.unsettled()
+    server.answers["/api/v1/namespaces"] = page()
+    eventually(lambda: watched.unsettled() == "")
+
+
+def test_another_kind_that_may_not_be_read_is_for_its_policies_to_tell(server, started):
+    server.answers[CONFIGS] = 403, {"message": "configmaps is forbidden"}
+    view = started(CONFIG)
+    assert view.wait(5)
+    assert "configmaps is forbidden" in Watched(view).failures()
+    assert Watched(view).unsettled() == ""

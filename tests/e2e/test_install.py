@@ -61,8 +61,9 @@ def test_a_cluster_survives_an_install_that_never_answers(server: ApiServer) -> 
 
 def _is_checked_before_it_enforces(server: ApiServer) -> None:
     live = ["webhook-config", "--check", "--kubeconfig", str(server.kubeconfig)]
-    (told,) = claimgate(*live, code=1).splitlines()
+    told, why = claimgate(*live, code=1).splitlines()
     assert told == f"Service {NAMESPACE}/claimgate: 0 replicas ready, 2 expected: look at the Pods behind it"
+    assert "there are no Pods" in why
     server.kubectl("delete", "clusterrole", "claimgate")
     assert "ClusterRole claimgate: policies look up" in claimgate(*live, code=1)
     _apply(server, "base")

@@ -75,6 +75,8 @@ def test_it_may_enforce_when_a_dry_run_is_answered_in_time(cluster: Cluster) -> 
     pair = [f"--cert={files / 'tls.crt'}", f"--key={files / 'tls.key'}"]
     server.kubectl("create", "secret", "tls", "claimgate-certificates", "--namespace", NAMESPACE, *pair)
     server.kubectl("create", "-f", "-", given=claimgate("webhook-config", "--rbac"))
+    account = f"--serviceaccount={NAMESPACE}:claimgate"
+    server.kubectl("create", "clusterrolebinding", "claimgate", "--clusterrole=claimgate", account)
     live = ["webhook-config", "--check", "--kubeconfig", str(server.kubeconfig)]
     assert claimgate(*live, code=1).startswith(f"Service {NAMESPACE}/claimgate: 0 replicas ready")
     server.apply(endpoints("a", "b"))  # the Service is an external name, so nobody is called there

@@ -29,6 +29,11 @@ def work(seconds: float) -> bytes:
     return b"done"
 
 
+def used_much(lane: WorkerLane, tenant: Tenant) -> None:
+    """Let a tenant have used so much that it stays heavy for as long as any test takes."""
+    lane._usage.add(tenant, 1e6, time.monotonic())
+
+
 async def gather(lane: WorkerLane, *calls: tuple[str, float, float]) -> list[object]:
     """Sleep for so many seconds in workers of namespaces, each with so many seconds until its deadline."""
     begun = time.monotonic()
@@ -64,10 +69,17 @@ def test_whoever_used_much_leaves_the_last_worker_to_others():
     lane = lane_of(2)
 
     async def run() -> list[object]:
-        await asyncio.gather(*(lane.run(lambda: work(1.0), in_namespace(name), time.monotonic() + 30) for name in "ab"))
+        for name in "ab":
+            used_much(lane, in_namespace(name))
         return await gather(lane, ("a", 60, 1.0), ("b", 60, 1.0), ("light", 0, 30.0))
 
     assert [type(answer) for answer in asyncio.run(run())] == [OutOfTime, OutOfTime, bytes]
+
+
+def test_the_time_that_a_worker_works_is_use():
+    lane = lane_of(1)
+    asyncio.run(lane.run(lambda: work(0.1), in_namespace("a"), time.monotonic() + 30))
+    assert lane._usage._namespaces.get("a") is not None
 
 
 def test_time_that_a_worker_waits_for_a_processor_is_not_use():
@@ -89,7 +101,7 @@ def test_of_those_who_wait_the_one_who_used_least_is_next():
         order.append(name)
 
     async def run() -> None:
-        await lane.run(lambda: work(1.0), in_namespace("a"), time.monotonic() + 30)
+        used_much(lane, in_namespace("a"))
         await asyncio.gather(*(ask(name) for name in "aaabc"))
 
     asyncio.run(run())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from webhook.attributes import NAMESPACE
 from webhook.cluster.connection import connect
 from webhook.cluster.interest import Interest
 from webhook.cluster.watch import WatchCluster
@@ -40,8 +41,12 @@ class Watched:
         self.cluster.watch(interests)
 
     def unsettled(self) -> str:
-        """Why reviews cannot be answered yet: kinds of which nothing is known, not even that they are not served."""
-        return "" if self.cluster.wait(0) else self.failures()
+        """Why reviews cannot be answered yet: kinds of which nothing is known, not even that they are not served.
+
+        Bindings choose namespaces: a server that never read these denies whatever a policy fails closed about. Where
+        rights are missing, it must not be asked, so that the webhook configuration's failurePolicy decides.
+        """
+        return self.cluster.never_listed(NAMESPACE) if self.cluster.wait(0) else self.failures()
 
     def failures(self) -> str:
         """What cannot be looked up, and why: policies that ask for it say "not evaluated"."""

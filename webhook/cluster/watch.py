@@ -91,6 +91,11 @@ class WatchCluster:
                 failures.setdefault(each.interest.gvk, {})[told(each.age_s)] = None
         return {gvk: "; ".join(reasons) for gvk, reasons in failures.items()}
 
+    def never_listed(self, gvk: GroupVersionKind) -> str:
+        """Why nothing was ever read of a kind that is watched, or "" where something was."""
+        unread = (each.failure for each in self._reflectors.values() if each.interest.gvk == gvk and not each.is_synced)
+        return next(unread, "")
+
     @property
     def age_s(self) -> float:
         """Seconds since the API server was heard, of the watch that heard longest ago."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from webhook.cluster.connection import Connection, ServerRefused
+from webhook.commands.unready_pods import unready
 from webhook.errors import LookupFailed
 from webhook.manifests.webhook_configurations import ServiceReference, WebhookConfiguration
 from webhook.wording import counted
@@ -71,15 +72,20 @@ def told(what: str, lacks: Iterator[str]) -> Iterator[str]:
 
 
 def _of_service(cluster: Cluster, service: ServiceReference) -> Iterator[str]:
-    if cluster.one(f"/api/v1/namespaces/{service.namespace}/services/{service.name}") is None:
+    namespace = service.namespace
+    stored = cluster.one(f"/api/v1/namespaces/{namespace}/services/{service.name}")
+    if stored is None:
         yield "there is none: apply deploy/base"
         return
-    path = f"/apis/discovery.k8s.io/v1/namespaces/{service.namespace}/endpointslices"
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
     slices = cluster.items(path, labelSelector=f"kubernetes.io/service-name={service.name}")
     endpoints = [one for each in slices for one in each.get("endpoints") or ()]
     ready = [one for one in endpoints if (one.get("conditions") or {}).get("ready", True) is not False]
     if len(ready) < _REPLICAS:
         yield f"{counted(len(ready), 'replica')} ready, {_REPLICAS} expected: look at the Pods behind it"
+        if chosen := (stored.get("spec") or {}).get("selector"):  # else nothing says which Pods are meant
+            selector = ",".join(f"{key}={value}" for key, value in chosen.items())
+            yield from unready(cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector), namespace)
     elif len({one.get("nodeName") for one in ready}) < _REPLICAS <= len(cluster.items("/api/v1/nodes")):
         yield "all replicas run on one node: its end would be the end of all of them; delete one Pod, so that it moves"
 
@@ -92,7 +98,9 @@ def _of_certificate(cluster: Cluster, service: ServiceReference, bundle: str) ->
     secret = cluster.one(f"/api/v1/namespaces/{service.namespace}/secrets/{_SECRET}")
     serving = base64.b64decode((secret or {}).get("data", {}).get("tls.crt", ""))
     if not serving:
-        yield "unknown, because there is no such Secret with tls.crt: see to it that caBundle fits your own certificate"
+        maker = "the Deployment claimgate-certificates makes it, and its log says why it did not"
+        own = "see to it that caBundle fits a certificate of your own"
+        yield f"unknown, because there is no such Secret with tls.crt: {maker}; {own}"
         return
     try:
         is_trusted = any(is_signed_by(serving, one) for one in split(base64.b64decode(bundle)))
@@ -108,12 +116,15 @@ def _of_certificate(cluster: Cluster, service: ServiceReference, bundle: str) ->
 
 
 def _of_role(cluster: Cluster, role: Mapping[str, Any]) -> Iterator[str]:
-    applied = cluster.one(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role['metadata']['name']}")
+    name, api = role["metadata"]["name"], "/apis/rbac.authorization.k8s.io/v1"
+    applied = cluster.one(f"{api}/clusterroles/{name}")
     granted = _grants((applied or {}).get("rules") or ())
     lacking = sorted({f"{resource}.{group}".rstrip(".") for group, resource, _ in _grants(role["rules"]) - granted})
     if lacking:
         fix = "apply what `claimgate webhook-config --rbac` prints"
         yield f"policies look up {', '.join(lacking)}, which it does not allow: {fix}"
+    if all(one["roleRef"]["name"] != name for one in cluster.items(f"{api}/clusterrolebindings")):
+        yield "no ClusterRoleBinding gives it to the server's ServiceAccount: apply deploy/base"
 
 
 def _grants(rules: Sequence[Mapping[str, Any]]) -> set[tuple[str, str, str]]:

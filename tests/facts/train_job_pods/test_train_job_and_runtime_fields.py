@@ -11,6 +11,7 @@ from tests.rows import all_rows
 from tests.yamldata import document
 from webhook.deadline import Deadline
 from webhook.facts.train_job_pods import train_job_and_runtime_fields
+from webhook.facts.trainer.train_job_fields import OF_TRAIN_JOBS
 from webhook.problem import Problem
 
 CRDS = Path(__file__).parents[2] / "data" / "crds"
@@ -22,9 +23,7 @@ FILES = {
 
 
 def told(obj: dict, kind: str, release: tuple[int, int]) -> Iterator[Problem]:
-    return train_job_and_runtime_fields.validate_fields(
-        obj, kind, release, train_job_and_runtime_fields.OF_TRAIN_JOBS, Deadline()
-    )
+    return train_job_and_runtime_fields.validate_fields(obj, kind, release, OF_TRAIN_JOBS, Deadline())
 
 
 def schema(kind: str) -> dict:

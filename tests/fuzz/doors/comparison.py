@@ -28,7 +28,8 @@ from webhook.commands.replay import Asked, Replay, objects
 from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.errors import CallError
-from webhook.facts.train_job_pods.train_job_and_runtime_fields import OF_RUNTIMES, validate_fields
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import validate_fields
+from webhook.facts.trainer.training_runtime_fields import OF_RUNTIMES
 from webhook.patch.schema import is_builtin
 from webhook.policy.policy_set import PolicySet
 from webhook.server.reload import Reloaded

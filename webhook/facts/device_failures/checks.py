@@ -11,9 +11,9 @@ from webhook.facts.device_failures import (
     gangs_and_retries,
     liveness,
     nccl,
+    node_taints_and_tolerations,
     readiness_and_disruption,
     restart_and_failure_policies,
-    taints_and_tolerations,
 )
 from webhook.facts.dra import pod_claims
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
@@ -26,7 +26,7 @@ from webhook.typed.pods import Pod
 _ADVICE: Final = (
     restart_and_failure_policies.advise_job_policies,
     gangs_and_retries.advise_gang_restarts,
-    taints_and_tolerations.advise_tolerations,
+    node_taints_and_tolerations.advise_tolerations,
     device_failures.advise_bare_pods,
     device_failures.advise_shared_claims,
     readiness_and_disruption.advise_serving,
@@ -40,7 +40,7 @@ _LOOKUPS: Final = (*readiness_and_disruption.LOOKUPS, *pod_claims.LOOKUPS, NAMES
 
 def advise_device_failures(subject: Subject) -> Iterator[Problem]:
     """What is to be said of an object, once where several of its templates share it."""
-    yield from advised(_ADVICE, taints_and_tolerations.TOLERATES_EVERYTHING.id, subject)
+    yield from advised(_ADVICE, node_taints_and_tolerations.TOLERATES_EVERYTHING.id, subject)
 
 
 def _is_judged(subject: Subject) -> bool:
@@ -63,5 +63,5 @@ CHECKS: Final = (
         when=_is_judged,
         of_pods_with=frozenset((CLAIMS, DEVICES)),
     ),
-    Check(group="device-failures", run=taints_and_tolerations.advise_device_tolerations, kinds=_CLAIMS),
+    Check(group="device-failures", run=node_taints_and_tolerations.advise_device_tolerations, kinds=_CLAIMS),
 )

@@ -62,11 +62,6 @@ def outside_templates(subject: Subject) -> Iterator[Problem]:
                 yield from pod_resources.validate_amounts(resources)
 
 
-def generated_pod_resources(subject: Subject) -> Iterator[Problem]:
-    """What Kubernetes refuses of the resources of the pods that Trainer makes of a TrainJob."""
-    yield from problems_of_pods(subject, validate_pod_resources)
-
-
 def generated_pod_templates(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of those pods besides."""
     yield from problems_of_pods(subject, template_problems)
@@ -100,7 +95,6 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
 
 CHECKS: Final = (
     Check(group="pod-resources", run=validate_pod_resources, kinds=_POD),
-    Check(group="pod-resources", run=generated_pod_resources, kinds=_TRAIN_JOB),
     Check(group="pod-resources", run=outside_templates),
     Check(group="pod-template", run=validate_pod_template, kinds=_POD, of_pods_with=frozenset((TEMPLATE,))),
     Check(group="pod-template", run=generated_pod_templates, kinds=_TRAIN_JOB),

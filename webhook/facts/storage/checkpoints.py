@@ -14,9 +14,10 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, workload
-from webhook.facts.storage.claims_classes_and_read_write import node_local, read_only
 from webhook.facts.storage.groups import STORAGE
 from webhook.facts.storage.mounts import Mount, Mounts, mounts, pods_of
+from webhook.facts.storage.node_local import node_local
+from webhook.facts.storage.read_only import read_only
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import Problem

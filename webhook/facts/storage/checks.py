@@ -9,19 +9,19 @@ from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.storage import (
     checkpoints,
-    claims_classes_and_read_write,
     rolling_updates,
     shared_memory,
     sub_paths,
+    volume_claims,
 )
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
 
 _ADVICE: Final = (
-    claims_classes_and_read_write.validate_claims,
-    claims_classes_and_read_write.validate_ephemeral_classes,
-    claims_classes_and_read_write.validate_created_claims,
+    volume_claims.validate_claims,
+    volume_claims.validate_ephemeral_classes,
+    volume_claims.validate_created_claims,
     checkpoints.advise_checkpoints,
     rolling_updates.advise_rolling_updates,
     shared_memory.advise_shared_memory,
@@ -32,7 +32,7 @@ _ADVICE: Final = (
 
 def storage(subject: Subject) -> Iterator[Problem]:
     """What is to be said of the volumes of an object, once where several of its templates share it."""
-    yield from advised(_ADVICE, claims_classes_and_read_write.CLAIM_EXISTS.id, subject)
+    yield from advised(_ADVICE, volume_claims.CLAIM_EXISTS.id, subject)
 
 
 CHECKS: Final = (
@@ -40,6 +40,6 @@ CHECKS: Final = (
         group="storage",
         run=storage,
         kinds=WORKLOADS,
-        lookups=(*claims_classes_and_read_write.LOOKUPS, NAMESPACES),
+        lookups=(*volume_claims.LOOKUPS, NAMESPACES),
     ),
 )

@@ -19,7 +19,6 @@ from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.train_job_pods import overlays
-from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE, TRAINING_RUNTIME_ADVICE
 from webhook.facts.train_job_pods.releases import OLDEST
 from webhook.facts.view import View
 from webhook.paths import FieldPath
@@ -30,41 +29,6 @@ from webhook.same import Same
 from webhook.schema.absence import is_bare
 from webhook.similar_names import nearest
 from webhook.wording import did_you_mean
-
-TRAIN_JOB_UNKNOWN_FIELD: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/unknown-field",
-    title="A TrainJob has no unknown fields.",
-    why="The API server drops a field that it does not know, unless the client asks for strict validation.",
-    refused_by="nobody; the field is dropped",
-)
-TRAIN_JOB_OTHER_RELEASE_FIELD: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/other-release-field",
-    title="A TrainJob has no fields of other releases of Trainer.",
-    why="Four shapes of TrainJob share one API version. The API server drops a field that its release does not have.",
-    refused_by="nobody; the field is dropped",
-    source="https://github.com/kubeflow/trainer/issues/3492",
-    issues=(
-        "https://github.com/kubeflow/trainer/pull/3239",
-        "https://github.com/kubeflow/trainer/pull/3235",
-    ),
-)
-TRAINING_RUNTIME_UNKNOWN_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
-    "training-runtime/unknown-field",
-    title="A runtime has no unknown fields.",
-    why="The API server drops a field that it does not know, unless the client asks for strict validation.",
-    refused_by="nobody; the field is dropped",
-)
-TRAINING_RUNTIME_OTHER_RELEASE_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
-    "training-runtime/other-release-field",
-    title="A runtime has no fields of other releases of Trainer.",
-    why="The API server drops a field that its release does not have.",
-    refused_by="nobody; the field is dropped",
-    source="https://github.com/kubeflow/trainer/issues/3492",
-    issues=(
-        "https://github.com/kubeflow/trainer/pull/3239",
-        "https://github.com/kubeflow/trainer/pull/3235",
-    ),
-)
 
 FILE = Path(__file__).with_name("train_job_and_runtime_fields.yaml")
 _FOREVER: Release = (99, 0)
@@ -77,10 +41,6 @@ class FieldRules(NamedTuple):
 
     unknown_field: Rule
     other_release_field: Rule
-
-
-OF_TRAIN_JOBS: Final = FieldRules(TRAIN_JOB_UNKNOWN_FIELD, TRAIN_JOB_OTHER_RELEASE_FIELD)
-OF_RUNTIMES: Final = FieldRules(TRAINING_RUNTIME_UNKNOWN_FIELD, TRAINING_RUNTIME_OTHER_RELEASE_FIELD)
 
 
 @dataclass(frozen=True, slots=True)

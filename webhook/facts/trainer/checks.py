@@ -9,25 +9,24 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS as DEVICES
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
+from webhook.facts.pods.checks import validate_pod_resources
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
-from webhook.facts.train_job_pods.train_job_and_runtime_fields import (
-    OF_RUNTIMES,
-    OF_TRAIN_JOBS,
-    FieldRules,
-    validate_fields,
-)
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import FieldRules, validate_fields
 from webhook.facts.train_job_pods.types import TrainingRuntime
+from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.facts.trainer import (
     train_job,
     train_job_changes,
     train_job_claims,
     train_job_gang,
+    train_job_launcher,
     train_job_mpi_workers,
+    train_job_nodes,
     train_job_patch_managers,
     train_job_processes_and_gpus,
     train_job_runtime,
@@ -38,9 +37,11 @@ from webhook.facts.trainer import (
     training_runtime_steps,
 )
 from webhook.facts.trainer.node_claims import node_claims
+from webhook.facts.trainer.train_job_fields import OF_TRAIN_JOBS
 from webhook.facts.trainer.train_job_torchtune import validate_torchtune
 from webhook.facts.trainer.train_job_volumes import validate_pods
 from webhook.facts.trainer.training_runtime import TORCH_ADDRESS
+from webhook.facts.trainer.training_runtime_fields import OF_RUNTIMES
 from webhook.problem import Problem
 from webhook.releases import Release
 
@@ -56,7 +57,7 @@ _ALONE: Final = (
     train_job_claims.validate_resource_claims_per_node,
     train_job_patch_managers.validate_patch_managers,
     train_job_patch_managers.validate_overlays,
-    train_job.validate_no_nodes,
+    train_job_nodes.validate_no_nodes,
 )
 _ON_RUNTIME: Final = (
     train_job_steps.validate_initializer_step,
@@ -64,9 +65,9 @@ _ON_RUNTIME: Final = (
     train_job_steps.validate_ignored_nodes,
     train_job.validate_reserved_env,
     train_job_processes_and_gpus.validate_processes,
-    train_job.validate_flux_nodes,
-    train_job_mpi_workers.validate_launcher_as_node,
-    train_job_mpi_workers.validate_extra_node,
+    train_job_nodes.validate_flux_nodes,
+    train_job_launcher.validate_launcher_as_node,
+    train_job_nodes.validate_extra_node,
     train_job_mpi_workers.validate_workers,
     train_job.validate_no_trainer,
     validate_torchtune,
@@ -105,6 +106,11 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
         yield from train_job_gang.validate_priority_class(job, subject)
     kept = [claim for claim in subject.once(node_claims) if not claim.is_dropped]
     yield from train_job_processes_and_gpus.advise_processes(subject, kept)
+
+
+def generated_pod_resources(subject: Subject) -> Iterator[Problem]:
+    """What Kubernetes refuses of the resources of the pods that Trainer makes of a TrainJob."""
+    yield from problems_of_pods(subject, validate_pod_resources)
 
 
 def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
@@ -169,6 +175,7 @@ def _runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Prob
 CHECKS: Final = (
     Check(group="train-job", run=train_job_alone, kinds=_TRAIN_JOB),
     Check(group="train-job", run=train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*DEVICES, PRIORITY_CLASSES)),
+    Check(group="train-job", run=generated_pod_resources, kinds=_TRAIN_JOB),
     Check(group="train-job-changes", run=train_job_update, kinds=_TRAIN_JOB, lookups=train_job_changes.LOOKUPS),
     Check(group="training-runtime", run=validate_training_runtime, kinds=TRAINING_RUNTIMES, lookups=(INSTALLED,)),
     Check(group="training-runtime", run=runtime_of_train_job, kinds=_TRAIN_JOB),

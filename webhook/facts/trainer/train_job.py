@@ -13,12 +13,11 @@ from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.releases import FLUX_NODES, INITIALIZER_MOUNT, INJECTION, NUMBERS_ONLY
+from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT, INJECTION, NUMBERS_ONLY
 from webhook.name_faults import label_fault
 from webhook.names import dns1035_label
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.releases import shown
 
 NAME: Final = TRAIN_JOB.rule(
     "train-job/name",
@@ -39,13 +38,6 @@ SOURCE_SCHEME: Final = TRAIN_JOB.rule(
     source="kubeflow/trainer@8c0f5059bd51 pkg/initializers",
     fails="start",
 )
-NO_NODES: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/no-nodes",
-    title="A TrainJob that is not suspended has at least one node.",
-    why="With numNodes 0 no training pod is made.",
-    source="https://github.com/kubeflow/trainer/issues/2170",
-    severity="low",
-)
 
 _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 _MANAGERS: Final = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/multikueue")
@@ -54,15 +46,6 @@ RESERVED_ENV: Final = TRAIN_JOB.rule(
     "train-job/reserved-env",
     title="spec.trainer.env has no variables that the plugin sets.",
     why="The plugin refuses variables of its own, such as PET_NNODES of torch.",
-)
-TRAIN_JOB_FLUX_NODES: Final = TRAIN_JOB.rule(
-    "train-job/flux-nodes",
-    title="A TrainJob of flux says numNodes before 2.4.",
-    why="The flux plugin crashes without it and is started again and again.",
-    refused_by="Trainer's controller, which crashes",
-    source="https://github.com/kubeflow/trainer/issues/3667",
-    fails="controller",
-    issues=("https://github.com/kubeflow/trainer/pull/3904",),
 )
 NO_TRAINER: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/no-trainer",
@@ -81,7 +64,7 @@ RESERVED: Final[Mapping[str, frozenset[str]]] = {
     "xgboost": frozenset(("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")),
 }
 _PROCESSES: Final = "spec.trainer.numProcPerNode"
-_NODES: Final = "spec.trainer.numNodes"
+NODES: Final = "spec.trainer.numNodes"
 
 
 def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
@@ -115,14 +98,6 @@ def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
             yield SOURCE_SCHEME.problem(source.path("storageUri"), message, fix, uri)
 
 
-def validate_no_nodes(job: MergedTrainJob) -> Iterator[Problem]:
-    """Warn of numNodes 0, which Trainer accepts (kubeflow/trainer#2170)."""
-    if job.trainer.num_nodes == 0 and not job.spec.suspend:
-        message = "makes a job without a training pod"
-        fix = "set at least 1, or suspend the job with spec.suspend"
-        yield NO_NODES.problem("spec.trainer.numNodes", message, fix, 0)
-
-
 def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
     """Variables that the plugin sets itself; torch looks at them since 2.2 always, mpi since 2.3."""
     reserved = RESERVED.get(job.plugin, frozenset())
@@ -140,15 +115,8 @@ def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
 
 def instead_of(variable: str, whose: str) -> str:
     """What to do about a variable that a plugin sets."""
-    field = {"PET_NNODES": _NODES, "PET_NPROC_PER_NODE": _PROCESSES}.get(variable, "")
+    field = {"PET_NNODES": NODES, "PET_NPROC_PER_NODE": _PROCESSES}.get(variable, "")
     return f"remove the variable, and set {field} of {whose}" if field else "remove the variable"
-
-
-def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
-    """A TrainJob of the flux plugin says numNodes (kubeflow/trainer#3667)."""
-    if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.num_nodes is None:
-        message = f"must be set because the flux plugin of Trainer {shown(job.release)} crashes without numNodes"
-        yield TRAIN_JOB_FLUX_NODES.problem(_NODES, message, f"set numNodes, such as to {job.nodes}")
 
 
 def validate_no_trainer(job: MergedTrainJob) -> Iterator[Problem]:

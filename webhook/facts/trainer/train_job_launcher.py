@@ -1,4 +1,4 @@
-"""What the launcher in the trainer container of a TrainJob starts by itself, whatever Trainer sets beside it.
+"""What the launcher of a TrainJob starts by itself, whatever Trainer sets beside it, and what it gets alone.
 
 A launcher's own option wins over the variables PET_* that Trainer sets: pytorch/pytorch@010929fd
 torch/distributed/argparse_util.py env takes them as defaults alone; accelerate and deepspeed do not read them. The
@@ -14,8 +14,9 @@ from typing import Final
 from webhook.facts.command_lines.command import Launch
 from webhook.facts.launch.train_jobs import command_of, command_path
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
+from webhook.facts.train_job_pods.nodes import job_named
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -35,6 +36,18 @@ LAUNCHER_AND_FIELD: Final = TRAIN_JOB_ADVICE.rule(
     why="The number in the command wins over PET_NPROC_PER_NODE, so Trainer is told of another number than starts.",
     source="pytorch/pytorch@010929fd torch/distributed/argparse_util.py",
     function="env",
+)
+LAUNCHER_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/launcher-resources",
+    title="resourcesPerNode reaches the workers of an MPI runtime only where the launcher is a node.",
+    why="The launcher is the trainer step, so only the launcher gets the resources.",
+    source="https://github.com/kubeflow/trainer/issues/2650",
+)
+LAUNCHER_AS_NODE: Final = TRAIN_JOB.rule(
+    "train-job/launcher-as-node",
+    title="A launcher that is a node needs the replicated jobs `launcher` and `node` for several nodes.",
+    why="The mpi plugin refuses more than one node otherwise.",
+    function="Validate of plugins/mpi/mpi.go",
 )
 
 _READ_BY: Final = ("torch", "jax", "plain", "none")
@@ -116,3 +129,26 @@ def _launcher_and_field(job: MergedTrainJob, launcher: Launched) -> Iterator[Pro
 def _fix(launcher: Launched, gpus: int, job: MergedTrainJob) -> str:
     """What makes a launcher start a process for each GPU; accelerate counts those of all nodes."""
     return f"set {launcher.option}={gpus * job.nodes if launcher.by == 'accelerate' else gpus}"
+
+
+def advise_launcher_resources(job: MergedTrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#2650: the trainer step of an MPI runtime is its launcher, and gets the resources alone."""
+    resources = job.trainer.resources_per_node
+    if resources and not job.runtime.spec.ml_policy.mpi.run_launcher_as_node:
+        message = f"reaches only the launcher of {job.runtime}, so the workers keep the resources of the runtime"
+        fix = "remove resourcesPerNode, and use a runtime whose workers request these resources"
+        yield LAUNCHER_RESOURCES.problem(resources.at, message, fix)
+
+
+def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
+    """mpi.go: a launcher that is a node needs both jobs for several nodes."""
+    nodes = job.trainer.num_nodes
+    for name in ("launcher", "node") if nodes is not None and nodes > 1 and is_launcher_node(job) else ():
+        if job_named(job.jobs, name) is None:
+            message = f"must be 1 because {job.runtime} runs the launcher as a node and has no replicated job `{name}`"
+            yield LAUNCHER_AS_NODE.problem("spec.trainer.numNodes", message, "set 1, or use another runtime", nodes)
+
+
+def is_launcher_node(job: MergedTrainJob) -> bool:
+    """Whether the launcher of an MPI runtime is a node, too."""
+    return job.plugin == "mpi" and job.runtime.spec.ml_policy.mpi.run_launcher_as_node

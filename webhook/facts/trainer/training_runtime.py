@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.jobset.jobs_by_name import jobs_by_name
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
 from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.nodes import container_of, init_container_of, is_trainer, job_named, trainer_step
+from webhook.facts.train_job_pods.nodes import container_of, is_trainer, job_named, trainer_step
 from webhook.facts.train_job_pods.releases import (
     FLUX_AND_MORE,
     INJECTION,
     SHORT_NAMES,
 )
 from webhook.facts.train_job_pods.spec_changes import is_changed
-from webhook.facts.train_job_pods.types import SUPPORT, EnvInjection, MLPolicy, RuntimeSpec, TrainingRuntime
+from webhook.facts.train_job_pods.types import SUPPORT, MLPolicy, RuntimeSpec, TrainingRuntime
 from webhook.facts.trainer.train_job import RESERVED, instead_of
+from webhook.facts.trainer.training_runtime_env_injection import validate_env_injection
+from webhook.facts.trainer.training_runtime_flux import validate_flux_installer
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -47,18 +48,6 @@ IMMUTABLE_FIELD: Final = TRAINING_RUNTIME.rule(
 _FIXED: Final = ("failurePolicy", "network", "startupPolicy", "successPolicy", "volumeClaimPolicies")
 _LONGEST_NAME: Final = 20
 _SWITCH: Final = "trainer.kubeflow.org/webhook-validation"
-ENV_INJECTION: Final = TRAINING_RUNTIME.rule(
-    "training-runtime/env-injection",
-    title="Targets of torch.envInjection are containers of the runtime.",
-    why="The torch plugin refuses TrainJobs of a runtime with other targets.",
-    function="validateEnvInjectionTargets",
-)
-FLUX_INSTALLER: Final = TRAINING_RUNTIME.rule(
-    "training-runtime/flux-installer",
-    title="A flux runtime has no init container `flux-installer`.",
-    why="The flux plugin adds one of that name.",
-    function="Validate of plugins/flux/flux.go",
-)
 MPI_IMPLEMENTATION: Final = TRAINING_RUNTIME.rule(
     "training-runtime/mpi-implementation",
     title="The MPI implementation of a runtime is OpenMPI.",
@@ -139,28 +128,13 @@ def validate_plugins(policy: MLPolicy, job_set: JobSetSpec, release: Release) ->
     match policy.plugin:
         case "torch":
             if release >= INJECTION:
-                yield from _env_injection(policy.torch.env_injection, job_set)
+                yield from validate_env_injection(policy.torch.env_injection, job_set)
             yield from _torch_address(job_set)
         case "flux":
-            yield from _flux_installer(job_set)
+            yield from validate_flux_installer(job_set)
         case "mpi":
             yield from _mpi_implementation(policy, job_set)
             yield from _launcher_count(policy, job_set)
-
-
-def _env_injection(injection: EnvInjection, job_set: JobSetSpec) -> Iterator[Problem]:
-    """torch.go validateEnvInjectionTargets: jobs and containers that the runtime does not have."""
-    jobs = jobs_by_name(job_set) if injection.targets else {}
-    containers: dict[str, set[str]] = {}
-    for target in injection.targets:
-        job = target.job_name
-        if job not in containers:
-            listed = jobs[job].pod.all_containers() if job in jobs else ()
-            containers[job] = {container.name for container in listed}
-        for name in target.container_names:
-            if name not in containers[job]:
-                message = f"must name a container of a replicated job, but job `{job}` has no container `{name}`"
-                yield ENV_INJECTION.problem(target.at, message, f"name a container of job `{job}`")
 
 
 def _torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
@@ -173,13 +147,6 @@ def _torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
     if network.subdomain:
         path, message = network.path("subdomain"), f"must not be set {why}"
         yield TORCH_ADDRESS.problem(path, message, "remove the subdomain", network.subdomain)
-
-
-def _flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
-    """flux.go: the init container that the plugin adds."""
-    if init_container_of(job_named(job_set.replicated_jobs, "node"), "flux-installer") is not None:
-        message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
-        yield FLUX_INSTALLER.problem(job_set.path("replicatedJobs"), message, "give that init container another name")
 
 
 def _mpi_implementation(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:

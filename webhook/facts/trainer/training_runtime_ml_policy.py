@@ -18,6 +18,7 @@ from webhook.facts.train_job_pods.releases import (
     WHOLE_JOBSET,
 )
 from webhook.facts.train_job_pods.types import MLPolicy, RuntimeSpec
+from webhook.facts.trainer.training_runtime_env_injection import validate_injected_node
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -36,11 +37,6 @@ PROCESSES: Final = TRAINING_RUNTIME.rule(
         "The CustomResourceDefinition takes no less, of flux since 2.2 and of mpi since 2.4; torch of 2.0 and 2.1 "
         "also takes auto, cpu and gpu."
     ),
-)
-INJECTED_NODE: Final = TRAINING_RUNTIME.rule(
-    "training-runtime/injected-node",
-    title="torch.envInjection does not name the container `node`.",
-    why="It always gets the variables, and the CustomResourceDefinition refuses its name.",
 )
 ELASTIC_NODES: Final = TRAINING_RUNTIME.rule(
     "training-runtime/elastic-nodes",
@@ -62,7 +58,7 @@ def validate_ml_policy(policy: MLPolicy, release: Release) -> Iterator[Problem]:
     yield from _one_policy(policy, release)
     yield from _validate_processes(policy, release)
     if release >= INJECTION:
-        yield from _injected_node(policy)
+        yield from validate_injected_node(policy)
     if release < NUMBERS_ONLY:
         yield from _elastic_nodes(policy)
         yield from _validate_first_processes(policy)
@@ -88,13 +84,6 @@ def _processes(path: FieldPath, value: JSON, *, is_word_allowed: bool = False) -
         message = "must be auto, cpu, gpu or a whole number of at least 1"
         return PROCESSES.problem(path, message, "set one of these", value)
     return PROCESSES.problem(path, "must be at least 1", "set 1 or more", value)
-
-
-def _injected_node(policy: MLPolicy) -> Iterator[Problem]:
-    for target in policy.torch.env_injection.targets:
-        if "node" in target.container_names:
-            message = "must not name container `node` because it always gets the variables"
-            yield INJECTED_NODE.problem(target.path("containerNames"), message, "remove `node` from the list")
 
 
 def _elastic_nodes(policy: MLPolicy) -> Iterator[Problem]:

@@ -9,9 +9,12 @@ from webhook.facts.check import Check
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs import (
     autoscaler,
+    chief,
     elastic,
+    master_replicas,
     mpi_launcher_and_slots,
-    roles_master_chief_and_replicas,
+    parameter_servers,
+    roles,
     training_job,
 )
 from webhook.facts.training_jobs.operator_variables import validate_overwritten
@@ -21,16 +24,17 @@ from webhook.facts.training_jobs.types import GROUP
 from webhook.problem import Problem
 
 _VALIDATIONS: Final = (
-    roles_master_chief_and_replicas.validate_replica_specs,
+    roles.validate_replica_specs,
     training_job.validate_name,
     training_job.validate_managed_by,
     training_job.validate_queue,
     training_job.validate_run_policy,
     training_job.validate_clean_pod_policy,
     training_job.validate_min_available,
-    roles_master_chief_and_replicas.validate_replicas,
-    roles_master_chief_and_replicas.validate_tensorflow_roles,
-    roles_master_chief_and_replicas.validate_ignored_roles,
+    master_replicas.validate_replicas,
+    chief.validate_chief,
+    parameter_servers.advise_parameter_servers,
+    roles.validate_ignored_roles,
     elastic.validate_elastic_policy,
     mpi_launcher_and_slots.validate_mpi_replicas,
     mpi_launcher_and_slots.validate_mpi_settings,

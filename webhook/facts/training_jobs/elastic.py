@@ -11,6 +11,8 @@ from typing import Final
 
 from webhook.facts.training_jobs.autoscaler import validate_autoscaler_limits
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.processes_world_size_and_gpus import validate_processes_once
+from webhook.facts.training_jobs.training_job import advise_deprecated_field
 from webhook.facts.training_jobs.typed_job import Job
 from webhook.problem import Problem
 
@@ -20,12 +22,6 @@ ELASTIC_WORKERS: Final = TRAINING_JOB.rule(
     why="The webhook of PyTorchJobs refuses the job. The controller of PaddleJobs stops with an error.",
     function="validateElasticPolicy",
     issues=("https://github.com/kubeflow/trainer/issues/2278",),
-)
-PROCESSES_TWICE: Final = TRAINING_JOB.rule(
-    "training-job/processes-twice",
-    title="The number of processes stands in one place.",
-    why="spec.elasticPolicy.nProcPerNode is the older place, and the webhook refuses both together.",
-    function="ValidateCreate",
 )
 ELASTIC_LIMITS: Final = TRAINING_JOB.rule(
     "training-job/elastic-limits",
@@ -69,14 +65,6 @@ ELASTIC_NODES: Final = TRAINING_JOB_ADVICE.rule(
     function="parse_min_max_nnodes",
     fails="start",
 )
-DEPRECATED_FIELD: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/deprecated-field",
-    title="The number of processes stands in spec.nprocPerNode.",
-    why="The field of elasticPolicy is deprecated and may go in a later release.",
-    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks/pytorch/pytorchjob_webhook.go",
-    function="ValidateCreate",
-    severity="low",
-)
 
 _POLICY: Final = ("spec", "elasticPolicy")
 _LIMITS: Final = ("minReplicas", "maxReplicas")
@@ -90,7 +78,8 @@ def validate_elastic_policy(job: Job) -> Iterator[Problem]:
         message = "must be set because elasticPolicy scales the workers"
         yield ELASTIC_WORKERS.problem((*job.roles_at, "Worker"), message, "add Worker, or remove elasticPolicy")
     if job.kind == "PyTorchJob":
-        yield from _validate_processes(job)
+        yield from validate_processes_once(job)
+        yield from advise_deprecated_field(job)
         yield from _validate_limits(job)
         yield from _validate_workers(job)
         if job.given("elasticPolicy", "rdzvConf") == []:  # generateEnvRDZVConf cuts the last comma off an empty text
@@ -107,15 +96,6 @@ def _needs_workers(job: Job) -> bool:
         job.given(*at) is not None or job.is_unfilled(*at) for at in (("elasticPolicy", each) for each in _LIMITS)
     )
     return job.kind == "PyTorchJob" or not any(is_said)
-
-
-def _validate_processes(job: Job) -> Iterator[Problem]:
-    path = (*_POLICY, "nProcPerNode")
-    if job.given("elasticPolicy", "nProcPerNode") is not None and job.given("nprocPerNode") is not None:
-        message = "must not be set together with spec.nprocPerNode, which replaces it"
-        yield PROCESSES_TWICE.problem(path, message, "remove elasticPolicy.nProcPerNode")
-    if job.given("elasticPolicy", "nProcPerNode") is not None or job.is_unfilled("elasticPolicy", "nProcPerNode"):
-        yield DEPRECATED_FIELD.problem(path, "is deprecated", "use spec.nprocPerNode")
 
 
 def _validate_limits(job: Job) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ from typing import Final
 from webhook.facts.storage.shared_memory import MORE_SHARED_MEMORY
 from webhook.facts.training_jobs.autoscaler import pods_at_most
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.typed_job import Job, Role
+from webhook.facts.training_jobs.typed_job import PROCESSES_OF_ELASTIC_POLICY, Job, Role
 from webhook.paths import render
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -122,6 +122,12 @@ SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
     why="NCCL and data loaders need more than the 64 MiB that a container gets, and fail.",
     source="https://github.com/NVIDIA/nccl/issues/525",
     fails="start",
+)
+PROCESSES_TWICE: Final = TRAINING_JOB.rule(
+    "training-job/processes-twice",
+    title="The number of processes stands in one place.",
+    why="spec.elasticPolicy.nProcPerNode is the older place, and the webhook refuses both together.",
+    function="ValidateCreate",
 )
 
 _LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed")
@@ -292,3 +298,12 @@ def _shared_memory(job: Job) -> Iterator[Problem]:
         if role.gpus > 1 and not role.shares_memory:
             message = f"has {role.gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
             yield SHARED_MEMORY.problem(role.template, message, MORE_SHARED_MEMORY)
+
+
+def validate_processes_once(job: Job) -> Iterator[Problem]:
+    """As ValidateCreate of PyTorchJobs: the older field excludes the newer one."""
+    if job.given(*PROCESSES_OF_ELASTIC_POLICY) is not None and job.given("nprocPerNode") is not None:
+        message = "must not be set together with spec.nprocPerNode, which replaces it"
+        yield PROCESSES_TWICE.problem(
+            ("spec", *PROCESSES_OF_ELASTIC_POLICY), message, "remove elasticPolicy.nProcPerNode"
+        )

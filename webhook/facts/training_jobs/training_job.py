@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.typed_job import Job, Role
+from webhook.facts.training_jobs.typed_job import PROCESSES_OF_ELASTIC_POLICY, Job, Role
 from webhook.name_faults import label_fault
 from webhook.names import DNS_1035_LABEL
 from webhook.paths import FieldPath, get, render
@@ -169,6 +169,14 @@ POD_RESTART_POLICY: Final = TRAINING_JOB_ADVICE.rule(
     function="createNewPod",
     severity="low",
 )
+DEPRECATED_FIELD: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/deprecated-field",
+    title="The number of processes stands in spec.nprocPerNode.",
+    why="The field of elasticPolicy is deprecated and may go in a later release.",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks/pytorch/pytorchjob_webhook.go",
+    function="ValidateCreate",
+    severity="low",
+)
 
 
 def validate_name(job: Job) -> Iterator[Problem]:
@@ -325,3 +333,10 @@ def validate_amounts(role: Role) -> Iterator[Problem]:
     if role.null_gpus and role.gpus == 0:
         message = f"requests no GPU because `{role.null_gpus[0]}` has no amount and so is ignored"
         yield NULL_AMOUNT.problem(role.template, message, "set a number of GPUs")
+
+
+def advise_deprecated_field(job: Job) -> Iterator[Problem]:
+    """The older place of the number of processes, which ValidateCreate of PyTorchJobs warns of."""
+    at = PROCESSES_OF_ELASTIC_POLICY
+    if job.given(*at) is not None or job.is_unfilled(*at):
+        yield DEPRECATED_FIELD.problem(("spec", *at), "is deprecated", "use spec.nprocPerNode")

@@ -36,6 +36,8 @@ from webhook.typed.volumes import VolumeMount
 BETA: Final = "v2beta1"
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _CONTAINERS: Final = ("template", "spec", "containers")
+PROCESSES_OF_ELASTIC_POLICY: Final = ("elasticPolicy", "nProcPerNode")
+"""The older field of the number of processes, below the spec."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,15 +25,14 @@ from webhook.facts.volcano.job_ranks_hosts_and_keys import advise_commands
 from webhook.facts.volcano.job_ray import advise_tasks
 from webhook.facts.volcano.job_restart_policy import advise_restarts
 from webhook.facts.volcano.job_scheduler_and_priority import advise_priority, advise_schedulers
+from webhook.facts.volcano.job_tiers import advise_job_topology
 from webhook.facts.volcano.job_volume_mounts_and_claims import advise_volumes
 from webhook.facts.volcano.pod import READ, pod
 from webhook.facts.volcano.pod_group import pod_group
 from webhook.facts.volcano.queue import advise_unknown_resource, validate_quantity
-from webhook.facts.volcano.queue_capability_guarantee_deserved import (
-    validate_deserved_capability,
-    validate_guarantee_deserved,
-)
 from webhook.facts.volcano.queue_deletion import queue_deletion
+from webhook.facts.volcano.queue_deserved import validate_deserved_capability
+from webhook.facts.volcano.queue_guarantee import validate_guarantee_deserved
 from webhook.facts.volcano.queue_hierarchy import validate_hierarchical_attributes
 from webhook.facts.volcano.queue_of_jobs_pods_and_groups import OF_JOBS, advise_capability, advise_queue
 from webhook.facts.volcano.queue_parent import validate_parent
@@ -41,7 +40,6 @@ from webhook.facts.volcano.queue_status import advise_status
 from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.scheduler import may_be_scheduler_conf, scheduler_conf
 from webhook.facts.volcano.sent_job import is_created, read_job, sent_spec
-from webhook.facts.volcano.tiers_of_jobs_and_pod_groups import advise_job_topology
 from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.defaults import defaulted

@@ -12,7 +12,9 @@ from typing import Any, Final
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.field_changes import field_changes
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.tiers_of_jobs_and_pod_groups import OF_JOBS, validate_network_topology
+from webhook.facts.volcano.job_names import task_name_twice
+from webhook.facts.volcano.job_tiers import OF_JOBS
+from webhook.facts.volcano.network_topology import validate_network_topology
 from webhook.facts.volcano_objects.types import Job, JobSpec, Task
 from webhook.paths import render
 from webhook.placeholders import is_placeholder
@@ -23,14 +25,6 @@ TASK_REQUIRED: Final = VOLCANO_JOB.rule(
     "volcano-job/task-required",
     title="A Job has a task.",
     why="Without tasks there are no pods.",
-    function="validateJobCreate",
-)
-TASK_NAME_TWICE: Final = VOLCANO_JOB.rule(
-    "volcano-job/task-name-twice",
-    title="Tasks have different names.",
-    why=(
-        "Pods, dependencies and plugins find a task by its name. A task without a name is called default and its index."
-    ),
     function="validateJobCreate",
 )
 TASK_MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
@@ -121,19 +115,12 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
     seen: dict[str, int] = {}
     for task in tasks:
         if task.name in seen and not is_placeholder(task.name):
-            yield _task_name_twice(task, seen[task.name])
+            yield task_name_twice(task, seen[task.name])
         seen.setdefault(task.name, task.index)
         if job.spec.is_filled:
             yield from validate_task_min_available(task, "lower minAvailable, or raise replicas")
         if task.partition_policy:
             yield from validate_partition_policy(task, job)
-
-
-def _task_name_twice(task: Task, other: int) -> Problem:
-    message = f"is also the name of task {other}"
-    if task.name in (f"default{task.index}", f"default{other}"):
-        message = f"{message}; a task without a name is called `default` and its index"
-    return TASK_NAME_TWICE.problem(task.path("name"), message, "give each task its own name", task.name)
 
 
 def validate_task_min_available(task: Task, fix: str) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""The name of a Job, which is part of the names of its pods, of their labels and of host names.
+"""The names of a Job and its tasks, which are parts of the names of pods, of their labels and of host names.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobName; the plugin
 svc makes host names of pod names, which k8s.io/kubernetes v1.36 validates when a pod is created.
@@ -40,6 +40,14 @@ HOST_NAME: Final = VOLCANO_JOB_ADVICE.rule(
     ),
     source="https://github.com/volcano-sh/volcano/issues/4691",
     fails="controller",
+)
+TASK_NAME_TWICE: Final = VOLCANO_JOB.rule(
+    "volcano-job/task-name-twice",
+    title="Tasks have different names.",
+    why=(
+        "Pods, dependencies and plugins find a task by its name. A task without a name is called default and its index."
+    ),
+    function="validateJobCreate",
 )
 _LONGEST_HOST: Final = 63
 _LONGEST: Final = 63
@@ -129,3 +137,11 @@ def _host_name(job: Job, fields: str = "", pod: str = "") -> Problem:
         )
         fix = _remove(len(pod) - _LONGEST_HOST, job)
     return _problem(HOST_NAME, job, message, fix)
+
+
+def task_name_twice(task: Task, other: int) -> Problem:
+    """The problem of a task that has the name of another, whose index is given."""
+    message = f"is also the name of task {other}"
+    if task.name in (f"default{task.index}", f"default{other}"):
+        message = f"{message}; a task without a name is called `default` and its index"
+    return TASK_NAME_TWICE.problem(task.path("name"), message, "give each task its own name", task.name)

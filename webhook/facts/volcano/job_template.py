@@ -12,10 +12,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.pods import amounts
 from webhook.facts.volcano.groups import VOLCANO_JOB
+from webhook.facts.volcano.job_cpus import validate_whole_cpus
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.name_faults import label_fault
 from webhook.names import dns1123_label
@@ -35,12 +34,6 @@ POD_TEMPLATE: Final = VOLCANO_JOB.rule(
     ),
     function="validateTaskTemplate",
 )
-WHOLE_CPUS: Final = VOLCANO_JOB.rule(
-    "volcano-job/whole-cpus",
-    title="Every container of a task with a topologyPolicy requests whole CPUs.",
-    why="Only whole CPUs are placed on NUMA nodes. The limit counts only where a container has no requests at all.",
-    function="validateTaskTopoPolicy",
-)
 
 _ENV_NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _ENV_NAMES: Final = re.compile(rf"{_ENV_NAME.pattern}(?:\n{_ENV_NAME.pattern})*")
@@ -49,7 +42,6 @@ _RESTARTS: Final = ("Always", "OnFailure", "Never")
 _DNS: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _PULLS: Final = ("Always", "IfNotPresent", "Never")
 _OPERATORS: Final = ("Equal", "Exists")
-_NOT_PLACED: Final = ("", "none")
 Broken = tuple[FieldPath, str, str, JSON]
 """Path, message, fix and the value that is there."""
 
@@ -58,7 +50,7 @@ def validate_task_templates(job: Job) -> Iterator[Problem]:
     """Yield the problems of every task's pod template."""
     for task in job.spec.tasks:
         yield from _pod_template(task)
-        yield from _whole_cpus(task)
+        yield from validate_whole_cpus(task)
 
 
 def _pod_template(task: Task) -> Iterator[Problem]:
@@ -157,22 +149,3 @@ def _host_ports(container: Container) -> Iterator[Broken]:
         if port.host_port and port.host_port != port.container_port:
             message = f"must be the containerPort {port.container_port} because the pod uses the network of its node"
             yield port.path("hostPort"), message, "set both to the same number", port.host_port
-
-
-def _whole_cpus(task: Task) -> Iterator[Problem]:
-    """As validateTaskTopoPolicy: with a NUMA policy, every container asks for whole CPUs."""
-    if task.topology_policy in _NOT_PLACED:
-        return
-    for container in task.pod.all_containers():
-        resources = container.resources
-        side, listed = ("requests", resources.requests) if resources.requests else ("limits", resources.limits)
-        written = amounts.text_of(listed.get("cpu"))
-        cpus = quantity.read(written)
-        if is_placeholder(written) or cpus is None or (cpus.sign() > 0 and cpus.is_whole()):
-            continue
-        message = (
-            f"must be a whole number of CPUs because topologyPolicy {task.topology_policy} places each container on "
-            "whole CPUs"
-        )
-        shown = "" if written == "0" else f"`{written}`"
-        yield WHOLE_CPUS.problem(resources.path(side, "cpu"), message, "request 1 or more", shown=shown)

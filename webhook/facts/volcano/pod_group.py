@@ -14,11 +14,11 @@ from webhook.facts.subject import Subject
 from webhook.facts.volcano.gang_resources import in_thousandths, is_unknown_resource
 from webhook.facts.volcano.groups import VOLCANO_POD_GROUP_ADVICE
 from webhook.facts.volcano.member_pods import Member, members
+from webhook.facts.volcano.network_topology import advise_part, advise_topology, validate_network_topology
+from webhook.facts.volcano.pod_group_tiers import OF_POD_GROUPS as TOPOLOGIES
 from webhook.facts.volcano.queue_of_jobs_pods_and_groups import OF_POD_GROUPS, advise_capability, validate_queue
 from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.sent_job import is_created
-from webhook.facts.volcano.tiers_of_jobs_and_pod_groups import OF_POD_GROUPS as TOPOLOGIES
-from webhook.facts.volcano.tiers_of_jobs_and_pod_groups import advise_part, advise_topology, validate_network_topology
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.defaults import defaulted
 from webhook.facts.volcano_objects.types import PodGroup, SubGroupPolicy

@@ -23,18 +23,6 @@ QUANTITY: Final = VOLCANO_QUEUE.rule(
     why="Amounts are not negative, and a device is given whole.",
     function="validateResourceQuantityOfQueue",
 )
-UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/unknown-resource",
-    title="The amounts of a queue are of resources that nodes have.",
-    why="A limit of a name that no pod can ask for limits nothing. A device has the domain of its vendor.",
-    refused_by="nobody; the amount has no effect",
-    level="warn",
-    fails="silent",
-    issues=(
-        "https://github.com/volcano-sh/volcano/issues/1330",
-        "https://github.com/volcano-sh/volcano/pull/1331",
-    ),
-)
 
 DEPTH: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/depth",
@@ -47,6 +35,18 @@ VOLCANO_QUEUE_ROOT: Final = VOLCANO_QUEUE.rule(
     title="The amounts of the root queue are not changed.",
     why="The root queue has what the cluster has. A flag of Volcano's webhook switches the protection off.",
     function="AdmitQueues",
+)
+UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/unknown-resource",
+    title="The amounts of a queue are of resources that nodes have.",
+    why="A limit of a name that no pod can ask for limits nothing. A device has the domain of its vendor.",
+    refused_by="nobody; the amount has no effect",
+    level="warn",
+    fails="silent",
+    issues=(
+        "https://github.com/volcano-sh/volcano/issues/1330",
+        "https://github.com/volcano-sh/volcano/pull/1331",
+    ),
 )
 DEEPEST: Final = 5
 """`--max-queue-depth` by default."""
@@ -62,16 +62,6 @@ def validate_quantity(queue: Queue) -> Iterator[Problem]:
                 yield QUANTITY.problem((*path, name), broken.message, broken.fix, shown=amounts.shown(value))
 
 
-def advise_unknown_resource(queue: Queue) -> Iterator[Problem]:
-    """Amounts of something that no node has."""
-    for path, written in queue.spec.written_amounts():
-        for name in written:
-            if is_unknown_resource(name) and not is_placeholder(name):
-                message = "is a resource that no node has because the name has no domain, so the amount limits nothing"
-                fix = "write a full name such as nvidia.com/gpu"
-                yield UNKNOWN_RESOURCE.problem((*path, name), message, fix, name)
-
-
 def root(differing: list[str]) -> Problem:
     """The problem of amounts of the root queue that differ from before."""
     names = " and ".join(differing)
@@ -83,3 +73,13 @@ def depth(parent: str, level: int) -> Problem:
     """As validateQueueDepth: the problem of a queue that its parent puts on a level below the last."""
     message = f"puts the queue on level {level}, but queues can have at most {DEEPEST} levels"
     return DEPTH.problem("spec.parent", message, "choose a parent nearer to the root", parent)
+
+
+def advise_unknown_resource(queue: Queue) -> Iterator[Problem]:
+    """Amounts of something that no node has."""
+    for path, written in queue.spec.written_amounts():
+        for name in written:
+            if is_unknown_resource(name) and not is_placeholder(name):
+                message = "is a resource that no node has because the name has no domain, so the amount limits nothing"
+                fix = "write a full name such as nvidia.com/gpu"
+                yield UNKNOWN_RESOURCE.problem((*path, name), message, fix, name)

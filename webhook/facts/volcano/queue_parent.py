@@ -13,12 +13,15 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
 from webhook.facts.volcano.queue import DEEPEST, depth, root
-from webhook.facts.volcano.queue_capability_guarantee_deserved import validate_hierarchical_queue_resources
+from webhook.facts.volcano.queue_capability import validate_capability_ancestor, validate_capability_descendant
+from webhook.facts.volcano.queue_deserved import validate_deserved_sum
+from webhook.facts.volcano.queue_guarantee import validate_guarantee_sum
 from webhook.facts.volcano.queue_tree import Queues, read_queues
 from webhook.facts.volcano.sent_job import is_created
 from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.collections import Items
 from webhook.wording import counted, did_you_mean
 
 PARENT_ITSELF: Final = VOLCANO_QUEUE.rule(
@@ -129,3 +132,19 @@ def _parent_of_queues(parent: Queue, queues: Queues) -> Iterator[Problem]:
             "must not be a parent because jobs that name no queue use it, and Volcano would then refuse these jobs"
         )
         yield PARENT_DEFAULT.problem(_PARENT, message, "name another queue", parent.name)
+
+
+def validate_hierarchical_queue_resources(queue: Queue, queues: Queues) -> Iterator[Problem]:
+    """Yield the problems that validateHierarchicalQueueResources would report."""
+    if queue.parent in queues.all:
+        yield from validate_capability_ancestor(queue, queues)
+        yield from _validate_siblings_sum(queues.all[queue.parent], queues.siblings(queue), queue)
+    if children := queues.below(queue.name):
+        yield from validate_capability_descendant(queue, queues)
+        yield from _validate_siblings_sum(queue, children, queue)
+
+
+def _validate_siblings_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
+    """As validateSiblingsSum: what the children have together is within what the parent has, which is 0 by default."""
+    yield from validate_guarantee_sum(parent, children, queue)
+    yield from validate_deserved_sum(parent, children, queue)

@@ -13,97 +13,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE, VOLCANO_POD_GROUP, VOLCANO_POD_GROUP_ADVICE
 from webhook.facts.volcano.queue_tree import read_queues
-from webhook.facts.volcano_objects.types import HyperNode, Job, NetworkTopology
+from webhook.facts.volcano_objects.types import HyperNode, NetworkTopology
 from webhook.paths import render
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
 from webhook.problems.rule import Rule
 from webhook.wording import did_you_mean
-
-JOB_TIER: Final = VOLCANO_JOB_ADVICE.rule(
-    "volcano-job/tier",
-    title="A HyperNode is of a tier that the gang allows.",
-    why=(
-        "A gang with a hard network topology is placed within one HyperNode of at most the highest tier that it "
-        "allows. Where there is none, it waits for ever."
-    ),
-    refused_by="nobody; the job stays pending",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go",
-    function="isEligibleHyperNode",
-    fails="pending",
-)
-JOB_TIER_NAME: Final = VOLCANO_JOB_ADVICE.rule(
-    "volcano-job/tier-name",
-    title="The name of a tier is one that HyperNodes have.",
-    why=(
-        "Where no HyperNode has it, the scheduler logs a warning and leaves the topology out, so the pods may be "
-        "placed far from each other."
-    ),
-    refused_by="nobody; the topology has no effect",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/session.go",
-    function="adjustNetworkTopologySpec",
-)
-JOB_TIER_ORDER: Final = VOLCANO_JOB_ADVICE.rule(
-    "volcano-job/tier-order",
-    title="Parts of a gang are kept closer together than the whole.",
-    why=(
-        "The scheduler looks for a HyperNode for each part inside the one that the whole gang is kept in, so a higher "
-        "tier of a part allows nothing more."
-    ),
-    refused_by="nobody; the topology of the part has no effect",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions/allocate/allocate.go",
-    function="allocateForJob",
-    severity="low",
-)
-JOB_HIGHEST_TIER: Final = VOLCANO_JOB.rule(
-    "volcano-job/highest-tier",
-    title="The highest tier of a network topology is given by its number or its name, not both.",
-    why="Two statements could contradict each other.",
-    function="validateNetworkTopology",
-)
-POD_GROUP_TIER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
-    "volcano-pod-group/tier",
-    title="A HyperNode is of a tier that the PodGroup allows.",
-    why=(
-        "A gang with a hard network topology is placed within one HyperNode of at most the highest tier that it "
-        "allows. Where there is none, it waits for ever."
-    ),
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go",
-    function="isEligibleHyperNode",
-)
-POD_GROUP_TIER_NAME: Final = VOLCANO_POD_GROUP_ADVICE.rule(
-    "volcano-pod-group/tier-name",
-    title="The name of a tier is one that HyperNodes have.",
-    why=(
-        "Where no HyperNode has it, the scheduler logs a warning and leaves the topology out, so the pods may be "
-        "placed far from each other."
-    ),
-    refused_by="nobody; the topology has no effect",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/session.go",
-    function="adjustNetworkTopologySpec",
-    fails="silent",
-)
-POD_GROUP_TIER_ORDER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
-    "volcano-pod-group/tier-order",
-    title="Parts of a gang are kept closer together than the whole.",
-    why=(
-        "The scheduler looks for a HyperNode for each part inside the one that the whole gang is kept in, so a higher "
-        "tier of a part allows nothing more."
-    ),
-    refused_by="nobody; the topology of the part has no effect",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions/allocate/allocate.go",
-    function="allocateForJob",
-    severity="low",
-    fails="silent",
-)
-POD_GROUP_HIGHEST_TIER: Final = VOLCANO_POD_GROUP.rule(
-    "volcano-pod-group/highest-tier",
-    title="The highest tier of a PodGroup's topology is given by its number or its name, not both.",
-    why="Two statements could contradict each other.",
-    function="validateNetworkTopology",
-)
 
 _ABSENT = (MissingObject(kind="HyperNode", name=""),)
 _SECOND: Final = 2
@@ -116,10 +32,6 @@ class TopologyRules(NamedTuple):
     tier: Rule
     tier_name: Rule
     tier_order: Rule
-
-
-OF_JOBS: Final = TopologyRules(JOB_HIGHEST_TIER, JOB_TIER, JOB_TIER_NAME, JOB_TIER_ORDER)
-OF_POD_GROUPS: Final = TopologyRules(POD_GROUP_HIGHEST_TIER, POD_GROUP_TIER, POD_GROUP_TIER_NAME, POD_GROUP_TIER_ORDER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +64,6 @@ def validate_network_topology(topology: NetworkTopology, rules: TopologyRules) -
     if topology.highest_tier_allowed is not None and topology.highest_tier_name:
         path, message = topology.path("highestTierName"), "must not be set together with highestTierAllowed"
         yield rules.highest_tier.problem(path, message, "remove one of the two", topology.highest_tier_name)
-
-
-def advise_job_topology(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Tiers that there are, and partitions that are nearer together than the whole job."""
-    gang = job.spec.network_topology
-    yield from advise_topology(gang, subject, OF_JOBS)
-    for task in job.spec.tasks:
-        if part := task.partition_policy.network_topology:
-            yield from advise_part(part, gang, subject, OF_JOBS)
 
 
 def advise_topology(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:

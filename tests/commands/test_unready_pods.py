@@ -1,0 +1,64 @@
+"""What is said of Pods that are not ready, from the status that kubelets and schedulers write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook.commands.unready_pods import unready
+
+
+def _waiting(reason: str) -> dict[str, Any]:
+    return {"containerStatuses": [{"image": "claimgate:0.1.0", "state": {"waiting": {"reason": reason}}}]}
+
+
+STATES = {
+    "an image that nobody has": (
+        _waiting("ImagePullBackOff"),
+        "Pod a: nodes cannot pull image `claimgate:0.1.0` (ImagePullBackOff): apply again with an image that they can pull",
+    ),
+    "a Secret that is missing": (
+        _waiting("ContainerCreating"),
+        (
+            "Pod a: it waits for something that it mounts, such as the Secret with the certificate (ContainerCreating): "
+            "`kubectl -n n describe pod a` names it"
+        ),
+    ),
+    "a process that ends": (
+        _waiting("CrashLoopBackOff"),
+        "Pod a: it does not stay up (CrashLoopBackOff): `kubectl -n n logs --previous a` says why",
+    ),
+    "no room": (
+        {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}]},
+        "Pod a: no node takes it: 0/3 nodes are available",
+    ),
+    "a process that cannot read the cluster": (
+        {
+            "conditions": [{"type": "Ready", "status": "False"}],
+            "containerStatuses": [{"state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}],
+        },
+        "Pod a: it runs and is not ready: `kubectl -n n logs a` says what it cannot read",
+    ),
+    "a status that nobody wrote yet": (
+        {},
+        "Pod a: no kubelet has said anything of it yet: `kubectl -n n describe pod a` says who has",
+    ),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_pod_says_why_it_is_not_ready(state: str) -> None:
+    status, expected = STATES[state]
+    ending = {"metadata": {"name": "b", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": status}
+    assert list(unready([{"metadata": {"name": "a"}, "status": status}, ending], "n")) == [expected]
+
+
+def test_a_ready_pod_is_not_named() -> None:
+    status = {"conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [{"state": {"running": {}}}]}
+    assert list(unready([{"metadata": {"name": "a"}, "status": status}], "n")) == []
+
+
+def test_no_pods_at_all() -> None:
+    (told,) = unready([], "n")
+    assert told.startswith("there are no Pods")

@@ -1,0 +1,89 @@
+"""Objects that are created without a pause while something else happens to the cluster, and what became of each."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import yaml
+
+from tests.e2e.apiserver import ApiServer, trust
+from tests.e2e.test_rules import pod
+
+PAUSE_S = 0.02
+PODS = "/api/v1/namespaces/default/pods"
+SANDBOXES = "/apis/sandbox.opensandbox.io/v1alpha1/namespaces/default/batchsandboxes"
+
+
+def _sandbox(name: str) -> dict[str, Any]:
+    template = {"spec": pod("x", {"gpu": "all"})["spec"]}
+    kind = {"apiVersion": "sandbox.opensandbox.io/v1alpha1", "kind": "BatchSandbox"}
+    return {**kind, "metadata": {"name": name}, "spec": {"replicas": 1, "template": template}}
+
+
+SORTS: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
+    "plain": (PODS, lambda name: pod(name, {"cpu": "1"})),
+    "own": (PODS, lambda name: pod(name, {"nvidia.com/gpu": "1"})),
+    "portable": (PODS, lambda name: pod(name, {"gpu": "1"})),  # which the API server refuses unless it is translated
+    "wrong": (SANDBOXES, _sandbox),  # which claimgate alone refuses
+}
+
+
+@dataclass(slots=True)
+class Creations:
+    """What was answered: how often each outcome came, by the phase in which it was asked and answered, and by sort.
+
+    Outcomes are `created`, `created as nvidia.com/gpu`, and what was said where the object was refused. A phase that ended
+    meanwhile does not count what was under way: nobody can say to which of both it belongs.
+    """
+
+    phase: str = "start"
+    seen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+    def outcomes(self, sort: str, *phases: str) -> set[str]:
+        """All that became of one sort of object, in these phases or in all."""
+        return {outcome for phase, each, outcome in self.seen if each == sort and (not phases or phase in phases)}
+
+    def count(self, *phases: str) -> int:
+        """How many objects were asked for."""
+        return sum(count for (phase, _, _), count in self.seen.items() if not phases or phase in phases)
+
+
+@contextmanager
+def creating(server: ApiServer) -> Iterator[Creations]:
+    """Create one object of each sort again and again until the block ends."""
+    creations, stopped = Creations(), threading.Event()
+    thread = threading.Thread(target=_create, args=(server, creations, stopped))
+    thread.start()
+    try:
+        yield creations
+    finally:
+        stopped.set()
+        thread.join(30)
+
+
+def _create(server: ApiServer, creations: Creations, stopped: threading.Event) -> None:
+    token = yaml.safe_load(server.kubeconfig.read_text())["users"][0]["user"]["token"]
+    headers = {"authorization": f"Bearer {token}"}
+    with httpx.Client(verify=trust(server), base_url=server.url, headers=headers, timeout=30) as client:
+        number = 0
+        while not stopped.is_set():
+            number += 1
+            for sort, (path, made) in SORTS.items():
+                before = creations.phase
+                answer = client.post(path, json=made(f"{sort}-{number}"))
+                phase = before if creations.phase == before else "between"
+                creations.seen[phase, sort, _outcome(answer, f"{sort}-{number}")] += 1
+            time.sleep(PAUSE_S)
+
+
+def _outcome(answer: httpx.Response, name: str) -> str:
+    if not answer.is_success:
+        return f"{answer.status_code}: {answer.json()['message'].replace(name, 'NAME')}"
+    return "created as nvidia.com/gpu" if "nvidia.com/gpu" in answer.text else "created"

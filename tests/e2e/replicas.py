@@ -1,0 +1,224 @@
+"""What a cluster does with a Deployment and its Service, for API servers without Pods: the kubelet and the proxy of a node.
+
+Played here: a replica is a process with the arguments of the stored Deployment, the stored Secret as its files and a
+token of its ServiceAccount, so that its rights are those that were installed; a rollout starts a replica, waits until it
+is ready, and ends an old one; a Service sends each new connection to a replica that is ready. Not played: images,
+memory limits and read-only file systems.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from tests.e2e.apiserver import ApiServer
+from tests.e2e.conftest import NAMESPACE
+
+START_S = 60
+COUNT = 2
+
+
+@dataclass(eq=False, slots=True)
+class Replica:
+    """One process, and where it listens once it says so; `is_ending` takes it out of the Service."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    port: int = 0
+    probes: int = 0
+    is_ending: bool = False
+
+    def listens(self) -> bool:
+        """Whether it has bound its ports."""
+        for line in self.log.read_text().splitlines() if not self.port else ():
+            if '"message": "ready"' in line:
+                found = json.loads(line)
+                self.port, self.probes = found["port"], found["probe_port"]
+        return self.port > 0
+
+    def unready(self) -> str:
+        """What /readyz?verbose says, or "" where it is ready, as a kubelet asks."""
+        if self.is_ending or self.process.poll() is not None or not self.listens():
+            return "no answer"
+        with suppress(httpx.TransportError):
+            answer = httpx.get(f"http://127.0.0.1:{self.probes}/readyz?verbose", timeout=2)
+            return "" if answer.is_success else answer.text
+        return "no answer"
+
+
+@dataclass(slots=True)
+class Replicas:
+    """The replicas of the Deployment claimgate, and the Service before them."""
+
+    server: ApiServer
+    folder: Path
+    port: int
+    running: list[Replica] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def roll(self) -> None:
+        """Replace all, one after the other: one more at first, never one less than there should be."""
+        old = list(self.running)
+        for index in range(COUNT):
+            self._until_ready(self.start())
+            for one in old[index : index + 1]:
+                self.end(one)
+
+    def start(self) -> Replica:
+        """One more replica, by what is stored now."""
+        name = f"replica-{next(self._numbers)}"
+        folder = self.folder / name
+        folder.mkdir()
+        for key in ("tls.crt", "tls.key"):
+            data = self.server.get("secret", "claimgate-certificates", NAMESPACE)["data"]
+            (folder / key).write_bytes(base64.b64decode(data[key]))
+        log = folder / "log"
+        with log.open("wb") as stream:
+            replica = Replica(subprocess.Popen(self._command(folder), stderr=stream, cwd=folder), log)
+        self.running.append(replica)
+        return replica
+
+    def end(self, replica: Replica, number: int = signal.SIGTERM) -> None:
+        """Take it out of the Service, as endpoints are withdrawn, and stop it."""
+        replica.is_ending = True
+        self.running.remove(replica)
+        replica.process.send_signal(number)
+        replica.process.wait(40)
+
+    def _command(self, folder: Path) -> list[str]:
+        (container,) = self.server.get("deployment", "claimgate", NAMESPACE)["spec"]["template"]["spec"]["containers"]
+        account = service_account(self.server, "claimgate", folder)
+        here = {"--live": f"--kubeconfig={account}", "--probe-port=8081": "--probe-port=0", "--drain=10": "--drain=1"}
+        arguments = [here.get(one, one).replace("/etc/claimgate/tls", str(folder)) for one in container["args"]]
+        assert not set(here) & set(arguments)
+        return [sys.executable, "-m", "webhook", *arguments, "--host=127.0.0.1", "--port=0"]
+
+    @staticmethod
+    def _until_ready(replica: Replica) -> None:
+        end = time.monotonic() + START_S
+        while told := replica.unready():
+            assert time.monotonic() < end, f"{told}\n{replica.log.read_text()[-2000:]}"
+            time.sleep(0.1)
+
+    def ready(self) -> Iterator[Replica]:
+        """Those that the Service sends connections to, the next one first."""
+        return (one for one in (*self.running[1:], *self.running[:1]) if not one.unready())
+
+
+@contextmanager
+def service(server: ApiServer, folder: Path) -> Iterator[Replicas]:
+    """A Service on a port of the loopback; connections are refused until a replica is ready, and end at once later on."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        replicas = Replicas(server, folder, listening.getsockname()[1])
+        stopped = threading.Event()
+        threading.Thread(target=_forward, args=(listening, replicas, stopped), daemon=True).start()
+        try:
+            yield replicas
+        finally:
+            stopped.set()
+            with suppress(OSError):  # it never listened
+                listening.shutdown(socket.SHUT_RDWR)
+            for one in list(replicas.running):
+                replicas.end(one)
+
+
+def _forward(listening: socket.socket, replicas: Replicas, stopped: threading.Event) -> None:
+    while next(replicas.ready(), None) is None:
+        if stopped.wait(0.1):
+            return
+    listening.listen()
+    while True:
+        try:
+            client, _ = listening.accept()
+        except OSError:
+            return  # the Service is gone
+        threading.Thread(target=_connect, args=(client, replicas), daemon=True).start()
+
+
+def _connect(client: socket.socket, replicas: Replicas) -> None:
+    """Carry one connection to a replica that is ready; where there is none, it ends at once."""
+    with client, suppress(OSError):
+        replica = next(replicas.ready(), None)
+        if replica is None:
+            return
+        with socket.create_connection(("127.0.0.1", replica.port)) as upstream:
+            back = threading.Thread(target=_pump, args=(upstream, client), daemon=True)
+            back.start()
+            _pump(client, upstream)
+            back.join()
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
+
+
+def service_account(server: ApiServer, name: str, folder: Path) -> Path:
+    """A kubeconfig with a token of a ServiceAccount of claimgate's namespace."""
+    token = server.kubectl("create", "token", name, "--namespace", NAMESPACE).stdout.strip()
+    config: dict[str, Any] = yaml.safe_load(server.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    path = folder / f"{name}.kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def rendered(server: ApiServer, overlay: str, port: int) -> list[Any]:
+    """What `kubectl apply -k` applies, with the Service of the loopback in the place of the cluster's own."""
+    folder = Path(__file__).parents[2] / "deploy" / overlay
+    objects = [one for one in yaml.safe_load_all(server.kubectl("kustomize", str(folder)).stdout) if one]
+    for one in objects:
+        for webhook in one.get("webhooks", ()):
+            webhook["clientConfig"]["service"]["port"] = port
+        if one["kind"] == "Service":
+            external = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
+            one["spec"] = {**external, "selector": one["spec"]["selector"]}
+    return objects
+
+
+@contextmanager
+def certificates(server: ApiServer, folder: Path) -> Iterator[None]:
+    """The process of the Deployment claimgate-certificates, with its own rights, looking more often."""
+    (container,) = server.get("deployment", "claimgate-certificates", NAMESPACE)["spec"]["template"]["spec"][
+        "containers"
+    ]
+    arguments = [one for one in container["args"] if not one.startswith("--every")]
+    account = f"--kubeconfig={service_account(server, 'claimgate-certificates', folder)}"
+    with subprocess.Popen([sys.executable, "-m", "webhook", *arguments, "--every=1", account]) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def apply(server: ApiServer, objects: Sequence[Any]) -> None:
+    """Apply objects as a person does."""
+    server.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(objects))
+
+
+def until(holds: Callable[[], object], what: str, seconds: float = 30) -> None:
+    """Wait for something that the cluster does by itself."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"not after {seconds} seconds: {what}"
+        time.sleep(0.1)

@@ -1,0 +1,145 @@
+"""The whole life of an installation under continuous creations: none fails, and in enforce none is wrongly admitted.
+
+tests/e2e/replicas.py plays what needs nodes: it says what and how.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e import apiserver
+from tests.e2e.apiserver import ApiServer
+from tests.e2e.conftest import NAMESPACE, claimgate
+from tests.e2e.creations import Creations, creating
+from tests.e2e.endpoints import endpoints
+from tests.e2e.replicas import COUNT, Replicas, apply, certificates, rendered, service, until
+
+pytestmark = pytest.mark.e2e
+
+CONFIGURATIONS = "validatingwebhookconfiguration,mutatingwebhookconfiguration"
+SANDBOX = Path(__file__).parents[1] / "data" / "crds" / "sandbox.opensandbox.io_batchsandboxes.yaml"
+ANSWERED = ("enforce", "upgrade", "rollback")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A cluster with nothing in it."""
+    if reason := apiserver.without_controllers():
+        pytest.skip(reason)
+    with apiserver.running(tmp_path_factory.mktemp("life")) as running, apiserver.controllers(running):
+        running.kubectl("create", "-f", str(SANDBOX))
+        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        yield running
+
+
+def test_nothing_fails_from_the_install_to_the_end(server: ApiServer, tmp_path: Path) -> None:
+    with service(server, tmp_path) as replicas, creating(server) as made:
+        _lives(made, "install")
+        objects = rendered(server, "overlays/warn-only", replicas.port)
+        apply(server, objects)  # from here until a replica is ready, nobody answers
+        with certificates(server, tmp_path):
+            until(lambda: _has_bundles(server), "both configurations have the bundle")
+            replicas.roll()
+            _lives(made, "warn")
+            made.phase = "deny"
+            apply(server, rendered(server, "base", replicas.port))
+            replicas.roll()
+            _has_replicas_on_two_nodes(server)
+            _may_enforce(server)
+            _enforces(server, replicas, made)
+        made.phase = "uninstall"
+        server.kubectl("delete", CONFIGURATIONS, "claimgate")
+        server.kubectl("delete", "--wait=false", "-f", "-", given=yaml.safe_dump_all(objects[::-1]), code=None)
+        for one in list(replicas.running):
+            replicas.end(one)
+        until(lambda: not _left(server), f"nothing is left, but {_left(server)}")
+        _lives(made, "gone")
+    _is_as_promised(made)
+
+
+def _enforces(server: ApiServer, replicas: Replicas, made: Creations) -> None:
+    """Enforce, a newer version with a wider registration, and back to the older one."""
+    base, enforced = rendered(server, "base", replicas.port), rendered(server, "overlays/enforce", replicas.port)
+    apply(server, enforced)
+    until(lambda: _failure_policies(server) == {"Fail"}, "it is enforced")
+    _lives(made, "enforce")
+    for phase, first, then in (
+        ("upgrade", _newer(base, replicas.port, "Ignore"), _newer(enforced, replicas.port, "Fail")),
+        ("rollback", base, enforced),
+    ):
+        made.phase = phase
+        apply(server, first)  # new webhooks have no bundle yet, and must not fail closed without one
+        replicas.roll()
+        _may_enforce(server)
+        apply(server, then)
+        _lives(made, phase)
+
+
+def _newer(objects: list[Any], port: int, failure_policy: str) -> list[Any]:
+    """Another image, another argument, and registrations about any Pod, as a version with more rules has."""
+    newer = [one for one in copy.deepcopy(objects) if "webhooks" not in one]
+    for one in newer:
+        for container in one["spec"]["template"]["spec"]["containers"] if one["kind"] == "Deployment" else ():
+            container["image"] = "registry.example/claimgate:9.0.0"
+            container["args"] += ["--timeout=8"] if container["args"][0] == "serve" else []
+    where = ["--service", f"{NAMESPACE}/claimgate:{port}", "--failure-policy", failure_policy]
+    wider = list(yaml.safe_load_all(claimgate("webhook-config", *where, "--any-pod")))
+    return [*newer, *(one for one in wider if one)]
+
+
+def _has_replicas_on_two_nodes(server: ApiServer) -> None:
+    for node in ("a", "b"):
+        server.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+    server.apply(endpoints("a", "b"))  # as the controller of the cluster would note them
+
+
+def _may_enforce(server: ApiServer) -> None:
+    until(lambda: _has_bundles(server), "all webhooks have the bundle")
+    told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig))
+    assert told == "nothing can block the cluster\n"
+
+
+def _is_as_promised(made: Creations) -> None:
+    assert made.count() > 400
+    sys.stdout.write(f"{made.count()} objects: {dict(made.seen)}\n")
+    assert made.outcomes("plain") == {"created"}
+    assert made.outcomes("own") == {"created as nvidia.com/gpu"}
+    assert made.outcomes("portable", "warn", *ANSWERED) == {"created as nvidia.com/gpu"}
+    told = made.outcomes("wrong", *ANSWERED)
+    assert all(each.startswith("400: ") and "(gpu-portable/all)" in each for each in told), told
+    assert made.outcomes("wrong", "install", "warn", "gone") == {"created"}
+    for phase in (*ANSWERED, "warn", "gone"):
+        assert made.count(phase) > 20, phase
+
+
+def _lives(made: Creations, phase: str) -> None:
+    made.phase = phase
+    before = made.count(phase)
+    until(lambda: made.count(phase) > before + 40, f"objects are created in {phase}")
+
+
+def _has_bundles(server: ApiServer) -> bool:
+    found = yaml.safe_load(server.kubectl("get", CONFIGURATIONS, "-o", "yaml").stdout)["items"]
+    return len(found) == COUNT and all(
+        one["clientConfig"].get("caBundle") for each in found for one in each["webhooks"]
+    )
+
+
+def _failure_policies(server: ApiServer) -> set[str]:
+    found = yaml.safe_load(server.kubectl("get", CONFIGURATIONS, "-o", "yaml").stdout)["items"]
+    return {one["failurePolicy"] for each in found for one in each["webhooks"]}
+
+
+def _left(server: ApiServer) -> list[str]:
+    """Everything in the cluster that has claimgate in its name, but what was noted about it."""
+    kinds = server.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
+    kinds = [one for one in kinds if not one.startswith(("events", "componentstatuses"))]
+    listed = server.kubectl("get", ",".join(kinds), "-A", "-o", "name", code=None).stdout
+    return [line for line in listed.splitlines() if "claimgate" in line]

@@ -1,0 +1,39 @@
+"""StorageClasses of claims that wait for a volume.
+
+https://kubernetes.io/docs/concepts/storage/storage-classes/
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.facts.storage.groups import STORAGE
+from webhook.facts.storage.types import StorageClass
+from webhook.facts.view import View
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+
+CLASS_EXISTS: Final = STORAGE.rule(
+    "storage/class-exists",
+    title="The StorageClasses of claims that wait for a volume exist.",
+    why="Nobody makes a volume of a class that does not exist, so the pods stay Pending.",
+    source="https://kubernetes.io/docs/concepts/storage/storage-classes/",
+)
+
+
+def class_exists(who: str, wanted: str, path: FieldPath, view: View, *, is_created: bool = False) -> Problem:
+    """The problem of a StorageClass that is not there; the class of a claim that is created already cannot change."""
+    near = view.nearest(wanted, (known.name for known in view.every(StorageClass)))
+    message = f"{who} asks for StorageClass `{wanted}`, which does not exist, so no volume is created for it"
+    fix = f"write `{near}` if that is meant" if near else "name a StorageClass that exists"
+    if is_created:
+        fix = f"create the claim again with {f'StorageClass `{near}`' if near else 'a StorageClass that exists'}"
+    return CLASS_EXISTS.problem(path, message, fix)
+
+
+def is_absent(name: str, view: View) -> bool:
+    """Whether the view of a whole cluster has no class of this name."""
+    if not name or is_placeholder(name) or view.find(StorageClass, name, namespaced=False):
+        return False
+    return view.is_whole(StorageClass.gvk)

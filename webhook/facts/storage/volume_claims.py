@@ -1,0 +1,95 @@
+"""PersistentVolumeClaims of an object: whether they are there, and whether all of its pods can mount them as they do.
+
+How many nodes and pods may mount a volume: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes.
+A claim counts as absent only in the view of a whole cluster; otherwise nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from webhook.cluster.interest import reading
+from webhook.facts.storage.groups import STORAGE
+from webhook.facts.storage.mounts import Mount, mounts
+from webhook.facts.storage.read_write_once import validate_access_modes
+from webhook.facts.storage.storage_classes import class_exists, is_absent
+from webhook.facts.storage.types import PersistentVolumeClaim, StorageClass
+from webhook.facts.subject import Subject
+from webhook.facts.view import View
+from webhook.paths import FieldPath
+from webhook.problem import MissingObject, Problem
+
+CLAIM_EXISTS: Final = STORAGE.rule(
+    "storage/claim-exists",
+    title="The PersistentVolumeClaims of a workload exist.",
+    why="Pods whose claim does not exist stay Pending, and the other pods of a training wait for them on their GPUs.",
+    source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebinding/volume_binding.go",
+    function="PreFilter",
+)
+
+LOOKUPS: Final = (
+    reading(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
+    reading(StorageClass.gvk, "provisioner"),
+)
+
+
+def validate_claims(subject: Subject) -> Iterator[Problem]:
+    """Every claim that the pods of an object mount, once."""
+    view = subject.view()
+    for name, mounting in subject.once(mounts).of_claims().items() if subject.namespace else ():
+        claim = view.find(PersistentVolumeClaim, name)
+        if claim:
+            yield from _class_of_pending_claim(claim, name, mounting, view)
+            origin = view.origin(claim.json)
+            for problem in validate_access_modes(claim.spec, f"claim `{name}`", mounting, view):
+                told = f"{problem.message} (claim `{name}`{origin})" if origin else problem.message
+                yield replace(problem, message=told)
+        else:
+            yield _claim_exists(name, mounting[0].volume.path, subject)
+
+
+def _claim_exists(name: str, path: FieldPath, subject: Subject) -> Problem:
+    view = subject.view()
+    if not view.is_whole(PersistentVolumeClaim.gvk):
+        missing = MissingObject(kind=PersistentVolumeClaim.gvk.kind, namespace=subject.namespace, name=name)
+        return CLAIM_EXISTS.problem(path, missing=(missing,))
+    near = view.nearest(name, subject.once(_claims_of_the_namespace))
+    fix = f"write `{near}` if that is meant, or create the claim" if near else "create the claim, or correct the name"
+    message = f"PersistentVolumeClaim `{name}` does not exist in this namespace, so the pods stay Pending"
+    return CLAIM_EXISTS.problem(path, message, fix)
+
+
+def _claims_of_the_namespace(subject: Subject) -> tuple[str, ...]:
+    claims = subject.view().every(PersistentVolumeClaim)
+    return tuple(claim.name for claim in claims if claim.namespace == subject.namespace)
+
+
+def _class_of_pending_claim(
+    claim: PersistentVolumeClaim, name: str, mounting: Sequence[Mount], view: View
+) -> Iterator[Problem]:
+    """A claim that waits for a class which is not there; one that is bound needs none any more."""
+    wanted = claim.spec.storage_class_name
+    if claim.status.phase == "Pending" and is_absent(wanted, view):
+        who = f"PersistentVolumeClaim `{name}`"
+        yield class_exists(who, wanted, mounting[0].volume.path, view, is_created=True)
+
+
+def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:
+    """StorageClasses of claims that are made for each pod."""
+    view = subject.view()
+    for volume in subject.once(mounts).volumes:
+        wanted = volume.value.ephemeral.volume_claim_template.spec.storage_class_name
+        if is_absent(wanted, view):
+            yield class_exists(f"volume `{volume.name}`", wanted, volume.path, view)
+
+
+def validate_created_claims(subject: Subject) -> Iterator[Problem]:
+    """Claims that a controller creates for an object, one for all of its pods."""
+    view = subject.view()
+    for path, mounting in subject.once(mounts).of_created_claims().items():
+        claim, who = mounting[0].volume.created_claim, f"the claim for `{mounting[0].target}`"
+        if is_absent(claim.storage_class_name, view):
+            yield class_exists(who, claim.storage_class_name, path, view)
+        yield from validate_access_modes(claim, who, mounting, view)

@@ -1,0 +1,68 @@
+"""How many nodes a TrainJob asks for: none, too few to count, or more than it says.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
+from webhook.facts.train_job_pods.nodes import job_named, trainer_step
+from webhook.facts.train_job_pods.releases import FLUX_NODES
+from webhook.facts.trainer.train_job import NODES
+from webhook.facts.trainer.train_job_launcher import is_launcher_node
+from webhook.problem import Problem
+from webhook.releases import shown
+
+NO_NODES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/no-nodes",
+    title="A TrainJob that is not suspended has at least one node.",
+    why="With numNodes 0 no training pod is made.",
+    source="https://github.com/kubeflow/trainer/issues/2170",
+    severity="low",
+)
+TRAIN_JOB_FLUX_NODES: Final = TRAIN_JOB.rule(
+    "train-job/flux-nodes",
+    title="A TrainJob of flux says numNodes before 2.4.",
+    why="The flux plugin crashes without it and is started again and again.",
+    refused_by="Trainer's controller, which crashes",
+    source="https://github.com/kubeflow/trainer/issues/3667",
+    fails="controller",
+    issues=("https://github.com/kubeflow/trainer/pull/3904",),
+)
+EXTRA_NODE: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/extra-node",
+    title="One node of an MPI runtime whose launcher is a node is two.",
+    why="There is at least one worker besides the launcher, and both need devices.",
+    source="https://github.com/kubeflow/trainer/issues/3954",
+)
+
+
+def validate_no_nodes(job: MergedTrainJob) -> Iterator[Problem]:
+    """Warn of numNodes 0, which Trainer accepts (kubeflow/trainer#2170)."""
+    if job.trainer.num_nodes == 0 and not job.spec.suspend:
+        message = "makes a job without a training pod"
+        fix = "set at least 1, or suspend the job with spec.suspend"
+        yield NO_NODES.problem("spec.trainer.numNodes", message, fix, 0)
+
+
+def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
+    """A TrainJob of the flux plugin says numNodes (kubeflow/trainer#3667)."""
+    if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.num_nodes is None:
+        message = f"must be set because the flux plugin of Trainer {shown(job.release)} crashes without numNodes"
+        yield TRAIN_JOB_FLUX_NODES.problem(NODES, message, f"set numNodes, such as to {job.nodes}")
+
+
+def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#3954: with a worker beside such a launcher, one node is two."""
+    worker = job_named(job.jobs, "node")
+    has_worker = worker is not None and trainer_step(job.jobs) is not worker
+    if job.trainer.num_nodes == 1 and has_worker and is_launcher_node(job):
+        message = (
+            f"starts 2 nodes, each with its devices, because {job.runtime} runs the launcher as a node beside a worker"
+        )
+        fix = "set 2, which starts the same nodes, or use a runtime whose launcher is not a node"
+        yield EXTRA_NODE.problem("spec.trainer.numNodes", message, fix, 1)

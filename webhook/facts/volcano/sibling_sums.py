@@ -1,0 +1,68 @@
+"""What the queues below one queue have together of a resource, beside what that queue has.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
+validateHierarchicalQueueResources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from webhook.facts.pods.amounts import HUGE
+from webhook.facts.volcano_objects.types import Queue
+from webhook.quantity import Quantity
+
+Amounts: TypeAlias = Mapping[str, Quantity]
+_NONE: Final = Quantity(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A resource of which the children of a queue have more in a field than the queue."""
+
+    field: str
+    resource: str
+    total: Quantity
+    limit: Quantity
+
+    def explain(self, parent: Queue, queue: Queue) -> tuple[str, str]:
+        """What is wrong, and what to do; `queue` is the one that changes: the parent or one of the children."""
+        field, name = f"spec.{self.field}", self.resource
+        if queue is parent:
+            message = f"has {self.limit} {name}, but {field} of the queues below is {self.total} {name} together"
+            return message, f"set at least {self.total}, or lower {field} of the queues below"
+        message = (
+            f"brings the queues below `{parent.name}` to {self.total} {name} together, but {field} of `{parent.name}` "
+            f"is only {self.limit} {name}"
+        )
+        return message, f"lower the amount, or raise {field} of `{parent.name}`"
+
+
+def excess_of(field: str, shares: Iterable[Amounts], has: Amounts) -> Excess | None:
+    """The first resource of which the children have more in a field than their queue; None where there is none."""
+    total = _sum(shares)
+    name = next((name for name, amount in total.items() if _exceeds(name, amount, has)), None)
+    return None if name is None else Excess(field, name, total[name], has.get(name, _NONE))
+
+
+def _sum(children: Iterable[Amounts]) -> Amounts:
+    total: dict[str, Quantity] = {}
+    for shares in children:
+        for name, amount in shares.items():
+            if is_scheduled(name):
+                total[name] = total[name].add(amount) if name in total else amount
+    return total
+
+
+def _exceeds(name: str, total: Quantity, has: Amounts) -> bool:
+    """Function LessPartly with missing as 0; a device that the parent does not name is too much even where it is 0."""
+    if name in has:
+        return total > has[name]
+    return bool(total) or name not in ("cpu", "memory")
+
+
+def is_scheduled(name: str) -> bool:
+    """Resources that Volcano compares (pkg/scheduler/api/resource_info.go NewResource)."""
+    return "/" in name or name in ("cpu", "memory", "pods", "ephemeral-storage") or name.startswith(HUGE)
