@@ -114,7 +114,7 @@ def test_a_faulty_install_is_harmless_before_enforce_and_explained_in_it(
             _remove(server, base)
 
 
-ANSWERS = {"no answer": ("connection refused", "EOF", "no endpoints available for service")}
+ANSWERS = {"no answer": ("connection refused", "connection reset", "EOF", "no endpoints available for service")}
 
 
 @pytest.mark.parametrize("message", [*ANSWERS["no answer"], "certificate signed by unknown authority"])
