@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.typed.pod_parts import CLAIMS
@@ -30,18 +29,16 @@ def is_concerned(words: frozenset[str], target: Target, context: RequestContext)
         pod = target.typed_objects.get(Pod)
         if pod is None:
             pod = target.typed_objects[Pod] = Pod.of(target.object, (), reading)
-        present = _words(pod, target.object)
+        present = _words(pod)
         if target.old_object is not None:
-            present |= _words(Pod.of(target.old_object, (), reading), target.old_object)
+            present |= _words(Pod.of(target.old_object, (), reading))
         target.concerns = present
     return not words.isdisjoint(present)
 
 
-def _words(pod: Pod, obj: JSON) -> frozenset[str]:
+def _words(pod: Pod) -> frozenset[str]:
     """The words whose things a Pod has; none of one that is no more."""
-    if not obj:
-        return frozenset()
-    parts, spec = pod.parts, obj.get("spec") or {}
+    parts, spec = pod.parts, pod.json.get("spec") or {}
     words = {
         "devices": not parts.resource_names <= _AMOUNTS,
         "claims": CLAIMS in parts.present,
