@@ -8,7 +8,7 @@ WORKDIR /src
 RUN python -m venv /opt/claimgate
 ENV PATH=/opt/claimgate/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY requirements.lock requirements-build.lock ./
-RUN pip install --require-hashes -r requirements-build.lock && pip install --require-hashes -r requirements.lock
+RUN pip install --no-deps --require-hashes -r requirements-build.lock && pip install --no-deps --require-hashes -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY policies policies
 COPY docs/rules docs/rules

@@ -105,7 +105,7 @@ release: $(DEV_STAMP) ## wheel, sdist, chart, image context and kubectl plug-in 
 	$(BIN)/python -m tests.release
 
 site: $(RUN_STAMP) ## the documentation as a site in build/site; fails on a link that leads nowhere
-	@$(PIP) install --require-hashes -r requirements-docs.lock
+	@$(PIP) install --no-deps --require-hashes -r requirements-docs.lock
 	$(BIN)/python -m tests.documentation_site
 
 lock: $(DEV_STAMP) ## write the lock files anew from pyproject.toml: newest versions, hashes, no host
@@ -126,15 +126,17 @@ clean: ## remove everything that make made
 	@$(PYTHON) -m venv .venv
 
 # The build backend comes from a lock file too, so that nothing is downloaded unchecked: hence no build isolation.
+# A lock file names every package. With --no-deps pip asks for no other version: a release of today cannot fail an install.
 $(RUN_STAMP): requirements.lock requirements-build.lock pyproject.toml | .venv/bin/python
 	@echo "installing locked dependencies" >&2
-	@$(PIP) install --require-hashes -r requirements-build.lock
-	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --require-hashes -r requirements-build.lock
+	@$(PIP) install --no-deps --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
 	@$(BIN)/python -m compileall -q webhook certs # what pip does for installed packages: a third of the start-up time
 	@touch $@
 
 $(DEV_STAMP): requirements-dev.lock $(RUN_STAMP)
 	@echo "installing locked development dependencies" >&2
-	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
+	@$(PIP) check
 	@touch $@
