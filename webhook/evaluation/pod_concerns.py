@@ -43,7 +43,9 @@ def _words_of_request(context: RequestContext) -> frozenset[str]:
     if target.mismatches:
         return RESOURCE_CONCERNS
     reading = Reading(context.deadline, frozenset(target.omitted), bool(context.objects.typed_own))
-    pod = target.typed_objects[Pod] = Pod.of(target.object, (), reading)
+    pod = target.typed_objects.get(Pod)
+    if pod is None:
+        pod = target.typed_objects[Pod] = Pod.of(target.object, (), reading)
     words = _words(pod)
     return words if target.old_object is None else words | _words(Pod.of(target.old_object, (), reading))
 
