@@ -14,6 +14,7 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.connection import Connection, connect
 from webhook.cluster.discovery import NOT_SERVED
 from webhook.cluster.interest import Interest, reading
+from webhook.cluster.live import WAIT_S
 from webhook.cluster.lookup import Cluster
 from webhook.cluster.watch import WatchCluster
 from webhook.errors import LookupFailed
@@ -31,8 +32,6 @@ _READ: Final = (
 )
 GVKS: Final = tuple(GroupVersionKind(GROUP, VERSION, kind) for kind in KINDS)
 INTERESTS: Final[tuple[Interest, ...]] = tuple(reading(gvk, *_READ) for gvk in GVKS)
-WAIT_S: Final = 10.0
-"""How long a start waits for the first lists; /readyz says no until they are there."""
 
 
 @dataclass(frozen=True, slots=True)
