@@ -36,13 +36,13 @@ class RecordingCluster:
             LookupFailed: the other view cannot say.
         """
         try:
-            found = self._view.get(gvk, namespace, name)
+            obj = self._view.get(gvk, namespace, name)
         except LookupFailed as failure:
             self.failures[gvk] = str(failure)
             raise
-        if found is not None:
-            self.objects[gvk, namespace, name] = found
-        return found
+        if obj is not None:
+            self.objects[gvk, namespace, name] = obj
+        return obj
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """The objects of the other view.

@@ -153,7 +153,7 @@ def _simulated(
     """One job through both phases, and what they say of it."""
     outcome = run(attributes, "auto", Local(policies=assembled.policies, cluster=cluster))
     about = subject(attributes)
-    found = findings(
+    told = findings(
         (*outcome.decisions, *outcome.further),
         about,
         document.locator(fixtures.object_path(document.value)),
@@ -161,7 +161,7 @@ def _simulated(
     )
     made = outcome.patched_object if outcome.verdict.allowed else attributes.object
     return simulation(
-        found,
+        told,
         when,
         about=about,
         place=document.place(),
