@@ -22,6 +22,7 @@ from webhook.evaluation.contained_fault import contain, is_contained
 from webhook.evaluation.decision_list import DecisionList, admitted
 from webhook.evaluation.expansion import explain_binding, explain_targets, matching, targets_of
 from webhook.evaluation.match_conditions import is_asked
+from webhook.evaluation.pod_concerns import concerned
 from webhook.evaluation.repeated_problems import without_repeats
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.rule_decisions import RuleDecisions
@@ -75,7 +76,7 @@ def _ask(phase: Phase, context: RequestContext, names: Collection[str]) -> Seque
 
 def _decisions(candidates: Iterable[Candidate], context: RequestContext) -> Sequence[Decision]:
     decisions = DecisionList()
-    for candidate in candidates:
+    for candidate in concerned(candidates, context):
         try:
             _policy(candidate, context, decisions)
         except Exception as fault:

@@ -18,10 +18,9 @@ from webhook.paths import FieldPath
 from webhook.quantity import Quantity
 from webhook.typed.collections import Items
 from webhook.typed.environment import first_value
-from webhook.typed.pod_parts import DEVICES
+from webhook.typed.pod_parts import DEVICES, VISIBLE
 from webhook.typed.pods import Container, Pod
 
-_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _SEARCH_WORK = STEP + 1
 """A name that is seen for the first time is compared with all known ones, which takes up to a millisecond."""
 
@@ -107,7 +106,7 @@ def names_devices(subject: Subject) -> bool:
 
 def visible_devices(container: Container) -> str:
     """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
-    return first_value(_VISIBLE, container.json.get("env"), container.reading.deadline)
+    return first_value(VISIBLE, container.json.get("env"), container.reading.deadline)
 
 
 def _requested(container: Container) -> tuple[RequestedDevice, ...]:

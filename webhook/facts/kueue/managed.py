@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON, NAME_LABEL
+from webhook.facts.kinds import POD
 from webhook.facts.kueue.configuration import KINDS, configuration
 from webhook.facts.kueue.feature_gates import SELECTOR_RESPECTED, is_on
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, QUEUE_NAME
@@ -21,7 +22,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.placeholders import is_placeholder
 from webhook.typed.objects import Namespace, Object
-from webhook.typed.pods import LabelSelector
+from webhook.typed.pods import LabelSelector, Pod
 from webhook.typed.ray import RayJob
 from webhook.typed.view import Reading
 
@@ -58,13 +59,13 @@ def concerns_kueue(subject: Subject) -> bool:
     Its metadata, or that of its pods, has a label or an annotation of Kueue, its namespace has queues, or
     Kueue manages every job.
     """
-    if GROUP in subject.metadata.keys or subject.cluster.has_any(LocalQueue.gvk, subject.namespace):
+    is_pod = subject.group_kind == POD
+    keys = subject.typed(Pod).parts.keys if is_pod else subject.metadata.keys
+    if GROUP in keys or subject.cluster.has_any(LocalQueue.gvk, subject.attributes.namespace):
         return True
     if subject.once(configuration).manages_all:
         return True
-    if subject.group_kind == ("", "Pod"):
-        return False
-    return any(GROUP in template.metadata.keys for template in subject.once(pod_templates))
+    return not is_pod and any(GROUP in template.metadata.keys for template in subject.once(pod_templates))
 
 
 def managed(subject: Subject) -> Managed:

@@ -18,7 +18,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.patch.schema import is_builtin
 from webhook.problem import Problem
-from webhook.typed.pod_parts import TEMPLATE
+from webhook.typed.pod_parts import POD_RESOURCES, RESOURCES, TEMPLATE
 from webhook.typed.pods import Pod, Resources
 from webhook.workloads.embedded import embedded, holds_objects
 from webhook.workloads.podsets import group_kind
@@ -50,8 +50,6 @@ def outside_templates(subject: Subject) -> Iterator[Problem]:
 
     Those of a TrainJob are judged in the pods that Trainer makes. A Pod has none outside its containers.
     """
-    if subject.group_kind in _POD:
-        return
     table, paced = subject.table, subject.deadline.paced
     inner = paced(embedded(subject.object, table)) if holds_objects(subject.object, table) else ()
     for path, obj in [((), subject.object), *((each.path, each.object) for each in inner)]:
@@ -94,8 +92,13 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
 
 
 CHECKS: Final = (
-    Check(group="pod-resources", run=validate_pod_resources, kinds=_POD),
-    Check(group="pod-resources", run=outside_templates),
+    Check(
+        group="pod-resources",
+        run=validate_pod_resources,
+        kinds=_POD,
+        of_pods_with=frozenset((RESOURCES, POD_RESOURCES)),
+    ),
+    Check(group="pod-resources", run=outside_templates, other_than=_POD),
     Check(group="pod-template", run=validate_pod_template, kinds=_POD, of_pods_with=frozenset((TEMPLATE,))),
     Check(group="pod-template", run=generated_pod_templates, kinds=_TRAIN_JOB),
     Check(group="workload-update", run=validate_template_update),
