@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.facts.device_failures.fail_index import validate_fail_index
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
 from webhook.facts.gpu.device_pods import DevicePods, trains, workload
 from webhook.facts.subject import Subject
@@ -30,15 +31,6 @@ RESTART_POLICY: Final = DEVICE_FAILURES.rule(
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
     function="validateJobSpec",
-    fails="controller",
-)
-FAIL_INDEX: Final = DEVICE_FAILURES.rule(
-    "device-failures/fail-index",
-    title="FailIndex is used with backoffLimitPerIndex.",
-    why="The API server refuses a Job that fails single indexes but has no limit for each of them.",
-    refused_by="the API server, when the Job is created",
-    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
-    function="validatePodFailurePolicyRule",
     fails="controller",
 )
 POD_FAILURE_POLICY: Final = DEVICE_FAILURES.rule(
@@ -78,7 +70,7 @@ def advise_job_policies(subject: Subject) -> Iterator[Problem]:
             continue
         if job.pod_failure_policy.json:
             yield from _restart_policy(job, pods, subject)
-            yield from _fail_index(job)
+            yield from validate_fail_index(job)
         elif subject.group_kind != _JOB_SET and job.backoff_limit_per_index is None:
             yield from _pod_failure_policy(job, pods, subject)
 
@@ -128,11 +120,3 @@ def _restart_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterato
         at = job.path("template", "spec", "restartPolicy")
         message = "must be Never because the API server otherwise refuses a Job with a podFailurePolicy"
         yield RESTART_POLICY.problem(at, message, "set Never", written or None)
-
-
-def _fail_index(job: JobSpec) -> Iterator[Problem]:
-    for rule in job.pod_failure_policy.rules:
-        if rule.action == "FailIndex" and job.backoff_limit_per_index is None:
-            message = "needs backoffLimitPerIndex, without which the API server refuses the Job"
-            fix = "set backoffLimitPerIndex, or use FailJob"
-            yield FAIL_INDEX.problem(rule.path("action"), message, fix, "FailIndex")

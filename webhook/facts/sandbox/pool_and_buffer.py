@@ -12,14 +12,13 @@ from typing import Final
 
 from webhook import quantity
 from webhook.facts.sandbox.groups import SANDBOX, SANDBOX_ADVICE
-from webhook.facts.sandbox.sandbox import ANY_POOL
 from webhook.facts.sandbox.types import (
     BatchSandbox,
     Pool,
 )
 from webhook.facts.view import View
 from webhook.problem import MissingObject, Problem
-from webhook.typed.pods import PodSpec
+from webhook.typed.pods import PodSpec, Resources
 from webhook.wording import counted
 
 POOL_TEMPLATE: Final = SANDBOX.rule(
@@ -66,6 +65,20 @@ POOL_CHOICE: Final = SANDBOX_ADVICE.rule(
 )
 _MOST_POOLS = 3
 """Pools that a message names."""
+IGNORED_WITH_POOL: Final = SANDBOX_ADVICE.rule(
+    "sandbox/ignored-with-pool",
+    title="A BatchSandbox that uses a Pool has no template of its own.",
+    why="The pods of a Pool are used as they are, so template and patches change nothing.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/strategy/pool_strategy_default.go",
+)
+LIMITS_CHOOSE_NO_POOL: Final = SANDBOX_ADVICE.rule(
+    "sandbox/limits-choose-no-pool",
+    title="With poolRef `*`, devices are requested and not only limited.",
+    why="The controller adds up requests to choose a Pool, and nothing copies limits there.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/poolassign/predicate_resource.go",
+)
+ANY_POOL: Final = "*"
+"""With this poolRef the controller chooses a Pool by what the template asks for, and forgets the template."""
 
 
 def validate_pool_template(pool: Pool) -> Iterator[Problem]:
@@ -148,3 +161,26 @@ def _requests(pod: PodSpec) -> dict[str, quantity.Quantity]:
             if (amount := quantity.read(value)) is not None:
                 total[name] = total[name].add(amount) if name in total else amount
     return total
+
+
+def advise_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
+    """Warn of fields that have no effect on the pods of a Pool."""
+    spec, pool = batch.spec, batch.spec.pool_ref
+    for name in () if not pool else ("shardPatches",) if pool == ANY_POOL else ("template", "shardPatches"):
+        if spec.is_omitted(name) or spec.json.get(name):  # an empty one says nothing
+            message = f"is ignored because spec.poolRef `{pool}` uses the pods of a Pool as they are"
+            yield IGNORED_WITH_POOL.problem(spec.path(name), message, "change the Pool instead, or remove poolRef")
+
+
+def advise_requests(batch: BatchSandbox) -> Iterator[Problem]:
+    """Limits where a Pool is chosen: predicate_resource.go of poolassign adds up requests, which nobody fills in."""
+    if batch.spec.pool_ref == ANY_POOL:
+        for container in batch.spec.template.spec.containers:
+            yield from _limits_choose_no_pool(container.resources)
+
+
+def _limits_choose_no_pool(resources: Resources) -> Iterator[Problem]:
+    for name in resources.limits:
+        if "/" in name and name not in resources.requests:
+            message = "does not choose a Pool because spec.poolRef `*` compares only requests"
+            yield LIMITS_CHOOSE_NO_POOL.problem(resources.path("limits", name), message, "set the request too")

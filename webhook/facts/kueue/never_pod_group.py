@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from webhook.facts.kueue.groups import KUEUE_NEVER, KUEUE_NOT_NOW
+from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.managed import Managed, queue_name
-from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, POD_GROUP_FAST, QUEUE_NAME
+from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, QUEUE_NAME
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.types import PodWithStatus
 from webhook.facts.subject import Subject
@@ -23,7 +23,6 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.same import Same
 from webhook.typed.objects import Object
-from webhook.wording import counted
 
 POD_GROUP_DIFFERS: Final = KUEUE_NEVER.rule(
     "kueue-never/pod-group-differs",
@@ -35,16 +34,9 @@ POD_GROUP_DIFFERS: Final = KUEUE_NEVER.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
     function="validatePodGroupMetadata",
 )
-POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
-    "kueue-not-now/pod-group-incomplete",
-    title="All pods of a group exist.",
-    why="Kueue makes no Workload before, so that the pods that exist wait, unless the group has fast admission.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
-    function="validatePodGroupMetadata",
-)
 
 _QUEUE: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
-_COUNT: Final[FieldPath] = ("metadata", "annotations", POD_GROUP_COUNT)
+GROUP_COUNT: Final[FieldPath] = ("metadata", "annotations", POD_GROUP_COUNT)
 _KEPT: Final = 16
 """Namespaces whose groups are remembered; an audit asks for those of one after another."""
 
@@ -60,7 +52,7 @@ class _First:
 
 def validate_same_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """The pods of a group name one queue and one number of pods."""
-    group, pod = _group(subject, how), subject.typed(Object)
+    group, pod = pod_group_of(subject, how), subject.typed(Object)
     listed = subject.view().all(PodWithStatus.gvk, subject.namespace) if group else ()
     subject.deadline.spend(len(listed))
     first = _firsts(Same(listed)).get(group)
@@ -70,7 +62,7 @@ def validate_same_group(subject: Subject, how: Managed, place: Place) -> Iterato
     if how.queue != queue and not is_placeholder(how.queue + queue):
         yield _pod_group_differs(_QUEUE, "queue", first, queue, how.queue)
     if count != first.count and not is_placeholder(count + first.count):
-        yield _pod_group_differs(_COUNT, "number of pods", first, first.count, count)
+        yield _pod_group_differs(GROUP_COUNT, "number of pods", first, first.count, count)
 
 
 def _pod_group_differs(path: FieldPath, what: str, first: _First, wanted: str, given: str) -> Problem:
@@ -81,28 +73,10 @@ def _pod_group_differs(path: FieldPath, what: str, first: _First, wanted: str, g
     return POD_GROUP_DIFFERS.problem(path, message, f"set {wanted}", given)
 
 
-def validate_whole_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """All pods of a group are there, in the files of a whole cluster."""
-    group, pod, view = _group(subject, how), subject.typed(Object), subject.view()
-    count, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
-    if not group or not count.isdecimal() or fast == "true" or not view.is_whole(PodWithStatus.gvk):
-        return
-    members = [other for other in view.list(PodWithStatus, subject.namespace) if _is_member(other, group)]
-    there = len({pod.name, *(member.name for member in members)})
-    if there < int(count) and not view.missing():
-        message = f"is more than the {counted(there, 'pod')} of group `{group}` in this namespace"
-        message = f"{message}, so Kueue waits for the others"
-        yield POD_GROUP_INCOMPLETE.problem(_COUNT, message, "create the other pods of the group", count)
-
-
-def _group(subject: Subject, how: Managed) -> str:
+def pod_group_of(subject: Subject, how: Managed) -> str:
     """The name of the group, where the object is a pod that Kueue manages."""
     group = subject.typed(Object).labels.get(POD_GROUP, "") if how.framework == "pod" else ""
     return "" if is_placeholder(group) else group
-
-
-def _is_member(pod: PodWithStatus, group: str) -> bool:
-    return pod.labels.get(POD_GROUP) == group and not pod.is_over
 
 
 @lru_cache(maxsize=_KEPT)

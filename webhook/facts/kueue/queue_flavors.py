@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
+from webhook.facts.kueue.queue_covered_resources import advise_no_resources, validate_covered_resources
+from webhook.facts.kueue.queue_raw_gpu import advise_raw_gpu
+from webhook.facts.kueue.queue_too_many_entries import count_fault, count_fix, too_many
+from webhook.facts.kueue.quota_tree import queues
 from webhook.facts.kueue.types import (
     ClusterQueue,
     ClusterQueueSpec,
@@ -20,25 +24,12 @@ from webhook.facts.kueue.types import (
 )
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
-from webhook.name_faults import key_fault, subdomain_fault
-from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain, qualified_name
-from webhook.paths import FieldPath
+from webhook.name_faults import subdomain_fault
+from webhook.names import USE_SUBDOMAIN, dns1123_subdomain
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted, did_you_mean
 
-RESOURCE_NAME: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/resource-name",
-    title="A covered resource is the name of a resource.",
-    why="Pods cannot ask for another one.",
-    function="validateResourceGroups",
-)
-COVERED_TWICE: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/covered-twice",
-    title="A resource is covered by one group.",
-    why="A resource of a pod is taken from one flavor.",
-    function="validateResourceGroups",
-)
 FLAVOR_NAME: Final = KUEUE_QUEUE.rule(
     "kueue-queue/flavor-name",
     title="A flavor is named as a ResourceFlavor can be.",
@@ -57,12 +48,6 @@ FLAVOR_RESOURCES: Final = KUEUE_QUEUE.rule(
     why="Kueue compares them one by one.",
     function="validateFlavorQuotas",
 )
-TOO_MANY: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/too-many",
-    title="Groups, flavors and resources are not more than Kueue takes.",
-    why="The CustomResourceDefinition and the webhook bound them.",
-    function="validateResourceGroups",
-)
 FLAVOR_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/flavor-missing",
     title="The flavors of a ClusterQueue exist.",
@@ -70,27 +55,21 @@ FLAVOR_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
     refused_by="nobody; the queue is inactive",
     issues=("https://github.com/headlamp-k8s/plugins/issues/1191",),
 )
-RAW_GPU: Final = KUEUE_QUEUE_ADVICE.rule(
-    "kueue-queue/raw-gpu",
-    title="Quota for GPUs is for the resource of a vendor.",
-    why="Pods cannot ask for `gpu`, so the quota is never used.",
-    refused_by="nobody; the quota is never used",
-    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
-    fails="silent",
-)
-NO_RESOURCES: Final = KUEUE_QUEUE_ADVICE.rule(
-    "kueue-queue/no-resources",
-    title="A ClusterQueue has a resource group.",
-    why="Without one it admits not even a job without requests.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner",
-)
-_RAW: Final = "gpu"
 
 _MOST: Final = 256
 """Flavors, and covered resources, of all resource groups."""
 _MOST_PAIRS: Final = 512
 _MOST_GROUPS: Final = 16
 _MOST_IN_GROUP: Final = 64
+FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/flavor-unused",
+    title="A flavor is used by a ClusterQueue or a Cohort.",
+    why="Nobody has quota for it.",
+    refused_by="nobody; no pods get the flavor",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler",
+    level="advice",
+    fails="silent",
+)
 
 
 def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
@@ -103,7 +82,7 @@ def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
         message = f"are more than the {_MOST_GROUPS} that are allowed"
         yield too_many(path, message, "join some groups", counted(count, "group"))
     for group in spec.resource_groups:
-        yield from _validate_covered(group, covered)
+        yield from validate_covered_resources(group, covered)
         for flavor in group.flavors:
             yield from _validate_name(flavor, flavors)
             yield from _validate_order(flavor, group)
@@ -119,11 +98,6 @@ def cluster_queue_or_cohort(subject: Subject) -> ClusterQueue | Cohort:
     return subject.typed(Cohort) if subject.group_kind[1] == Cohort.gvk.kind else subject.typed(ClusterQueue)
 
 
-def too_many(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
-    """A list that has more than the definition allows, or nothing where it needs something."""
-    return TOO_MANY.problem(path, message, fix, shown=shown)
-
-
 def _validate_size(group: ResourceGroup) -> Iterator[Problem]:
     resources, flavors = len(group.covered_resources), len(group.flavors)
     for name, count, noun in (("coveredResources", resources, "resource"), ("flavors", flavors, "flavor")):
@@ -133,28 +107,6 @@ def _validate_size(group: ResourceGroup) -> Iterator[Problem]:
     if resources * flavors > _MOST_PAIRS:
         message = f"of flavors and resources are more than the {_MOST_PAIRS} that are allowed"
         yield too_many(group.at, message, "split the group", f"{resources * flavors} combinations")
-
-
-def count_fault(count: int, most: int) -> str:
-    """What is wrong with the length of a list that must not be empty; "" for nothing."""
-    return "" if 1 <= count <= most else f"are given, but 1 to {most} are allowed"
-
-
-def count_fix(count: int, most: int, noun: str) -> str:
-    """The fix for a list that has too many items."""
-    return f"remove {counted(count - most, noun)}" if count else f"add a {noun}"
-
-
-def _validate_covered(group: ResourceGroup, before: set[str]) -> Iterator[Problem]:
-    for index, name in enumerate(group.covered_resources):
-        path = group.path("coveredResources", index)
-        if qualified_name(name) and not is_placeholder(name):
-            message = f"cannot be the name of a resource because {key_fault(name)}"
-            yield RESOURCE_NAME.problem(path, message, USE_KEY, name)
-        if name in before:
-            message = "is covered twice, but a resource can have quota in only one place"
-            yield COVERED_TWICE.problem(path, message, f"remove one `{name}`", name)
-        before.add(name)
 
 
 def _validate_name(flavor: FlavorQuotas, before: set[str]) -> Iterator[Problem]:
@@ -187,21 +139,12 @@ def _validate_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iterator[Prob
 
 def advise_resource_groups(spec: ClusterQueueSpec, view: View) -> Iterator[Problem]:
     """Groups that are not there, cover what no pod asks for, or name flavors that do not exist."""
-    if not spec.resource_groups:
-        fix = "add a group with coveredResources and flavors"
-        yield NO_RESOURCES.problem(spec.path("resourceGroups"), "is empty, so no job is admitted", fix)
+    yield from advise_no_resources(spec)
     for group in spec.resource_groups:
-        yield from _raw_gpu(group)
+        yield from advise_raw_gpu(group)
     for group in spec.resource_groups:
         for flavor in group.flavors:
             yield from _flavor_missing(flavor, view)
-
-
-def _raw_gpu(group: ResourceGroup) -> Iterator[Problem]:
-    if _RAW in group.covered_resources:
-        message = "has quota for `gpu`, but pods ask for GPUs by the resource of a vendor"
-        fix = "cover nvidia.com/gpu or the resource of another vendor"
-        yield RAW_GPU.problem(group.path("coveredResources"), message, fix)
 
 
 def _flavor_missing(flavor: FlavorQuotas, view: View) -> Iterator[Problem]:
@@ -209,3 +152,16 @@ def _flavor_missing(flavor: FlavorQuotas, view: View) -> Iterator[Problem]:
         near = view.nearest(flavor.name, (other.name for other in view.list(ResourceFlavor)))
         message, fix = "does not exist, so the whole ClusterQueue is inactive", "create the ResourceFlavor"
         yield FLAVOR_MISSING.problem(flavor.path("name"), message, did_you_mean(near, fix), flavor.name)
+
+
+def advise_unused_flavor(subject: Subject) -> Iterator[Problem]:
+    """A flavor that exists and that no ClusterQueue or Cohort has quota for; a new one comes before its queues."""
+    name, view = subject.typed(ResourceFlavor).name, subject.view()
+    is_whole = view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk)
+    if not is_whole or not view.find(ResourceFlavor, name, namespaced=False):
+        return
+    everyone = queues(view).everyone()
+    if everyone and not any(name in group.flavors for queue in everyone for group in queue.groups):
+        message = "the flavor is used by no ClusterQueue and no Cohort, so no pods ever get it"
+        fix = "add the flavor to spec.resourceGroups of a ClusterQueue, or delete the flavor"
+        yield FLAVOR_UNUSED.problem("", message, fix)

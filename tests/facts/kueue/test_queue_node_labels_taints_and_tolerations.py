@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.kueue.queue_node_labels_and_taints import validate_admission_check
+from webhook.facts.kueue.queue_admission_checks import validate_admission_check
 
 
 def check(**spec: JSON) -> JSON:

@@ -1,4 +1,4 @@
-"""What Kueue refuses of the levels of a Topology.
+"""What Kueue refuses of the levels of a Topology, and of the labels of a flavor with one.
 
 Source: the rules of kubernetes-sigs/kueue@ff69552e config/components/crd/bases.
 """
@@ -10,9 +10,10 @@ from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.queue import immutable
-from webhook.facts.kueue.queue_flavors_and_resources import count_fault, count_fix
+from webhook.facts.kueue.queue_too_many_entries import count_fault, count_fix
 from webhook.facts.kueue.topology import HOSTNAME
 from webhook.facts.kueue.types import (
+    ResourceFlavorSpec,
     Topology,
     TopologySpec,
 )
@@ -31,6 +32,12 @@ TOPOLOGY_LEVELS: Final = KUEUE_QUEUE.rule(
 )
 
 _MOST_LEVELS: Final = 16
+TOPOLOGY_LABEL: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/topology-label",
+    title="A flavor with a topology has a node label.",
+    why="Kueue finds the nodes of the topology by the labels of the flavor.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
+)
 
 
 def validate_topology(subject: Subject) -> Iterator[Problem]:
@@ -64,3 +71,11 @@ def _topology_levels(spec: TopologySpec) -> Iterator[Problem]:
 
 def _keeps_hosts(before: list[str], after: list[str]) -> bool:
     return bool(after) and before[-1] == HOSTNAME == after[-1]
+
+
+def validate_topology_label(spec: ResourceFlavorSpec) -> Iterator[Problem]:
+    """A flavor with a topology has a label of nodes."""
+    if spec.topology_name and not spec.node_labels:
+        message = "must have a label because topologyName is set, and Kueue finds the nodes of the topology by a label"
+        fix = "add a label that the nodes of the topology have"
+        yield TOPOLOGY_LABEL.problem(spec.path("nodeLabels"), message, fix)

@@ -14,6 +14,7 @@ from typing import Final
 from webhook.facts.command_lines.command import MPI, Launch
 from webhook.facts.launch.mpi_ranks_and_slots import MORE_SLOTS, lacking_slots
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.training_job import advise_other_version
 from webhook.facts.training_jobs.typed_job import Job
 from webhook.problem import Problem
 from webhook.wording import counted, either
@@ -125,17 +126,6 @@ LAUNCHER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
         "https://github.com/kubeflow/mpi-operator/issues/329",
     ),
 )
-OTHER_VERSION: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/other-version",
-    title="An MPIJob has no fields of the other version.",
-    why="The API server drops them, so they change nothing.",
-    source="https://github.com/kubeflow/trainer/issues/1930",
-    severity="low",
-    issues=(
-        "https://github.com/kubeflow/trainer/issues/1777",
-        "https://github.com/kubernetes-sigs/kueue/issues/13035",
-    ),
-)
 LAUNCHER_CREATION_POLICY: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/launcher-creation-policy",
     title="The creation policy of a launcher is one that the MPI Operator knows.",
@@ -146,8 +136,6 @@ LAUNCHER_CREATION_POLICY: Final = TRAINING_JOB_ADVICE.rule(
 )
 
 _IMPLEMENTATIONS: Final = ("OpenMPI", "Intel", "MPICH")
-_BETA_ONLY: Final = ("runLauncherAsWorker", "mpiImplementation", "sshAuthMountPath", "launcherCreationPolicy")
-_V1_ONLY: Final = ("mainContainer", "cleanPodPolicy")
 _CREATIONS: Final = ("AtStartup", "WaitForWorkersReady")
 
 
@@ -195,18 +183,7 @@ def validate_mpi_settings(job: Job) -> Iterator[Problem]:
             f"set {either(_CREATIONS)}",
         )
         yield LAUNCHER_CREATION_POLICY.problem(("spec", "launcherCreationPolicy"), message, fix, creation)
-    yield from _validate_version(job)
-
-
-def _validate_version(job: Job) -> Iterator[Problem]:
-    version = "v2beta1" if job.is_beta else "v1"
-    other = "kubeflow.org/v1 and the Training Operator" if job.is_beta else "kubeflow.org/v2beta1 and the MPI Operator"
-    for name in _V1_ONLY if job.is_beta else _BETA_ONLY:
-        is_moved = name == "cleanPodPolicy"
-        fix = f"{'move the field to spec.runPolicy' if is_moved else 'remove the field'}, or use {other}"
-        if job.given(name) is not None or job.is_unfilled(name):
-            message = f"is ignored because an MPIJob of kubeflow.org/{version} has no such field"
-            yield OTHER_VERSION.problem(("spec", name), message, fix)
+    yield from advise_other_version(job)
 
 
 def validate_slots(job: Job) -> Iterator[Problem]:

@@ -1,30 +1,26 @@
-"""What the devices of a pod count for: claims by templates, and extended resources that device classes give.
+"""What the claims of a pod count for.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go and extended_resources.go. Quota counts devices under the names
-that `deviceClassMappings` of Kueue's Configuration give their classes. An extended resource counts so only where it is
-requested: one in limits alone keeps its own name.
+Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go. Quota counts devices under the names that
+`deviceClassMappings` of Kueue's Configuration give their classes.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON
 from webhook.facts.dra.device_claims import USE_TEMPLATE
 from webhook.facts.dra.device_pools import DeviceID
 from webhook.facts.dra.requests import Request, requests
-from webhook.facts.dra.types import DeviceClass, ResourceClaimTemplate
+from webhook.facts.dra.types import ResourceClaimTemplate
+from webhook.facts.kueue.charged_devices import Asked, charge, selected
 from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, Configuration, Source
-from webhook.facts.kueue.device_sources import Asked, charge, selected
-from webhook.facts.kueue.groups import KUEUE_NEVER, KUEUE_NOT_NOW
+from webhook.facts.kueue.groups import KUEUE_NEVER
+from webhook.facts.kueue.not_now_devices import devices_missing
 from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
-from webhook.same import Same
 from webhook.typed.pods import PodTemplate
 from webhook.wording import counted
 
@@ -49,12 +45,6 @@ CLAIM_CAPACITY: Final = KUEUE_NEVER.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/capacity.go",
     function="computeCapacityCharge",
 )
-EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
-    "kueue-never/extended-sources",
-    title="An extended resource is of a device class whose devices quota counts one by one.",
-    why="A request for an extended resource says nothing of counters and capacities, which a claim does.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
-)
 CLAIMS_OFF: Final = KUEUE_NEVER.rule(
     "kueue-never/claims-off",
     title="Kueue counts device claims where pods of a queue have any.",
@@ -68,16 +58,6 @@ UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
     function="countDevicesPerClass",
     issues=("https://github.com/kubernetes-sigs/kueue/pull/13727",),
-)
-DEVICES_MISSING: Final = KUEUE_NOT_NOW.rule(
-    "kueue-not-now/devices-missing",
-    title="The devices that the claims of a job select are there.",
-    why=(
-        "Kueue looks for devices where a claim has selectors, and where quota counts counters or capacities, and "
-        "tries again until drivers have published enough of them."
-    ),
-    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, pkg/dra/counters.go, pkg/dra/capacity.go",
-    function="validateCELSelectorsAgainstDevices",
 )
 
 Locate: TypeAlias = Callable[[FieldPath], FieldPath]
@@ -200,11 +180,7 @@ class _Counting:
         if len(free) < asked.count:
             has = f"only {counted(len(free), 'device')} of the ResourceSlices"
             message = f"uses {of} asks for {counted(asked.count, 'device')}, but {has} match the request"
-            self.devices.waiting.append(self._devices_missing(message))
-
-    def _devices_missing(self, message: str) -> Problem:
-        fix = "in the template, ask for fewer or other devices, or wait until the driver publishes more devices"
-        return DEVICES_MISSING.problem(self.path, message, fix)
+            self.devices.waiting.append(devices_missing(self.path, message))
 
     def _charge(self, asked: Asked, source: Source, of: str) -> None:
         """Count what the devices consist of; where nobody knows that, the view says so."""
@@ -212,7 +188,7 @@ class _Counting:
         if outcome is None:
             return
         if outcome.waits:
-            self.devices.waiting.append(self._devices_missing(f"uses {of} {outcome.waits}"))
+            self.devices.waiting.append(devices_missing(self.path, f"uses {of} {outcome.waits}"))
         elif outcome.never:
             self.devices.refused.append(self._claim_capacity(f"uses {of} {outcome.never}"))
         else:
@@ -229,51 +205,3 @@ def _asked(request: Request) -> Asked:
         selectors=tuple(selector.expression for selector in request.selectors),
         capacities=request.capacities,
     )
-
-
-def extended(
-    template: PodTemplate,
-    locate: Locate,
-    *,
-    amounts: Mapping[str, int],
-    configuration: Configuration,
-    view: View,
-    devices: Devices,
-) -> dict[str, int]:
-    """Requests under the names of quota: those that a device class gives, by its mapping."""
-    classes = _by_resource(Same(view.all(DeviceClass.gvk)))
-    given = classes.keys() & amounts.keys()
-    if not given:
-        return dict(amounts)
-    requested = {name for container in template.spec.all_containers() for name in container.resources.requests}
-    if not configuration.is_known and requested & given:
-        view.note(MISSING_CONFIGURATION)
-    total: Counter[str] = Counter()
-    for name, value in amounts.items():
-        is_of_class = name in given and name in requested
-        total[configuration.device_classes.get(classes[name], name) if is_of_class else name] += value
-        if is_of_class and classes[name] in configuration.sources:
-            devices.refused.append(_extended_sources(locate(("spec",)), name, classes[name]))
-    return dict(total)
-
-
-def _extended_sources(path: FieldPath, name: str, device_class: str) -> Problem:
-    counted_by = "but Kueue counts this class by a capacity or a counter and not by devices"
-    message = f"requests {name} of DeviceClass `{device_class}`, {counted_by}"
-    fix = "remove the request, and ask for these devices in a ResourceClaimTemplate"
-    return EXTENDED_SOURCES.problem(path, message, fix)
-
-
-@lru_cache(maxsize=4)
-def _by_resource(classes: Same) -> Mapping[str, str]:
-    """The DeviceClass of each extended resource: the newest, and of two as new the first by name."""
-    ranked = sorted(_named(classes.held), reverse=True)
-    ranked.sort(key=lambda entry: entry[0])
-    return {resource: name for _, name, resource in ranked}
-
-
-def _named(classes: Iterable[JSON]) -> Iterator[tuple[str, str, str]]:
-    for obj in classes:
-        device_class = DeviceClass.of(obj)
-        if resource := device_class.spec.extended_resource_name:
-            yield device_class.metadata.creation_timestamp, device_class.name, resource

@@ -1,4 +1,4 @@
-"""What Kueue refuses of ResourceFlavors, Topologies and AdmissionChecks.
+"""What Kueue refuses of ResourceFlavors.
 
 Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go and the rules of
 config/components/crd/bases.
@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
+from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.queue import immutable
-from webhook.facts.kueue.queue_flavors_and_resources import too_many
-from webhook.facts.kueue.quota_tree import queues
+from webhook.facts.kueue.queue_too_many_entries import too_many
+from webhook.facts.kueue.queue_topology_labels_and_levels import validate_topology_label
 from webhook.facts.kueue.types import (
-    AdmissionCheck,
-    ClusterQueue,
-    Cohort,
     ResourceFlavor,
     ResourceFlavorSpec,
 )
@@ -51,21 +48,6 @@ TOLERATION: Final = KUEUE_QUEUE.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
     function="ValidateResourceFlavor",
 )
-TOPOLOGY_LABEL: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/topology-label",
-    title="A flavor with a topology has a node label.",
-    why="Kueue finds the nodes of the topology by the labels of the flavor.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
-)
-FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
-    "kueue-queue/flavor-unused",
-    title="A flavor is used by a ClusterQueue or a Cohort.",
-    why="Nobody has quota for it.",
-    refused_by="nobody; no pods get the flavor",
-    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler",
-    level="advice",
-    fails="silent",
-)
 
 _MOST_OF_FLAVOR: Final = 8
 """Node labels, taints and tolerations, each."""
@@ -81,10 +63,7 @@ def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
     yield from _validate_taints(spec)
     for toleration in spec.tolerations:
         yield from _validate_toleration(toleration)
-    if spec.topology_name and not spec.node_labels:
-        message = "must have a label because topologyName is set, and Kueue finds the nodes of the topology by a label"
-        fix = "add a label that the nodes of the topology have"
-        yield TOPOLOGY_LABEL.problem(spec.path("nodeLabels"), message, fix)
+    yield from validate_topology_label(spec)
     if before and spec.topology_name != before:
         message = f"{change(before, spec.topology_name)} because a flavor keeps its topology"
         yield immutable(spec.path("topologyName"), message, f"restore `{before}`, or create another flavor")
@@ -150,26 +129,3 @@ def _validate_toleration(toleration: Toleration) -> Iterator[Problem]:
     if operator == "Exists" and toleration.value:
         message = "must not be set because operator Exists tolerates every value"
         yield TOLERATION.problem(toleration.path("value"), message, "remove the value, or use Equal", toleration.value)
-
-
-def validate_admission_check(subject: Subject) -> Iterator[Problem]:
-    """The controllerName of an AdmissionCheck may not change."""
-    check, before = subject.typed(AdmissionCheck), subject.typed_old(AdmissionCheck)
-    old, new = before.spec.controller_name, check.spec.controller_name
-    if before and old != new:
-        message = f"{change(old, new)} because an AdmissionCheck keeps its controller"
-        fix = f"{f'set `{old}` again' if old else 'remove it'}, or create another AdmissionCheck"
-        yield immutable(check.spec.path("controllerName"), message, fix)
-
-
-def advise_flavor(subject: Subject) -> Iterator[Problem]:
-    """A flavor that exists and that no ClusterQueue or Cohort has quota for; a new one comes before its queues."""
-    name, view = subject.typed(ResourceFlavor).name, subject.view()
-    is_whole = view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk)
-    if not is_whole or not view.find(ResourceFlavor, name, namespaced=False):
-        return
-    everyone = queues(view).everyone()
-    if everyone and not any(name in group.flavors for queue in everyone for group in queue.groups):
-        message = "the flavor is used by no ClusterQueue and no Cohort, so no pods ever get it"
-        fix = "add the flavor to spec.resourceGroups of a ClusterQueue, or delete the flavor"
-        yield FLAVOR_UNUSED.problem("", message, fix)
