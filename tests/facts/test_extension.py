@@ -68,7 +68,7 @@ def test_a_policy_reads_a_new_fact(registry: Registry) -> None:
         (decision,) = validate(request(job()), found, FilesCluster(objects), Phase.VALIDATE)
         assert decision.action == action
     assert "example.com" in {each.gvk.group for each in interests(found.policies, registry)}
-    assert "## quota" in reference.markdown(registry)
+    assert "## quota" in reference.facts_as_markdown(registry)
 
 
 def test_a_misspelt_field_of_it_is_found_when_the_policy_is_loaded(registry: Registry) -> None:
