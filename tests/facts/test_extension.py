@@ -22,10 +22,10 @@ FACT = '''
 from webhook.attributes import GroupVersionKind
 from webhook.cel.types import BOOL, STRING
 from webhook.cluster.interest import reading
-from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.fact import Fact, Result, declare_structure
 
 KIND = GroupVersionKind("example.com", "v1", "Quota")
-QUOTA = structure("Quota", name=(STRING, "of the quota"), found=(BOOL, "whether it is there"))
+QUOTA = declare_structure("Quota", name=(STRING, "of the quota"), found=(BOOL, "whether it is there"))
 
 
 def compute(subject):
