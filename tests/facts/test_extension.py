@@ -12,7 +12,8 @@ from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
 from webhook.evaluation.validating import validate
 from webhook.facts import reference
-from webhook.facts.registry import SHIPPED, Package, Registry
+from webhook.facts.packages import Package
+from webhook.facts.registry import SHIPPED, Registry
 from webhook.policy.interests import interests
 
 FACT = '''

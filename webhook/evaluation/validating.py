@@ -7,12 +7,12 @@ denial; validator.py asks one policy about one object.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from webhook.attributes import Attributes, Phase
+from webhook.attributes import Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision
@@ -26,6 +26,7 @@ from webhook.evaluation.pod_concerns import concerned
 from webhook.evaluation.repeated_problems import without_repeats
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.rule_decisions import RuleDecisions
+from webhook.evaluation.stored_problems import with_stored_as_warnings
 from webhook.evaluation.target import Target
 from webhook.evaluation.validator import Validator
 from webhook.evaluation.whole_policy import interrupted, unconverted, unusable
@@ -61,6 +62,19 @@ def validate(
     if not candidates:
         return ()
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
+    decisions: Sequence[Decision] = _decisions(candidates, context)
+    if attributes.operation == Operation.UPDATE:
+        decisions = with_stored_as_warnings(decisions, candidates, context, partial(_ask, phase))
+    return without_repeats(decisions, (each.policy for each in candidates), context.deadline)
+
+
+def _ask(phase: Phase, context: RequestContext, names: Collection[str]) -> Sequence[Decision]:
+    """What those of the policies of a phase that have these names say of a request."""
+    candidates = context.policies.validating_for(context.attributes, phase)
+    return _decisions([each for each in candidates if each.policy.name in names], context)
+
+
+def _decisions(candidates: Iterable[Candidate], context: RequestContext) -> Sequence[Decision]:
     decisions = DecisionList()
     for candidate in concerned(candidates, context):
         try:
@@ -72,7 +86,7 @@ def validate(
             decisions.add(interrupted(candidate.policy, each.binding, text) for each in candidate.bindings)
     if context.undecoded:
         decisions.add(undecoded.decisions(context.undecoded))
-    return without_repeats(decisions.decisions, (each.policy for each in candidates), context.deadline)
+    return decisions.decisions
 
 
 def _policy(candidate: Candidate, context: RequestContext, decisions: DecisionList) -> None:

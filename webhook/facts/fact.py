@@ -1,6 +1,6 @@
 """What a fact is: a CEL name with its type, the objects that it looks up, and the function that computes it.
 
-Each package declares its facts as `FACTS` in `fact.py`; registry.py lists the packages. A structure says of each field
+Each package declares its facts as `FACTS` in `fact.py`; packages.py lists the packages. A structure says of each field
 what it means: docs/facts.md is made from these texts. A field that can be null is dyn; a text that is not there is "",
 a list that is not there is empty: no field is ever absent.
 """

@@ -13,8 +13,8 @@ from webhook.attributes import GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
-from webhook.facts.dra.claim_contents import ClaimContents
 from webhook.facts.dra.pod_claims import admin_allowed, claims_of
+from webhook.facts.dra.requested_devices import ClaimContents
 from webhook.facts.dra.requests import Request, requests
 from webhook.facts.dra.types import ClaimSpec
 from webhook.facts.gpu.devices import device_class as device_class_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.facts.kueue.trees import PAIR, Member, built, members, most
 from webhook.deadline import Deadline
 from webhook.facts.kueue.assignment import Wanted, together
-from webhook.facts.kueue.never_claims import Devices
+from webhook.facts.kueue.never_claims_and_classes import Devices
 from webhook.facts.kueue.pod_templates import typed_template
 from webhook.facts.kueue.quota import Node, Quota, Tree, adopt
 from webhook.facts.kueue.quota_types import QuotaGroup

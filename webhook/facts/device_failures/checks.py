@@ -13,7 +13,7 @@ from webhook.facts.device_failures import (
     nccl,
     node_taints_and_tolerations,
     readiness_and_disruption,
-    restart_and_failure_policies,
+    restart_policies_and_evictions,
 )
 from webhook.facts.dra import pod_claims
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
@@ -24,7 +24,7 @@ from webhook.typed.pod_parts import CLAIMS, DEVICES, NO_CONTROLLER
 from webhook.typed.pods import Pod
 
 _ADVICE: Final = (
-    restart_and_failure_policies.advise_job_policies,
+    restart_policies_and_evictions.advise_job_policies,
     gangs_and_retries.advise_gang_restarts,
     node_taints_and_tolerations.advise_tolerations,
     device_failures.advise_bare_pods,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from webhook.facts.dra.claim_contents import ClaimContents, devices_of
+from webhook.facts.dra.requested_devices import ClaimContents, devices_of
 
 
 def selected(claim: ClaimContents, named: Collection[str]) -> ClaimContents:

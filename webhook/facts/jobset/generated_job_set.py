@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from webhook.facts.jobset.failures import ALPHA_FEATURE
+from webhook.facts.jobset.alpha_features import ALPHA_FEATURE
 from webhook.facts.jobset.job_set import invalid_label, is_invalid_label
 from webhook.facts.jobset.name_length import MOST, Limit, limit, validate_name
 from webhook.facts.jobset.validation import validate_create

@@ -1,4 +1,4 @@
-"""Why a ClusterQueue never admits a job: pod sets, namespace, LimitRanges, flavors and quota, and how that is told.
+"""Why a ClusterQueue never admits a job: its namespace, LimitRanges, flavors and quota, and how that is told.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go, flavorassigner/flavorassigner.go and
 pkg/workload/resources.go.
@@ -21,7 +21,7 @@ from webhook.facts.kueue.managed import Managed, takes_namespace
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.quota import FlavorResource, Node, Tree
 from webhook.facts.kueue.quota_types import Queue, QuotaGroup
-from webhook.facts.kueue.releases import OWN_KEYS, most_pod_sets
+from webhook.facts.kueue.releases import OWN_KEYS
 from webhook.facts.kueue.topology import Wish
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceFlavor
 from webhook.facts.kueue.workload import PodSetRequests, workload
@@ -30,7 +30,6 @@ from webhook.facts.resource_units import amount_text, of_resource
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
-from webhook.releases import shown
 from webhook.typed.collections import Items
 from webhook.wording import counted
 
@@ -57,18 +56,6 @@ RESOURCE_UNCOVERED: Final = KUEUE_NEVER.rule(
     function="findFlavorForPodSets",
     issues=("https://github.com/AI-Hypercomputer/xpk/issues/603",),
 )
-POD_SET_COUNT: Final = KUEUE_NEVER.rule(
-    "kueue-never/pod-set-count",
-    title="A job has no more pod sets than a Workload can have.",
-    why="The API server refuses the Workload, and only the log of Kueue tells.",
-    source="kubernetes-sigs/kueue#12818, config/components/crd/bases/kueue.x-k8s.io_workloads.yaml",
-    issues=(
-        "https://github.com/kubernetes-sigs/jobset/issues/597",
-        "https://github.com/kubernetes-sigs/kueue/issues/12818",
-        "https://github.com/kubernetes-sigs/kueue/pull/12819",
-        "https://github.com/kubernetes-sigs/kueue/issues/11379",
-    ),
-)
 NAMESPACE: Final = KUEUE_NEVER.rule(
     "kueue-never/namespace",
     title="The ClusterQueue takes jobs of the namespace.",
@@ -84,11 +71,6 @@ LIMIT_RANGE: Final = KUEUE_NEVER.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go",
     function="ValidateLimitRange",
 )
-_REPEATED: Final = {
-    ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
-    ("workload.codeflare.dev", "AppWrapper"): "components",
-}
-"""What kinds have several of, each with a pod template."""
 
 PODS: Final = "pods"
 MOST_TOLD: Final = 6
@@ -289,20 +271,6 @@ def _change(reason: str) -> str:
     if reason.startswith(of_flavors.UNMATCHED):
         return f"change the {reason.removeprefix(of_flavors.UNMATCHED).removesuffix('of the pods').strip()}"
     return "change what the pods ask of a topology"
-
-
-def validate_pod_set_count(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """The CustomResourceDefinition of Workloads bounds their pod sets; no event tells a job of it."""
-    count, most = len(subject.once(workload).pod_sets), most_pod_sets(subject.assumptions.kueue)
-    if count > most:
-        release = f"a Workload of Kueue {shown(subject.assumptions.kueue)}"
-        message = (
-            f"has {count} pod templates, but {release} has at most {most} pod sets, one for each template, so Kueue "
-            "creates no Workload and the job waits"
-        )
-        what = _REPEATED.get(subject.group_kind, "pod templates")
-        fix = f"use at most {most} {what}, and more replicas of those that are alike"
-        yield POD_SET_COUNT.problem("spec", message, fix)
 
 
 def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from webhook.facts.kueue.inactive import causes
 from webhook.facts.kueue.managed import takes_namespace
+from webhook.facts.kueue.not_now_inactive import causes_of_inactivity
 from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, parents_first
 from webhook.facts.kueue.quota_tree import Queues, queues
 from webhook.facts.kueue.quota_types import Queue
@@ -182,7 +182,7 @@ def _amount(pair: FlavorResource, tree: Tree, node: Node) -> Amount:
 def _obstacles(queue: Queue, view: View) -> Iterator[str]:
     if queue.is_stopped():
         yield f"{_STOPPED} {queue.stop_policy}"
-    yield from (f"is inactive because {cause}" for cause in causes(queue, view))
+    yield from (f"is inactive because {cause}" for cause in causes_of_inactivity(queue, view))
     if queue.namespace_selector is None:
         yield "takes jobs of no namespace because it has no namespaceSelector"
     if not queue.groups:

@@ -12,7 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from webhook.facts.kueue import never, not_now, not_now_claim_templates, not_now_priority_class, placement, pod_group
+from webhook.facts.kueue import (
+    never,
+    never_pod_group,
+    never_pod_sets,
+    not_now,
+    not_now_claim_templates,
+    not_now_pod_group,
+    not_now_priority_class,
+    placement,
+)
 from webhook.facts.kueue.managed import Managed, managed
 from webhook.facts.kueue.never import exceeds_max_quota
 from webhook.facts.kueue.place import Place, place_of
@@ -77,11 +86,11 @@ _STEPS = (
     not_now_priority_class.validate_priority_classes,
     not_now.validate_local_queue,
     not_now.validate_cluster_queue,
-    pod_group.validate_same_group,
+    never_pod_group.validate_same_group,
     not_now_claim_templates.validate_claims,
-    never.validate_pod_set_count,
+    never_pod_sets.validate_pod_set_count,
     never.validate_namespace,
     never.validate_limit_ranges,
     placement.validate_flavors_and_quota,
-    pod_group.validate_whole_group,
+    not_now_pod_group.validate_whole_group,
 )

@@ -14,7 +14,8 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.kueue.configuration import Configuration, configuration
 from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, EXTENDED_CLAIMS, NO_CLAIMS_WITHOUT, is_on, may_be_on
-from webhook.facts.kueue.never_claims import Devices, claimed, extended, without_claims
+from webhook.facts.kueue.never_claims_and_classes import Devices, claimed, without_claims
+from webhook.facts.kueue.never_extended_sources import extended
 from webhook.facts.kueue.objects import MIN_PARALLELISM
 from webhook.facts.kueue.pod_templates import pod_templates, typed_template
 from webhook.facts.kueue.types import RuntimeClass

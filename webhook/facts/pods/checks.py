@@ -8,10 +8,12 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods import (
-    pod_level_resources,
     pod_resources,
+    pod_resources_at_pod_level,
     pod_template,
-    pod_template_placement,
+    pod_template_affinity,
+    pod_template_labels_and_node_selector,
+    pod_template_tolerations,
 )
 from webhook.facts.pods.workload_update import validate_template_update
 from webhook.facts.subject import Subject
@@ -41,8 +43,8 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
     if pod.has("overhead"):
         yield from pod_resources.validate_overhead(pod)
     if pod.has("resources"):
-        yield from pod_level_resources.validate_windows(pod)
-        yield from pod_level_resources.validate_pod_resource_consistency(places)
+        yield from pod_resources_at_pod_level.validate_windows(pod)
+        yield from pod_resources_at_pod_level.validate_pod_resource_consistency(places)
 
 
 def outside_templates(subject: Subject) -> Iterator[Problem]:
@@ -83,12 +85,12 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
         yield from pod_template.validate_pod_user(pod.security_context)
     yield from pod_template.validate_service_account(pod)
     if pod.has("affinity"):
-        yield from pod_template_placement.validate_affinity(pod.affinity)
-    yield from pod_template_placement.validate_tolerations(pod)
-    yield from pod_template_placement.validate_scheduling_gates(pod)
-    yield from pod_template_placement.validate_node_selector_labels(pod)
-    yield from pod_template_placement.validate_labels(metadata)
-    yield from pod_template_placement.validate_annotations(metadata)
+        yield from pod_template_affinity.validate_affinity(pod.affinity)
+    yield from pod_template_tolerations.validate_tolerations(pod)
+    yield from pod_template.validate_scheduling_gates(pod)
+    yield from pod_template_labels_and_node_selector.validate_node_selector_labels(pod)
+    yield from pod_template_labels_and_node_selector.validate_labels(metadata)
+    yield from pod_template_labels_and_node_selector.validate_annotations(metadata)
 
 
 CHECKS: Final = (

@@ -9,7 +9,7 @@ from webhook.cluster.interest import reading
 from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.kinds import NODE
-from webhook.facts.preemption import preemption, priority, spot
+from webhook.facts.preemption import preemption, priority_class, spot
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
@@ -18,10 +18,10 @@ _ADVICE: Final = (
     spot.advise_spot,
     preemption.advise_progress,
     preemption.advise_grace_periods,
-    priority.validate_priority_classes,
-    priority.advise_preemption_policy,
+    priority_class.validate_priority_classes,
+    preemption.advise_preemption_policy,
 )
-_LOOKUPS: Final = (*priority.LOOKUPS, reading(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
+_LOOKUPS: Final = (*preemption.LOOKUPS, reading(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
 
 
 def advise_preemption(subject: Subject) -> Iterator[Problem]:

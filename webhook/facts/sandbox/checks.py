@@ -7,14 +7,14 @@ from typing import Final
 
 from webhook.facts.check import Check, kinds_of
 from webhook.facts.sandbox.claim_names import validate_claim_names
-from webhook.facts.sandbox.pool import advise_capacity, validate_pool_template
+from webhook.facts.sandbox.pool_and_buffer import advise_capacity, advise_requests, validate_pool_template
 from webhook.facts.sandbox.references import (
     LOOKUPS,
     validate_batch_pool,
     validate_claim_references,
     validate_warm_pool_reference,
 )
-from webhook.facts.sandbox.sandbox import advise_ignored_fields, advise_requests, validate_pods
+from webhook.facts.sandbox.sandbox import advise_ignored_fields, validate_pods
 from webhook.facts.sandbox.shard_patches import validate_shard_devices, validate_shard_patches
 from webhook.facts.sandbox.types import BatchSandbox, Pool, Sandbox, SandboxClaim, SandboxTemplate, SandboxWarmPool
 from webhook.facts.sandbox.windows import advise_windows

@@ -129,6 +129,12 @@ _LIST_NEW_LAST: Final = "list the containers of the template before new containe
 _KEEP_ORDER: Final = "in the patch, keep the order of the template, put new entries last, and delete no entry"
 _LEAVE_TO_PATCHES: Final = "remove these fields from spec.template, and set them only in the patches that need them"
 _COUNTED: Final = ("device", "shared", "slice")
+UNUSED_PATCHES: Final = SANDBOX_ADVICE.rule(
+    "sandbox/unused-patches",
+    title="There are no more patches than replicas.",
+    why="The patch at an index is for the replica with this index. Others are never used.",
+    function="scaleBatchSandbox",
+)
 
 
 def validate_shard_patches(batch: BatchSandbox) -> Iterator[Problem]:
@@ -241,3 +247,12 @@ def validate_shard_devices(subject: Subject) -> Iterator[Problem]:
             if each["kind"] in _COUNTED and not each["whole"] and (amount := quantity.read(given)) is not None:
                 message = "must be a whole number because a device cannot be divided"
                 yield PATCH_WHOLE_NUMBER.problem(each["path"], message, f"set {amount.value()}", given)
+
+
+def advise_unused_patches(batch: BatchSandbox) -> Iterator[Problem]:
+    """Warn of patches for more replicas than there are."""
+    spec, count = batch.spec, batch.spec.replicas
+    for name in ("shardTaskPatches",) if spec.pool_ref else ("shardPatches", "shardTaskPatches"):
+        if len(spec.json.get(name) or ()) > count:
+            message = f"is ignored because the patch is for replica {count + 1}, but spec.replicas is {count}"
+            yield UNUSED_PATCHES.problem(spec.path(name, count), message, "raise replicas, or remove the patch")

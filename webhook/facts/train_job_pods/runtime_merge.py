@@ -15,7 +15,8 @@ from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
 from webhook.facts.train_job_pods.overlays import Layer
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import Runtime
-from webhook.facts.train_job_pods.train_job_patches import lost_toleration, patch_merges, patched_container, patched_job
+from webhook.facts.train_job_pods.train_job_patches import patch_merges, patched_container, patched_job
+from webhook.facts.train_job_pods.train_job_tolerations import lost_toleration
 from webhook.facts.train_job_pods.types import TrainJob
 from webhook.patch import strategic
 from webhook.releases import Release

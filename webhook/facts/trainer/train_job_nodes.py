@@ -14,6 +14,7 @@ from webhook.facts.train_job_pods.nodes import job_named, trainer_step
 from webhook.facts.train_job_pods.releases import FLUX_NODES
 from webhook.facts.trainer.train_job import NODES
 from webhook.facts.trainer.train_job_launcher import is_launcher_node
+from webhook.facts.trainer.train_job_steps import is_number_unread, unreached_fields, why_no_node
 from webhook.problem import Problem
 from webhook.releases import shown
 
@@ -38,6 +39,11 @@ EXTRA_NODE: Final = TRAIN_JOB_ADVICE.rule(
     title="One node of an MPI runtime whose launcher is a node is two.",
     why="There is at least one worker besides the launcher, and both need devices.",
     source="https://github.com/kubeflow/trainer/issues/3954",
+)
+IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ignored-nodes",
+    title="numNodes needs a runtime with a trainer step.",
+    why="Trainer writes the number into the replicated job that is labelled as the trainer.",
 )
 
 
@@ -66,3 +72,10 @@ def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
         )
         fix = "set 2, which starts the same nodes, or use a runtime whose launcher is not a node"
         yield EXTRA_NODE.problem("spec.trainer.numNodes", message, fix, 1)
+
+
+def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
+    """The number goes to the labelled job, of an MPI runtime to the job named `node`."""
+    if is_number_unread(job) and not unreached_fields(job):
+        message = f"is ignored because {why_no_node(job, None)}"
+        yield IGNORED_NODES.problem("spec.trainer.numNodes", message, "use a runtime with a trainer step")

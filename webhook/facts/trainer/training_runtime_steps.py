@@ -11,13 +11,12 @@ from typing import Final
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
 from webhook.facts.train_job_pods.nodes import STEP_LABEL, container_of, step, trainer_step
 from webhook.facts.train_job_pods.releases import (
-    INITIALIZER_MOUNT,
     STEP_CONTAINERS,
 )
 from webhook.facts.train_job_pods.types import RuntimeSpec
-from webhook.facts.trainer.training_runtime import jobs_of
+from webhook.facts.trainer.training_runtime_job_names import jobs_of
 from webhook.problem import Problem
-from webhook.releases import Release, shown
+from webhook.releases import Release
 from webhook.typed.job_sets import ReplicatedJob
 
 CONTAINERS: Final = {
@@ -48,14 +47,6 @@ OVERLOOKED_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/overlooked-step",
     title="A changed TrainingRuntime keeps the rules of its steps.",
     why="Trainer's webhook does not look at changes of a TrainingRuntime, but refuses it when it is created anew.",
-)
-TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
-    "training-runtime/initializer-mount",
-    title="The container of an initializer mounts the volume `initializer`.",
-    why="Since 2.3 Trainer refuses TrainJobs that use the step without it.",
-    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
-    source="https://github.com/kubeflow/trainer/pull/3714",
-    fails="create",
 )
 
 
@@ -108,18 +99,3 @@ def advise_overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
                 "this update pass"
             )
             yield OVERLOOKED_STEP.problem(job.at, message, ", and ".join(fixes.values()))
-
-
-def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
-    """Containers of initializers without the mount that TrainJobs need."""
-    jobs = [job for job in jobs_of(runtime) if step(job).endswith("-initializer")]
-    for job in jobs if release >= INITIALIZER_MOUNT else ():
-        for container in job.pod.containers:
-            is_mounted = any(mount.name == "initializer" for mount in container.volume_mounts)
-            if container.name == step(job) and not is_mounted:
-                message = (
-                    f"has no mount `initializer`, so Trainer {shown(release)} refuses TrainJobs that use this step"
-                )
-                yield TRAINING_RUNTIME_INITIALIZER_MOUNT.problem(
-                    container.path("volumeMounts"), message, "add the mount"
-                )

@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.storage.shared_memory import MORE_SHARED_MEMORY
-from webhook.facts.training_jobs.autoscaler import pods_at_most
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.more_nodes import advise_nodes_of_torchrun
+from webhook.facts.training_jobs.nproc_value import advise_nproc_value
+from webhook.facts.training_jobs.shared_memory import advise_shared_memory
 from webhook.facts.training_jobs.typed_job import PROCESSES_OF_ELASTIC_POLICY, Job, Role
 from webhook.paths import render
 from webhook.problem import Problem
@@ -72,14 +73,6 @@ GPU_FOR_TORCHRUN: Final = TRAINING_JOB_ADVICE.rule(
     function="determine_local_world_size",
     fails="start",
 )
-NPROC_VALUE: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/nproc-value",
-    title="nprocPerNode is a number or a kind of device.",
-    why="torchrun ends on any other text.",
-    source="pytorch/pytorch 010929fd torch/distributed/run.py",
-    function="determine_local_world_size",
-    fails="start",
-)
 ONE_PROCESS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/one-process",
     title="Several GPUs have several processes.",
@@ -108,21 +101,6 @@ UNEQUAL_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     function="setPodEnv",
     issues=("https://github.com/kubeflow/pytorch-operator/issues/331",),
 )
-MORE_NODES_THAN_PODS: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/more-nodes-than-pods",
-    title="torchrun waits for no more nodes than there are pods.",
-    why="The missing nodes never come, so the job never begins to train.",
-    source="pytorch/pytorch 010929fd torch/distributed/run.py",
-    function="parse_min_max_nnodes",
-    fails="waiting",
-)
-SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/shared-memory",
-    title="Several GPUs have enough shared memory.",
-    why="NCCL and data loaders need more than the 64 MiB that a container gets, and fail.",
-    source="https://github.com/NVIDIA/nccl/issues/525",
-    fails="start",
-)
 PROCESSES_TWICE: Final = TRAINING_JOB.rule(
     "training-job/processes-twice",
     title="The number of processes stands in one place.",
@@ -133,15 +111,13 @@ PROCESSES_TWICE: Final = TRAINING_JOB.rule(
 _LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed")
 _WORLD_SIZE: Final = ("$(WORLD_SIZE)", "$WORLD_SIZE", "${WORLD_SIZE}")
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,8}")
-_VALUE: Final = re.compile(r"[?]|[1-9][0-9]*|auto|cpu|gpu|xpu|hpu|npu|mps|mlu|musa")
-_NODES: Final = re.compile(r"([0-9]{1,9})(:[0-9]{1,9})?")
 _AT: Final = ("spec", "nprocPerNode")
 
 
 def validate_processes(job: Job) -> Iterator[Problem]:
     """Everything that is to be said of the processes of a PyTorchJob."""
     if job.kind == "PyTorchJob":
-        for validate in (_world_size, _of_command, _of_setting, _nodes, _shared_memory):
+        for validate in (_world_size, _of_command, _of_setting, advise_nodes_of_torchrun, advise_shared_memory):
             yield from validate(job)
 
 
@@ -229,9 +205,7 @@ def _is_silent(role: Role) -> bool:
 def _of_setting(job: Job) -> Iterator[Problem]:
     """What nprocPerNode says, for roles whose commands leave the number to it."""
     said, number, roles = _processes(job), _counted(job), tuple(job.roles.values())
-    if not _VALUE.fullmatch(said):
-        message = "must be a number of processes or a kind of device because torchrun fails on anything else"
-        yield NPROC_VALUE.problem(_AT, message, "set auto, cpu, gpu or a whole number of at least 1", said)
+    yield from advise_nproc_value(said)
     hosts = [role for role in roles if _has_no_gpu(role) and role.cpus and _asks(role, job) == "auto"]
     if hosts:
         yield _processes_of_the_host(job, [each for each in hosts if _is_silent(each)], hosts)
@@ -277,27 +251,6 @@ def _of_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[Probl
 
 def _named(roles: list[Role]) -> str:
     return " and ".join(f"`{role.name}`" for role in roles)
-
-
-def _nodes(job: Job) -> Iterator[Problem]:
-    """More nodes than there are pods, those included that an autoscaler may add."""
-    pods = pods_at_most(job)
-    if pods is None:
-        return
-    for role in job.roles.values():
-        match = _NODES.fullmatch(role.launch.nodes)
-        if match and int(match[1]) > pods:
-            message = f"torchrun waits for {role.launch.nodes} nodes, but the job has {counted(pods, 'pod')}"
-            fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
-            yield MORE_NODES_THAN_PODS.problem(role.template, message, fix)
-
-
-def _shared_memory(job: Job) -> Iterator[Problem]:
-    """Warn of several GPUs with the default 64 MiB of /dev/shm (https://github.com/NVIDIA/nccl/issues/525)."""
-    for role in job.roles.values():
-        if role.gpus > 1 and not role.shares_memory:
-            message = f"has {role.gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
-            yield SHARED_MEMORY.problem(role.template, message, MORE_SHARED_MEMORY)
 
 
 def validate_processes_once(job: Job) -> Iterator[Problem]:

@@ -15,16 +15,18 @@ from webhook.facts.volcano import named_queue
 from webhook.facts.volcano.cron_job import cron_job
 from webhook.facts.volcano.gang_resources import min_resources
 from webhook.facts.volcano.hyper_node import hyper_node
-from webhook.facts.volcano.job import _template_refused, advise_minima, advise_pods, validate_update
-from webhook.facts.volcano.job_dependencies import advise_start
-from webhook.facts.volcano.job_events_and_exit_codes import advise_policies
+from webhook.facts.volcano.job import advise_minima, advise_pods, validate_update
+from webhook.facts.volcano.job_dependencies_and_deadlocks import advise_start
+from webhook.facts.volcano.job_events_actions_and_exit_codes import advise_policies
 from webhook.facts.volcano.job_flow import job_flow
 from webhook.facts.volcano.job_names import advise_host_names
 from webhook.facts.volcano.job_plugins import advise_plugins
-from webhook.facts.volcano.job_ranks_hosts_and_keys import advise_commands
+from webhook.facts.volcano.job_queue_and_capability import OF_JOBS, advise_queue
+from webhook.facts.volcano.job_ranks_host_files_and_ssh_keys import advise_commands
 from webhook.facts.volcano.job_ray import advise_tasks
 from webhook.facts.volcano.job_restart_policy import advise_restarts
 from webhook.facts.volcano.job_scheduler_and_priority import advise_priority, advise_schedulers
+from webhook.facts.volcano.job_template import template_refused
 from webhook.facts.volcano.job_tiers import advise_job_topology
 from webhook.facts.volcano.job_volume_mounts_and_claims import advise_volumes
 from webhook.facts.volcano.pod import READ, pod
@@ -34,10 +36,10 @@ from webhook.facts.volcano.queue_deletion import queue_deletion
 from webhook.facts.volcano.queue_deserved import validate_deserved_capability
 from webhook.facts.volcano.queue_guarantee import validate_guarantee_deserved
 from webhook.facts.volcano.queue_hierarchy import validate_hierarchical_attributes
-from webhook.facts.volcano.queue_of_jobs_pods_and_groups import OF_JOBS, advise_capability, advise_queue
 from webhook.facts.volcano.queue_parent import validate_parent
 from webhook.facts.volcano.queue_status import advise_status
 from webhook.facts.volcano.queue_tree import read_queues
+from webhook.facts.volcano.referenced_queue import advise_capability
 from webhook.facts.volcano.scheduler import may_be_scheduler_conf, scheduler_conf
 from webhook.facts.volcano.sent_job import is_created, read_job, sent_spec
 from webhook.facts.volcano.validation import validate_create
@@ -66,7 +68,7 @@ def job_template(subject: Subject) -> Iterator[Problem]:
         return
     job = subject.once(read_job)
     for refused in _but_unfilled(validate_create(job, subject), subject):
-        yield _template_refused(refused)
+        yield template_refused(refused)
     yield from _but_unfilled(_advice(job, subject), subject)
 
 

@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 from webhook import quantity
 from webhook.facts.pods import amounts
-from webhook.facts.pods.pod_level_resources import together
 from webhook.facts.pods.pod_resources import places_of
+from webhook.facts.pods.pod_resources_at_pod_level import together
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Entries

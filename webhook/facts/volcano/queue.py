@@ -24,12 +24,6 @@ QUANTITY: Final = VOLCANO_QUEUE.rule(
     function="validateResourceQuantityOfQueue",
 )
 
-DEPTH: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/depth",
-    title="Queues are at most 5 levels deep.",
-    why="Volcano refuses more, unless its flag max-queue-depth says otherwise.",
-    function="validateQueueDepth",
-)
 VOLCANO_QUEUE_ROOT: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/root",
     title="The amounts of the root queue are not changed.",
@@ -48,8 +42,6 @@ UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
         "https://github.com/volcano-sh/volcano/pull/1331",
     ),
 )
-DEEPEST: Final = 5
-"""`--max-queue-depth` by default."""
 
 
 def validate_quantity(queue: Queue) -> Iterator[Problem]:
@@ -67,12 +59,6 @@ def root(differing: list[str]) -> Problem:
     names = " and ".join(differing)
     message = f"must not change {names} of the root queue because the root queue stands for the whole cluster"
     return VOLCANO_QUEUE_ROOT.problem("spec", message, f"undo the change of {names}")
-
-
-def depth(parent: str, level: int) -> Problem:
-    """As validateQueueDepth: the problem of a queue that its parent puts on a level below the last."""
-    message = f"puts the queue on level {level}, but queues can have at most {DEEPEST} levels"
-    return DEPTH.problem("spec.parent", message, "choose a parent nearer to the root", parent)
 
 
 def advise_unknown_resource(queue: Queue) -> Iterator[Problem]:
