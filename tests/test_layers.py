@@ -36,7 +36,7 @@ LAYERS = (
     {"documents"},
     {"document_stream"},
     {"assembly", "submitted"},
-    {"server", "suites"},
+    {"server", "simulation", "suites"},
     {"playground"},
     {"commands"},
     {"cli"},
