@@ -2,6 +2,7 @@
 
 - deploy/base: webhooks.yaml, lookups.yaml and params.yaml, which follow from the shipped policies;
 - overlays enforce and namespaced: a patch that names every webhook of webhooks.yaml;
+- overlay cluster-audit: a ClusterRole that may list what the shipped policies are about;
 - overlay live-policies: the CustomResourceDefinitions of claimgate.dev;
 - chart/files: copies of the manifests that the chart renders, since a chart cannot read what is outside of it.
 
@@ -17,8 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from webhook import yamlfile
+from webhook.attributes import Phase
 from webhook.cli import run
+from webhook.export.webhook_rules import wishes
 from webhook.manifests.custom_resource_definitions import definitions
+from webhook.policy.load import Options, load
+from webhook.workloads import table
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -52,11 +57,24 @@ def generated() -> dict[str, str]:
         configurations, lambda _: {"failurePolicy": "Fail", "timeoutSeconds": 10}
     )
     files["overlays/namespaced/opt-in.yaml"] = _patch(configurations, _opted_in)
+    files["overlays/cluster-audit/lists.yaml"] = yamlfile.dump(_lists())
     files["overlays/live-policies/definitions.yaml"] = "---\n".join(map(yamlfile.dump, definitions()))
     chart = {f"chart/files/{name}": (DEPLOY / origin).read_text() for name, origin in COPIES.items()}
     chart["chart/files/definitions.yaml"] = files["overlays/live-policies/definitions.yaml"]
     made = {f"chart/files/{Path(name).name}": text for name, text in files.items() if name.startswith("base/")}
     return {**files, **chart, **made}
+
+
+def _lists() -> dict[str, Any]:
+    """Who may list every kind that the shipped policies are about, as an audit of the cluster does."""
+    loaded = load([ROOT / "policies"], Options(table=table.load()))
+    plurals: dict[str, set[str]] = {}
+    for _, wish in wishes(loaded, Phase.VALIDATE):
+        if "/" not in wish.resource:
+            plurals.setdefault(wish.group, set()).add(wish.resource)
+    rules = [{"apiGroups": [group], "resources": sorted(plurals[group]), "verbs": ["list"]} for group in sorted(plurals)]
+    metadata = {"name": "claimgate-audit"}
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
 
 
 def _opted_in(webhook: Any) -> dict[str, Any]:

@@ -56,6 +56,8 @@ class ApiServer(ThreadingHTTPServer):
         self.objects = {}
         self.watches = {}
         self.asked = []
+        self.written = []
+        self.refuses_writes = False
         self.new_watch = threading.Event()
         self.is_silent = False
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
@@ -103,6 +105,32 @@ class _Handler(BaseHTTPRequestHandler):
         code, body = self.server.answers.get(key, (404, {"kind": "Status", "message": "the server could not find it"}))
         self.answer(code, body)
 
+    def do_PATCH(self):
+        """Server-side apply, as far as it replaces the whole object."""
+        collection, name = self.written()
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.server.refuses_writes:
+            self.answer(403, {"message": f"{collection.rpartition('/')[2]}.openreports.io is forbidden"})
+            return
+        kept = [each for each in self.server.objects[collection] if each["metadata"]["name"] != name]
+        self.server.objects[collection] = [*kept, body]
+        self.answer(200, body)
+
+    def do_DELETE(self):
+        collection, name = self.written()
+        kept = [each for each in self.server.objects[collection] if each["metadata"]["name"] != name]
+        is_gone = len(kept) == len(self.server.objects[collection])
+        self.server.objects[collection] = kept
+        self.answer(404 if is_gone else 200, {"message": "not found"})
+
+    def written(self):
+        """The collection of all namespaces and the name of the object that is written; it is noted."""
+        path = urlsplit(self.path).path
+        self.server.written.append((self.command, path, dict(self.headers)))
+        *before, name = path.split("/")
+        before = before[:-3] + before[-1:] if "namespaces" in before else before
+        return "/".join(before), name
+
     def listed(self, path, query):
         """A page of what is selected, None where the collection is answered otherwise."""
         before, _, inside = path.partition("/namespaces/")
@@ -114,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
         if name := query.get("fieldSelector", "").removeprefix("metadata.name="):
             items = [each for each in items if each["metadata"]["name"] == name]
         if selector := query.get("labelSelector"):
-            key, values = selector.removesuffix(")").split(" in (")
+            key, values = selector.removesuffix(")").replace("=", " in (").split(" in (")
             items = [each for each in items if each["metadata"].get("labels", {}).get(key) in values.split(",")]
         start = int(query.get("continue", 0))
         end = start + int(query["limit"])

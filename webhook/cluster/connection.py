@@ -43,11 +43,12 @@ _TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class ServerRefused(LookupFailed):
-    """The API server answered with an HTTP error."""
+    """The API server answered with an HTTP error; `continues` is where a list goes on that has expired (410)."""
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, continues: str = "") -> None:
         super().__init__(message)
         self.code = code
+        self.continues = continues
 
 
 class Page(Protocol):
@@ -84,6 +85,10 @@ class Connection(Protocol):
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
         """The answer to a server-side apply, which takes fields from other managers. Raises LookupFailed."""
+        ...
+
+    def delete(self, path: str, read_s: float) -> None:
+        """Delete an object, which may be gone by then. Raises LookupFailed."""
         ...
 
     def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> Page:
@@ -142,11 +147,18 @@ class _HttpConnection:
         return self._answer(path, self._request(path, query, READ_S))
 
     def post(self, path: str, body: JSON, read_s: float, query: Mapping[str, str] = NOTHING) -> JSON:
-        return self._answer(path, self._request(path, query, read_s, body=body))
+        return self._answer(path, self._request(path, query, read_s, body=body, method="POST"))
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
         query = {"fieldManager": manager, "force": "true"}
         return self._answer(path, self._request(path, query, read_s, body=body, method="PATCH"))
+
+    def delete(self, path: str, read_s: float) -> None:
+        try:
+            self._answer(path, self._request(path, NOTHING, read_s, method="DELETE"))
+        except ServerRefused as error:
+            if error.code != HTTPStatus.NOT_FOUND:
+                raise
 
     def _answer(self, path: str, response: Any) -> JSON:
         try:
@@ -170,7 +182,7 @@ class _HttpConnection:
         accept: str = WHOLE,
         *,
         body: JSON = None,
-        method: str = "POST",
+        method: str = "GET",
     ) -> Any:
         import urllib3
 
@@ -182,7 +194,7 @@ class _HttpConnection:
             written = {} if body is None else {"body": json.dumps(body).encode()}
             sent = {"content-type": APPLIED if method == "PATCH" else WHOLE} if written else {}
             response = self.pool.request(
-                method if written else "GET",
+                method,
                 url,
                 headers={**headers, **sent},
                 timeout=timeout,
@@ -193,16 +205,24 @@ class _HttpConnection:
         except urllib3.exceptions.HTTPError as error:
             raise Unreachable(self.configuration.host, error) from None
         if response.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
-            raise ServerRefused(response.status, f"{path}: {_refusal(response)}")
+            status = _status(response)
+            message = status.get("message") or f"HTTP {response.status}"
+            raise ServerRefused(response.status, f"{path}: {message}", _text(status, "metadata", "continue"))
         return response
 
 
-def _refusal(response: Any) -> str:
-    """The message of a metav1.Status, or the HTTP code where the body has none."""
+def _status(response: Any) -> Mapping[str, Any]:
+    """The metav1.Status of a refusal; an empty one where the body is none."""
     try:
-        return str(json.loads(response.data)["message"])
-    except (ValueError, KeyError, TypeError):
-        return f"HTTP {response.status}"
+        status = json.loads(response.data)
+    except ValueError:
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
+def _text(status: Mapping[str, Any], part: str, name: str) -> str:
+    held = status.get(part)
+    return str(held.get(name) or "") if isinstance(held, dict) else ""
 
 
 @dataclass(slots=True)

@@ -1,31 +1,26 @@
-"""`claimgate audit`: every object of folders, files or stdin through the same core, as findings with their lines."""
+"""`claimgate audit`: every object of files, stdin or a cluster through the same core, as findings with their lines."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Annotated
 
 import typer
 
-from webhook import assembly, submitted
-from webhook.commands import options, output, report_options
-from webhook.commands.audit_index import index
-from webhook.commands.audit_part import PartAudit, PartResult, Reviewed
+from webhook import assembly
+from webhook.commands import live_options, options, report_options
+from webhook.commands.audit_files import FilesAudit, assembled_with
+from webhook.commands.audit_live import LiveAudit
+from webhook.commands.audit_part import PartAudit
+from webhook.commands.audit_report import AuditReport
 from webhook.commands.audit_totals import AuditTotals
+from webhook.commands.audited_objects import Reviewed
 from webhook.commands.git_changes import Changes
-from webhook.commands.interrupts import EXIT_CODE, Interrupts
-from webhook.commands.ordered_work import results
-from webhook.commands.progress import Progress
 from webhook.commands.rendering import render
 from webhook.document_stream import DocumentStream
 from webhook.evaluation.review_options import ReviewOptions
-from webhook.report import baseline as baselines
-from webhook.report import formats
-from webhook.report.finding import Finding
+from webhook.policy.policy_set import PolicySet
 from webhook.settings.reporting import ReportSettings
-from webhook.settings.shared import Settings
 
 
 @options.takes(
@@ -35,9 +30,17 @@ from webhook.settings.shared import Settings
 )
 def command(
     path: Annotated[
-        list[str], typer.Argument(metavar="PATH", help="Folders, files or - for stdin: YAML, JSON or NDJSON.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="PATH", help="Folders, files or - for stdin: YAML, JSON or NDJSON.", show_default=False),
+    ] = None,
     *,
+    live: live_options.Live = False,
+    kubeconfig: live_options.Kubeconfig = None,
+    namespace: live_options.Namespaces = None,
+    selector: live_options.Selector = "",
+    shard: live_options.ShardOf = "",
+    publish: live_options.Publish = None,
+    fails_only: live_options.FailsOnly = False,
     chosen: options.ReportOutputs = None,
     exclude: Annotated[
         list[str] | None,
@@ -67,13 +70,14 @@ def command(
     unbound: options.Unbound = False,
     advice: options.Advice = False,
     as_: Annotated[
-        Reviewed,
+        Reviewed | None,
         typer.Option(
             "--as",
             help="create: mutated, then validated, as new objects are. stored: validated as they are, as in a dump of "
-            "a cluster, so that what was never translated is found.",
+            "a cluster, so that what was never translated is found. [default: create, with --live stored]",
+            show_default=False,
         ),
-    ] = "create",
+    ] = None,
     rule: report_options.Rules = None,
     skip: report_options.Skip = None,
     min_severity: report_options.MinSeverity = None,
@@ -87,9 +91,10 @@ def command(
     ] = 1,
     settings: ReportSettings,
 ) -> int:
-    """Report every finding about the objects of folders, files or stdin.
+    """Report every finding about the objects of folders, files, stdin or a live cluster.
 
-    Each object is reviewed as if it were created now, or with --as stored as it is, without a mutation. The cluster
+    Each object is reviewed as if it were created now, or with --as stored as it is, without a mutation. With --live
+    the objects are those of a cluster, and policies look up in it what they need. Else the cluster
     holds the objects of --context, of its own file, and of the files that one kustomization, chart or folder has with
     it; names and namespaces are as kustomizations set them. What several of these files define differently is unknown.
     That an object does not exist is said only with --context-is-whole. Exits with 0 when nothing was found, 1 when
@@ -97,67 +102,42 @@ def command(
     could not decide; --fail-on changes what ends with 1. What .claimgateignore in a named folder lists, a pattern a
     line, is left out. After Ctrl-C the report has what was audited by then, and the exit code is 130.
     """
-    writers = formats.of_findings()
-    outputs = output.parse(chosen, writers)
+    flags = live_options.LiveFlags(
+        live=live,
+        kubeconfig=kubeconfig,
+        namespaces=namespace,
+        selector=selector,
+        shard=shard,
+        publish=publish,
+        fails_only=fails_only,
+    )
+    flags.check(path, settings)
+    report = AuditReport(chosen, write_baseline, is_verbose=verbose)
     given = report_options.Given(rules=rule, skip=skip, min_severity=min_severity, baseline=baseline)
-    if write_baseline is not None:
-        writers = {**writers, "baseline": baselines.Findings}
-        outputs = (*outputs, output.Output("baseline", str(write_baseline)))
-    changes = Changes(changed_since, path) if changed_since else None
-    with closing(DocumentStream(path, exclude or (), include or ())) as stream:
-        problems = (*stream.problems, *(render(stream, path) if is_rendered else ()))
-        assembled = _assembled(settings, stream, unbound=unbound)
-        filters = report_options.filters(given, settings, assembled.policies)
+
+    def totals_of(policies: PolicySet) -> AuditTotals:
+        options.tell_policies(settings, policies)
+        filters = report_options.filters(given, settings, policies)
+        return AuditTotals(filters, settings.configuration, fail_on=fail_on, requires_input=require_input)
+
+    if flags.is_live:
+        details, scope = ReviewOptions(advice=advice, is_stored=as_ != "create"), flags.scope()
+        assembled = assembly.assemble(settings, unbound=unbound)
+        totals = totals_of(assembled.policies)
+        with live_options.live_cluster(assembled.policies, kubeconfig) as cluster:
+            live_audit = LiveAudit(
+                assembled, cluster, scope, reviewed=as_ or "stored", details=details, address=settings.docs_address
+            )
+            return report.write(live_audit, totals, flags.publisher(cluster, live_audit.unread))
+    named = path or []
+    changes = Changes(changed_since, named) if changed_since else None
+    with closing(DocumentStream(named, exclude or (), include or ())) as stream:
+        problems = (*stream.problems, *(render(stream, named) if is_rendered else ()))
+        assembled = assembled_with(settings, stream, unbound=unbound)
+        totals = totals_of(assembled.policies)
         details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
         audit = PartAudit(
-            assembled,
-            reviewed=as_,
-            details=details,
-            address=settings.docs_address,
-            changes=changes,
+            assembled, reviewed=as_ or "create", details=details, address=settings.docs_address, changes=changes
         )
-        totals = AuditTotals(filters, settings.configuration, fail_on=fail_on, requires_input=require_input)
         totals.add_problems(problems)
-        waits = sys.stdout.isatty() and sys.stderr.isatty()  # so that the bar and the report do not mix
-        with Interrupts() as interrupts, output.Report(outputs, writers, audit.rules, waits=waits) as report:
-            with Progress(stream.size_bytes(), "objects") as bar:
-                for result, findings in _parts(audit, stream, interrupts, jobs):
-                    for finding in totals.reported(findings):
-                        report.entry(finding)
-                    totals.add(result)
-                    assembled.files.tell(result.differing, result.recorded)
-                    bar.advance(result.size_bytes, result.entries)
-                    if interrupts.is_set:
-                        break
-            notes = submitted.notes(assembled.files, settings)
-            totals.finish(path, stream, notes, is_interrupted=interrupts.is_set)
-            if interrupts.is_set:
-                sys.stderr.write(f"error: interrupted after {totals.entries} objects; the report has these alone\n")
-            report.end(totals.totals(is_verbose=verbose))
-        code = totals.exit_code()
-        if interrupts.is_set:
-            return EXIT_CODE
-        return 0 if write_baseline is not None and code in (1, 3) else code
-
-
-def _assembled(settings: Settings, stream: DocumentStream, *, unbound: bool) -> assembly.Assembly:
-    """The policies, and of the files what policies look up."""
-    how, loaded = assembly.load_policies(settings, unbound=unbound)
-    looked_up = index(stream, loaded.interests(), is_whole=settings.context_is_whole)
-    assembled = assembly.with_files(
-        settings, how, loaded, objects=looked_up.objects, files=looked_up.files, is_complete=looked_up.is_complete
-    )
-    options.tell_policies(settings, assembled.policies)
-    return assembled
-
-
-def _parts(
-    audit: PartAudit, stream: DocumentStream, interrupts: Interrupts, jobs: int
-) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-    """Each part of the input with its findings, which have to be read before the next."""
-    if jobs > 1:
-        yield from ((result, result.findings) for result in results(audit.audited, stream.parts(), jobs))
-        return
-    for part in stream.parts():
-        result = PartResult()
-        yield result, audit.findings(part, result, interrupts)
+        return report.write(FilesAudit(audit, assembled, stream, named, settings=settings, jobs=jobs), totals)

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from webhook import assembly, charts, document_stream, documents, submitted
 from webhook.admission import fixtures
 from webhook.admission.kind_names import kind_mistake
-from webhook.admission.phases import Local, PhaseName, run
-from webhook.attributes import JSON, GroupVersionKind
-from webhook.commands import audited_objects
+from webhook.attributes import JSON
+from webhook.commands.audited_objects import ObjectAudit, Reviewed, qualified
 from webhook.commands.git_changes import Changes
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.document_stream import SourcePart
@@ -27,9 +26,6 @@ from webhook.report.rule import Rules, rules
 from webhook.report.writer import SkippedDocument
 
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
-Reviewed: TypeAlias = Literal["create", "stored"]
-_PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
-"""What is created passes mutation first; what is stored did so when it was written, or never."""
 
 
 @dataclass(slots=True)
@@ -86,8 +82,7 @@ class PartAudit:
         self._policies = assembled.policies
         self._files = assembled.files
         self._submissions = submitted.Submissions(assembled.files, assembled.table.row)
-        self._reviewed: Reviewed = reviewed
-        self._details = details
+        self._audit = ObjectAudit(assembled.policies, reviewed, details)
         self._changes = changes
 
     def audited(self, part: SourcePart) -> PartResult:
@@ -138,13 +133,9 @@ class PartAudit:
             return
         result.entries += 1
         attributes = sent.attributes
-        if self._reviewed == "stored":
-            attributes = audited_objects.as_submitted(attributes)
-        door = Local(policies=self._policies, cluster=sent.cluster, options=self._details)
-        outcome = run(attributes, _PHASES[self._reviewed], door)
-        decisions = (*outcome.decisions, *outcome.further)
+        decisions = self._audit.decisions(attributes, sent.cluster)
         if not decisions:
-            result.unasked[_qualified(attributes.kind)] += 1
+            result.unasked[qualified(attributes.kind)] += 1
         inside = fixtures.object_path(each.value)
         about = subject(attributes)
         made = (
@@ -172,8 +163,3 @@ def _not_a_manifest(problem: Problem) -> SkippedDocument:
 def _is_half(value: JSON) -> bool:
     """Whether a document that is no object has a part of one: values of a chart and kustomizations have none."""
     return isinstance(value, dict) and ("kind" in value or ("apiVersion" in value and "metadata" in value))
-
-
-def _qualified(kind: GroupVersionKind) -> str:
-    """The kind with its API group as kubectl writes it: `Pod`, `Workflow.argoproj.io`."""
-    return f"{kind.kind}.{kind.group}" if kind.group else kind.kind

@@ -75,10 +75,8 @@ class AuditTotals:
         self._problems += problems
         self._say(f"error: {problem}" for problem in problems)
 
-    def finish(
-        self, named: Sequence[str], stream: DocumentStream, notes: Iterable[str], *, is_interrupted: bool
-    ) -> None:
-        """Say what is known after the last part: that there was nothing, or nothing but templates; what is stale."""
+    def add_nothing(self, named: Sequence[str], stream: DocumentStream) -> None:
+        """Say that there was nothing in the files, or nothing but templates, where that is so."""
         if not self.entries and not self._skipped and not self._unchanged:
             read = documents.Inputs(
                 documents=(),
@@ -89,6 +87,9 @@ class AuditTotals:
             )
             self.add_problems(documents.nothing(named, read, "object"))
             self.add_problems(_only_templates(named, self._templates.values()))
+
+    def finish(self, named: Sequence[str], notes: Iterable[str], *, is_interrupted: bool) -> None:
+        """Say what is known after the last part: that there should have been something, and what is stale."""
         if self._requires_input and not self.entries and not self._problems:
             self.add_problems([Problem(message="--require-input: no object was found", file=" ".join(named))])
         if self._unchanged:

@@ -1,10 +1,38 @@
-"""What an audit makes of the objects that it reads: each as a user submits it."""
+"""What an audit asks of the objects that it reads: each is reviewed as a user submits it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
 
-from webhook.attributes import POD, Attributes
+from webhook.admission.phases import Local, PhaseName, run
+from webhook.attributes import POD, Attributes, GroupVersionKind, Phase
+from webhook.cluster import Cluster
+from webhook.decisions import Decision
+from webhook.evaluation.review_options import ReviewOptions
+from webhook.policy.policy_set import PolicySet
+
+Reviewed: TypeAlias = Literal["create", "stored"]
+_PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
+"""What is created passes mutation first; what is stored did so when it was written, or never."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectAudit:
+    """The policies, how objects are reviewed, and what is told besides the verdict."""
+
+    policies: PolicySet
+    reviewed: Reviewed
+    details: ReviewOptions
+
+    def decisions(self, attributes: Attributes, cluster: Cluster) -> Sequence[tuple[Phase, Decision]]:
+        """What the policies say of an object; () where none is about it."""
+        if self.reviewed == "stored":
+            attributes = as_submitted(attributes)
+        door = Local(policies=self.policies, cluster=cluster, options=self.details)
+        outcome = run(attributes, _PHASES[self.reviewed], door)
+        return (*outcome.decisions, *outcome.further)
 
 
 def as_submitted(attributes: Attributes) -> Attributes:
@@ -14,3 +42,8 @@ def as_submitted(attributes: Attributes) -> Attributes:
         return attributes
     kept = {name: value for name, value in spec.items() if name != "nodeName"}
     return replace(attributes, object={**attributes.object, "spec": kept})
+
+
+def qualified(kind: GroupVersionKind) -> str:
+    """The kind with its API group as kubectl writes it: `Pod`, `Workflow.argoproj.io`."""
+    return f"{kind.kind}.{kind.group}" if kind.group else kind.kind

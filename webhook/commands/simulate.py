@@ -16,13 +16,11 @@ from webhook.admission import fixtures
 from webhook.admission.phases import Local, run
 from webhook.attributes import Attributes
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.layered import LayeredCluster
-from webhook.cluster.live import Watched
 from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output
+from webhook.commands.live_options import live_cluster
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
-from webhook.logs import Log
 from webhook.report.finding import findings, subject
 from webhook.report.records import encoded
 from webhook.report.rule import rules
@@ -101,7 +99,7 @@ def _answers(
     options.tell_policies(settings, assembled.policies)
     submissions = submitted.Submissions(assembled.files, assembled.table.row)
     when = moments(assembled.policies)
-    with _cluster(assembled, kubeconfig, is_live=is_live) as watched:
+    with _cluster(assembled, kubeconfig, is_live=is_live) as live_view:
         for each in inputs.documents:
             try:
                 sent = submissions.of(each)
@@ -109,8 +107,8 @@ def _answers(
                 raise InputError(Problem(message=error.message, file=each.source, line=each.place().line)) from None
             if _is_job(sent.attributes, assembled):
                 cluster = sent.cluster
-                if watched is not None:
-                    cluster = LayeredCluster(assembled.files.view(each.source), watched)
+                if live_view is not None:
+                    cluster = LayeredCluster(assembled.files.view(each.source), live_view)
                 attributes = _in_namespace(sent.attributes, namespace)
                 yield _simulated(each, attributes, RecordingCluster(cluster), assembled, when)
     sys.stderr.write(terminal.lines(f"note: {each}" for each in submitted.notes(assembled.files, settings)))
@@ -122,11 +120,8 @@ def _cluster(assembled: assembly.Assembly, kubeconfig: Path | None, *, is_live: 
     if not is_live:
         yield None
         return
-    watched = Watched.start(kubeconfig, assembled.policies.interests(), Log(level="error"))
-    try:
-        yield AssumedNamespaces(watched.cluster)
-    finally:
-        watched.cluster.close()
+    with live_cluster(assembled.policies, kubeconfig) as live:
+        yield live.view
 
 
 def _is_job(attributes: Attributes, assembled: assembly.Assembly) -> bool:

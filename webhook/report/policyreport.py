@@ -89,11 +89,12 @@ def _object(namespace: str, findings: Sequence[Finding], api: Api) -> JSON:
         "metadata": metadata,
         **({"source": NAME} if api.has_source else {}),
         "summary": {str(result): counts[result] for result in Result},
-        "results": [_result(finding) for finding in findings],
+        "results": [result_of(finding) for finding in findings],
     }
 
 
-def _result(finding: Finding) -> dict[str, Any]:
+def result_of(finding: Finding) -> dict[str, Any]:
+    """A finding as a result of a report."""
     decision, severity = finding.decision, finding.rule.severity or finding.decision.severity
     optional = {
         "rule": _rule(finding),

@@ -192,7 +192,9 @@ def _not_audited(totals: Totals) -> Iterator[str]:
 
 def _summary(totals: Totals) -> str:
     counts = ", ".join(f"{count} {result}" for result, count in totals.results.items())
-    text = f"{counted(totals.entries, 'object')} in {counted(totals.files, 'file')}: {counts}"
+    is_cluster = bool(totals.entries and not totals.files)
+    where = "" if is_cluster else f" in {counted(totals.files, 'file')}"
+    text = f"{counted(totals.entries, 'object')}{where}: {counts}"
     if unasked := sum(totals.unasked.values()):
         text += f"; {counted(unasked, 'object')} that no policy is about"
         text += "" if totals.is_verbose else " (-v names the kinds)"
@@ -201,7 +203,8 @@ def _summary(totals: Totals) -> str:
     if totals.templates:
         text += f"; {counted(totals.templates, 'template')} not rendered"
     if totals.unreadable:
-        text += f"; {counted(len({problem.file for problem in totals.unreadable}), 'file')} not read in full"
+        files = counted(len({problem.file for problem in totals.unreadable}), "file")
+        text += f"; {'the cluster' if is_cluster else files} not read in full"
     return text
 
 

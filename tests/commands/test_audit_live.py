@@ -1,0 +1,106 @@
+"""`claimgate audit --live`: the objects of an API server, in the same report as those of files."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.server import ApiServer
+from webhook.cli import run
+
+POLICIES = ["--only", str(Path(__file__).parents[1] / "data" / "commands" / "policies")]
+PODS = "/api/v1/pods"
+
+
+@pytest.fixture
+def server():
+    server = ApiServer()
+    kinds = [("pods", "Pod", True), ("namespaces", "Namespace", False), ("configmaps", "ConfigMap", True)]
+    listed = [{"name": name, "kind": kind, "namespaced": scope, "verbs": ["list"]} for name, kind, scope in kinds]
+    server.answers["/api/v1"] = 200, {"resources": listed}
+    apps = {"name": "apps", "versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}}
+    server.answers["/apis"] = 200, {"groups": [apps]}
+    deployments = {"name": "deployments", "kind": "Deployment", "namespaced": True, "verbs": ["list"]}
+    server.answers["/apis/apps/v1"] = 200, {"resources": [deployments]}
+    server.objects["/apis/apps/v1/deployments"] = []
+    server.objects["/api/v1/namespaces"] = [{"metadata": {"name": name}} for name in ("a", "b")]
+    server.objects["/api/v1/configmaps"] = []
+    server.objects[PODS] = [pod("good"), pod("bad", deny="1"), pod("other", namespace="b", deny="1")]
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def pod(name, namespace="a", **labels):
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}", "labels": labels}
+    return {"metadata": metadata, "spec": {"nodeName": "n", "containers": [{"name": "main", "image": "x"}]}}
+
+
+@pytest.fixture
+def audit(server, tmp_path, capsys):
+    def audited(*arguments):
+        config = str(server.kubeconfig(tmp_path))
+        code = run(["audit", *POLICIES, "--kubeconfig", config, *arguments])
+        return code, capsys.readouterr()
+
+    return audited
+
+
+def denied(out):
+    return [(each["object"]["name"], each["file"]) for each in json.loads(out)["findings"] if each["result"] == "fail"]
+
+
+def test_the_objects_of_a_cluster_are_reported_by_their_places(audit):
+    code, told = audit()
+    assert code == 1
+    assert told.out.splitlines()[:3] == [
+        "Pod a/bad",
+        "  ✖ fail  a/pods/bad  policy denies",
+        "    metadata.labels.deny: is not allowed; remove it",
+    ]
+    assert told.out.splitlines()[-1].startswith("3 objects: 4 pass, 2 fail")
+
+
+def test_a_namespace_has_no_objects_of_others_and_none_of_the_cluster(audit):
+    code, told = audit("--namespace", "b", "-o", "json")
+    assert (code, denied(told.out)) == (1, [("other", "b/pods/other")])
+
+
+def test_every_object_is_in_one_shard(audit, server):
+    server.objects[PODS] = [pod(f"p{number}", deny="1") for number in range(40)]
+    shards = [Counter(denied(audit("--shard", f"{index}/3", "-o", "json")[1].out)) for index in range(3)]
+    assert all(shards)
+    assert sum(shards, Counter()) == Counter({(f"p{number}", f"a/pods/p{number}"): 1 for number in range(40)})
+
+
+def test_a_kind_that_cannot_be_read_is_an_error_and_the_others_are_audited(audit, server):
+    del server.objects["/apis/apps/v1/deployments"]
+    server.answers["/apis/apps/v1/deployments"] = 403, {"message": "deployments is forbidden"}
+    code, told = audit("-o", "json")
+    assert code == 2
+    assert "error: the cluster: Deployment.apps: /apis/apps/v1/deployments: deployments is forbidden" in told.err
+    assert len(denied(told.out)) == 2
+
+
+def test_a_server_that_is_away_is_an_error(audit, server):
+    del server.answers["/apis"]
+    code, told = audit()
+    assert code == 2
+    assert "error: the cluster: /apis: the server could not find it" in told.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        pytest.param(["--live", "."], "audit: --live audits the cluster: leave out files and folders", id="files"),
+        pytest.param(["--live", "--context", "."], "audit: --live has the whole cluster: leave out", id="context"),
+        pytest.param(["-n", "a", "."], "--namespace: only a cluster has this: add --live", id="no cluster"),
+        pytest.param([], "audit: name files or folders, - for stdin, or --live for a cluster", id="nothing"),
+        pytest.param(["--live", "--shard", "3/3"], "--shard: expected a number from 0", id="no such shard"),
+        pytest.param(["--live", "--shard", "all"], "such as `0/4`, found `all`", id="no shard"),
+    ],
+)
+def test_flags_that_do_not_go_together_are_refused(arguments, error, capsys):
+    assert run(["audit", *arguments]) == 2
+    assert error in capsys.readouterr().err

@@ -1,0 +1,105 @@
+"""The objects of a live cluster, as they come: an audit reads them once, and watches and keeps nothing.
+
+Source of the protocol: k8s.io/apiserver v0.36 pkg/storage/continue.go and etcd3/store.go. A list that takes long loses
+the state that it began with; the answer, 410, names where the rest goes on as it is by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from webhook.attributes import JSON, GroupVersionKind, GroupVersionResource
+from webhook.cluster.connection import Connection, ServerRefused
+from webhook.cluster.discovery import Resource
+
+PAGE: Final = 250
+"""Objects of one answer: an API server holds all of them at once, and each has up to 1.5 MB."""
+MOST_RESUMED: Final = 100
+"""How often one list goes on after a 410: once in five minutes, so that it ends at some time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedKind:
+    """A kind whose objects can be listed."""
+
+    kind: GroupVersionKind
+    resource: Resource
+
+    @property
+    def gvr(self) -> GroupVersionResource:
+        """Its resource as requests name it."""
+        return GroupVersionResource(self.kind.group, self.kind.version, self.resource.plural)
+
+
+def served_kinds(connection: Connection, wanted: Iterable[tuple[str, str]]) -> Iterator[ServedKind]:
+    """The kinds that an API server serves of those that are wanted, each in the version that it prefers.
+
+    Args:
+        connection: the API server.
+        wanted: pairs of group and plural, either of which may be `*`.
+
+    Raises:
+        LookupFailed: nobody can say.
+    """
+    pairs = sorted(set(wanted))
+    for group, versions in [("", ["v1"]), *_groups(connection)]:
+        plurals = {plural for each, plural in pairs if each in (group, "*")}
+        seen: set[str] = set()
+        for version in versions if plurals else ():
+            for kind in _listable(connection, group, version):
+                plural = kind.resource.plural
+                if plural not in seen and (plural in plurals or "*" in plurals):
+                    seen.add(plural)
+                    yield kind
+            if plurals <= seen:
+                break
+
+
+def objects(connection: Connection, kind: ServedKind, *, namespace: str = "", selector: str = "") -> Iterator[JSON]:
+    """The objects of a kind in a namespace, or in all with "", that a label selector takes.
+
+    Raises:
+        LookupFailed: the list cannot be read to its end; what came before was given.
+    """
+    query = {"limit": str(PAGE), **({"labelSelector": selector} if selector else {})}
+    path, more, resumed = kind.resource.path(namespace), "", 0
+    named = {"apiVersion": kind.resource.api_version, "kind": kind.kind.kind}
+    while True:
+        try:
+            page = connection.page(path, {**query, **({"continue": more} if more else {})})
+        except ServerRefused as error:
+            resumed += 1
+            if error.code != HTTPStatus.GONE or not error.continues or resumed > MOST_RESUMED:
+                raise
+            more = error.continues
+            continue
+        for item in page:
+            yield {**item, **named}  # items of a list do not say their kind
+        more = page.metadata.get("continue") or ""
+        if not more:
+            return
+
+
+def _groups(connection: Connection) -> Iterator[tuple[str, Sequence[str]]]:
+    """The groups of an API server with their versions, the preferred one first."""
+    for group in connection.get("/apis", {}).get("groups") or []:
+        preferred = (group.get("preferredVersion") or {}).get("version")
+        versions = [each["version"] for each in group.get("versions") or []]
+        yield group["name"], sorted(versions, key=lambda version: version != preferred)
+
+
+def _listable(connection: Connection, group: str, version: str) -> Iterator[ServedKind]:
+    root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    try:
+        resources = connection.get(root, {}).get("resources") or []
+    except ServerRefused as error:
+        if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE):
+            raise
+        return  # gone since, or an aggregated API server that is away
+    for each in resources:
+        if "/" not in each["name"] and "list" in (each.get("verbs") or ()):
+            kind = GroupVersionKind(group, version, each["kind"])
+            yield ServedKind(kind, Resource(root, each["name"], kind.api_version, bool(each["namespaced"])))

@@ -1,0 +1,185 @@
+"""The audit of a live cluster: the objects of every kind that policies are about, read once and not kept.
+
+What policies look up besides is watched, as a server does. Where one kind cannot be listed, the others are audited all
+the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice, takewhile
+from typing import Final
+from zlib import crc32
+
+from webhook import assembly
+from webhook.admission import fixtures
+from webhook.attributes import JSON, NAMESPACE, Attributes, Phase
+from webhook.cluster import Cluster
+from webhook.cluster.connection import Connection
+from webhook.cluster.live_objects import PAGE, ServedKind, objects, served_kinds
+from webhook.commands.audit_part import PartResult, Stop
+from webhook.commands.audit_totals import AuditTotals
+from webhook.commands.audited_objects import ObjectAudit, Reviewed, qualified
+from webhook.errors import CallError, ConfigurationError, LookupFailed, Problem
+from webhook.evaluation.review_options import ReviewOptions
+from webhook.export.webhook_rules import wishes
+from webhook.policy.policy_set import PolicySet
+from webhook.report.finding import Finding, Place, findings, subject
+from webhook.report.rule import Rules, rules
+
+CLUSTER: Final = "the cluster"
+"""What problems name in the place of a file."""
+_SHARD: Final = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of several parts of a cluster, which every run divides alike: by the UIDs of objects."""
+
+    index: int = 0
+    count: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read `2/5`, the third of five, and "" as the whole.
+
+        Raises:
+            ConfigurationError: it is no such pair.
+        """
+        match = _SHARD.fullmatch(text) if text else None
+        shard = cls(int(match[1]), int(match[2])) if match else cls()
+        if text and (match is None or shard.index >= shard.count):
+            message = f"--shard: expected a number from 0 and how many there are, such as `0/4`, found `{text}`"
+            raise ConfigurationError(message)
+        return shard
+
+    def has(self, uid: str) -> bool:
+        """Whether an object is in this part."""
+        return self.count == 1 or crc32(uid.encode()) % self.count == self.index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveScope:
+    """Which objects are audited: of some namespaces, or all of the cluster with (); that a label selector takes."""
+
+    namespaces: Sequence[str] = ()
+    selector: str = ""
+    shard: Shard = field(default_factory=Shard)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCluster:
+    """A cluster: the connection that lists its objects, and the view in which policies look up others."""
+
+    connection: Connection
+    view: Cluster
+
+
+class LiveAudit:
+    """Audits the objects of a cluster. `unread`: group and kind of those that could not all be read."""
+
+    size_bytes: Final = 0
+
+    def __init__(
+        self,
+        assembled: assembly.Assembly,
+        cluster: LiveCluster,
+        scope: LiveScope,
+        *,
+        reviewed: Reviewed,
+        details: ReviewOptions,
+        address: str = "",
+    ) -> None:
+        self.rules: Rules = rules(assembled.policies, address)
+        self._audit = ObjectAudit(assembled.policies, reviewed, details)
+        self._cluster = cluster
+        self._scope = scope
+        self.unread: set[tuple[str, str]] = set()
+
+    def parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+        """Some objects of one kind after the other with their findings, which have to be read before the next."""
+        phases = (Phase.VALIDATE,) if self._audit.reviewed == "stored" else tuple(Phase)
+        wanted = {pair for phase in phases for pair in _wanted(self._audit.policies, phase)}
+        try:
+            kinds = list(served_kinds(self._cluster.connection, wanted))
+        except LookupFailed as error:
+            yield PartResult(problems=[Problem(message=str(error), file=CLUSTER)]), ()
+            return
+        for kind in kinds:
+            yield from self._of_kind(kind, stop)
+
+    def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
+        """Say what a person should know of the cluster."""
+        totals.finish((CLUSTER,), (), is_interrupted=is_interrupted)
+
+    def _of_kind(self, kind: ServedKind, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+        read = self._objects(kind)
+        while True:
+            result = PartResult()
+            try:
+                first = next(read, None)
+            except LookupFailed as error:
+                self._note_unread(kind, error, result)
+                yield result, ()
+                return
+            if first is None:
+                return
+            page = chain((first,), islice(read, PAGE - 1))
+            yield result, self._findings(kind, takewhile(lambda _: not stop.is_set, page), result)
+            if result.problems:
+                return
+
+    def _objects(self, kind: ServedKind) -> Iterator[JSON]:
+        """The objects of a kind in the scope; kinds of the cluster have none in a namespace."""
+        scope = self._scope
+        if scope.namespaces and not kind.resource.is_namespaced:
+            return
+        for namespace in scope.namespaces or ("",):
+            listed = objects(self._cluster.connection, kind, namespace=namespace, selector=scope.selector)
+            yield from (obj for obj in listed if scope.shard.has(_uid(obj)))
+
+    def _findings(self, kind: ServedKind, page: Iterable[JSON], result: PartResult) -> Iterator[Finding]:
+        try:
+            for obj in page:
+                result.entries += 1
+                yield from self._of_object(kind, obj, result)
+        except LookupFailed as error:
+            self._note_unread(kind, error, result)
+
+    def _note_unread(self, kind: ServedKind, error: LookupFailed, result: PartResult) -> None:
+        self.unread.add((kind.kind.group, kind.kind.kind))
+        result.problems.append(Problem(message=f"{qualified(kind.kind)}: {error}", file=CLUSTER))
+
+    def _of_object(self, kind: ServedKind, obj: JSON, result: PartResult) -> Iterator[Finding]:
+        try:
+            attributes = _attributes(obj, kind)
+        except CallError as error:
+            result.problems.append(Problem(message=f"{qualified(kind.kind)}: {error.message}", file=CLUSTER))
+            return
+        decisions = self._audit.decisions(attributes, self._cluster.view)
+        if not decisions:
+            result.unasked[qualified(attributes.kind)] += 1
+        where = "/".join(filter(None, (attributes.namespace, kind.resource.plural, attributes.name)))
+        made = findings(decisions, subject(attributes), lambda _: Place(file=where), self.rules)
+        result.exceptions.update(finding.exception for finding in made if finding.exception)
+        yield from made
+
+
+def _wanted(policies: PolicySet, phase: Phase) -> Iterator[tuple[str, str]]:
+    """The resources that the policies of a phase are about; objects are audited, and no parts of them."""
+    for _, wish in wishes(policies, phase):
+        if "/" not in wish.resource:
+            yield wish.group, wish.resource
+
+
+def _attributes(obj: JSON, kind: ServedKind) -> Attributes:
+    """A request for an object that the API server has just given."""
+    made = fixtures.attributes_of_object(obj)
+    namespace = obj["metadata"].get("namespace") or (made.name if kind.kind == NAMESPACE else "")
+    return replace(made, resource=kind.gvr, request_resource=kind.gvr, namespace=namespace)
+
+
+def _uid(obj: JSON) -> str:
+    return str((obj.get("metadata") or {}).get("uid") or "")

@@ -1,0 +1,81 @@
+"""Writing the report of an audit: the findings as they come, then the sums, until somebody says Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from webhook.commands import output
+from webhook.commands.audit_part import PartResult, Stop
+from webhook.commands.audit_totals import AuditTotals
+from webhook.commands.interrupts import EXIT_CODE, Interrupts
+from webhook.commands.progress import Progress
+from webhook.commands.publishing import Publisher
+from webhook.report import baseline, formats
+from webhook.report.finding import Finding
+from webhook.report.rule import Rules
+from webhook.report.writer import Writer
+
+
+class Audited(Protocol):
+    """What is audited: files, or a cluster. `size_bytes` is 0 where nobody knows how much it is."""
+
+    @property
+    def rules(self) -> Rules:
+        """What is known of the rules."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """How much there is to read."""
+        ...
+
+    def parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+        """Each part with its findings, which have to be read before the next."""
+        ...
+
+    def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
+        """Say what is known after the last part."""
+        ...
+
+
+class AuditReport:
+    """The outputs that were chosen, and the baseline that is to be written."""
+
+    def __init__(self, chosen: Sequence[str] | None, write_baseline: Path | None, *, is_verbose: bool) -> None:
+        self._writers: Mapping[str, Callable[[], Writer[Finding]]] = formats.of_findings()
+        self._outputs = output.parse(chosen, self._writers)
+        self._writes_baseline = write_baseline is not None
+        self._is_verbose = is_verbose
+        if write_baseline is not None:
+            self._writers = {**self._writers, "baseline": baseline.Findings}
+            self._outputs = (*self._outputs, output.Output("baseline", str(write_baseline)))
+
+    def write(self, audited: Audited, totals: AuditTotals, publisher: Publisher | None = None) -> int:
+        """Audit, report, publish, and return the exit code."""
+        waits = sys.stdout.isatty() and sys.stderr.isatty()  # so that the bar and the report do not mix
+        told = output.Report(self._outputs, self._writers, audited.rules, waits=waits)
+        with Interrupts() as interrupts, told as report:
+            with Progress(audited.size_bytes, "objects") as bar:
+                for result, findings in audited.parts(interrupts):
+                    for finding in totals.reported(findings):
+                        report.entry(finding)
+                        if publisher is not None:
+                            publisher.add(finding)
+                    totals.add(result)
+                    bar.advance(result.size_bytes, result.entries)
+                    if interrupts.is_set:
+                        break
+            audited.finish(totals, is_interrupted=interrupts.is_set)
+            if publisher is not None:
+                totals.add_problems(publisher.end(is_interrupted=interrupts.is_set))
+                sys.stderr.write(f"note: {publisher.told}\n")
+            if interrupts.is_set:
+                sys.stderr.write(f"error: interrupted after {totals.entries} objects; the report has these alone\n")
+            report.end(totals.totals(is_verbose=self._is_verbose))
+        code = totals.exit_code()
+        if interrupts.is_set:
+            return EXIT_CODE
+        return 0 if self._writes_baseline and code in (1, 3) else code

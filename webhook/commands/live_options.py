@@ -1,0 +1,119 @@
+"""The flags of an audit of a live cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.connection import connect
+from webhook.cluster.live import Watched
+from webhook.commands.audit_live import LiveCluster, LiveScope, Shard
+from webhook.commands.publishing import APIS, Publisher, Reports
+from webhook.errors import ConfigurationError
+from webhook.logs import Log
+from webhook.policy.policy_set import PolicySet
+from webhook.settings.shared import Settings
+
+Live: TypeAlias = Annotated[
+    bool, typer.Option("--live", help="Audit the cluster that kubectl uses, or the one that this pod is in.")
+]
+Kubeconfig: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Audit the cluster of this kubeconfig; implies --live.")
+]
+Namespaces: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--namespace", "-n", metavar="NAME", help="With --live: of this namespace alone; repeatable."),
+]
+Selector: TypeAlias = Annotated[
+    str, typer.Option("--selector", "-l", metavar="LABELS", help="With --live: objects that this selector takes.")
+]
+ShardOf: TypeAlias = Annotated[
+    str,
+    typer.Option("--shard", metavar="I/N", help="With --live: one part of N, numbered from 0; every object is in one."),
+]
+Publish: TypeAlias = Annotated[
+    Reports | None,
+    typer.Option(help="With --live: write the findings of each object to a report in the cluster, which it owns."),
+]
+FailsOnly: TypeAlias = Annotated[
+    bool, typer.Option("--fails-only", help="With --publish: no report of objects that pass every policy.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFlags:
+    """What was given of the flags."""
+
+    live: bool
+    kubeconfig: Path | None
+    namespaces: Sequence[str] | None
+    selector: str
+    shard: str
+    publish: Reports | None
+    fails_only: bool
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a cluster is audited, and no files."""
+        return self.live or self.kubeconfig is not None
+
+    def check(self, path: Sequence[str] | None, settings: Settings) -> None:
+        """Refuse flags that do not go together.
+
+        Raises:
+            ConfigurationError: which, and what to do.
+        """
+        if not self.is_live:
+            given = {"--namespace": self.namespaces, "--selector": self.selector, "--shard": self.shard}
+            given["--publish"] = self.publish
+            if named := [flag for flag, value in given.items() if value]:
+                raise ConfigurationError(f"{named[0]}: only a cluster has this: add --live, or leave {named[0]} out")
+            if not path:
+                raise ConfigurationError("audit: name files or folders, - for stdin, or --live for a cluster")
+        elif path:
+            raise ConfigurationError("audit: --live audits the cluster: leave out files and folders")
+        elif settings.given & {"context", "context_is_whole"}:
+            raise ConfigurationError("audit: --live has the whole cluster: leave out --context and --context-is-whole")
+        if self.fails_only and self.publish is None:
+            raise ConfigurationError("--fails-only: says which reports are published: add --publish")
+
+    def publisher(self, cluster: LiveCluster, unread: Collection[tuple[str, str]]) -> Publisher | None:
+        """Who writes the reports, None where nobody does; those of kinds that could not be read stay.
+
+        Raises:
+            ConfigurationError: the kinds of reports are not served, or cannot be read.
+        """
+        if self.publish is None:
+            return None
+        api = APIS[self.publish]
+        return Publisher(cluster.connection, api, self.scope(), fails_only=self.fails_only, unread=unread)
+
+    def scope(self) -> LiveScope:
+        """Which objects are audited.
+
+        Raises:
+            ConfigurationError: the shard is none.
+        """
+        shard = Shard.parse(self.shard)
+        return LiveScope(namespaces=tuple(self.namespaces or ()), selector=self.selector, shard=shard)
+
+
+@contextmanager
+def live_cluster(policies: PolicySet, kubeconfig: Path | None) -> Iterator[LiveCluster]:
+    """A live cluster, with what policies look up in it.
+
+    Raises:
+        ConfigurationError: no server or credentials are configured.
+    """
+    connection = connect(kubeconfig)
+    view = Watched.start(kubeconfig, policies.interests(), Log(level="error"))
+    try:
+        yield LiveCluster(connection, AssumedNamespaces(view.cluster))
+    finally:
+        view.cluster.close()

@@ -1,0 +1,161 @@
+"""Reports in the cluster: one for each object, applied as its findings come, and removed when the object has none.
+
+A report that says the same already is not written. Kubernetes deletes those of deleted objects, which own them; the
+last part of a run removes those of objects of which nothing is told any more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import quote
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.connection import Connection
+from webhook.cluster.discovery import Resource, discover
+from webhook.cluster.live_objects import ServedKind, objects
+from webhook.commands.audit_live import CLUSTER, LiveScope
+from webhook.errors import ConfigurationError, LookupFailed, Problem
+from webhook.report.finding import Finding, Result
+from webhook.report.object_report import DIGEST, MANAGED_BY, object_report
+from webhook.report.policyreport import NAME, OPEN_REPORTS, POLICY_REPORT, Api
+
+Reports: TypeAlias = Literal["policyreport", "openreports"]
+APIS: Final[Mapping[Reports, Api]] = {"policyreport": POLICY_REPORT, "openreports": OPEN_REPORTS}
+WRITES_PER_S: Final = 20.0
+"""Writes of one run: as many as a controller that is allowed much asks of an API server (client-go's QPS)."""
+WRITE_S: Final = 10.0
+"""How long one write may take."""
+
+
+class Publisher:
+    """Writes the reports of a run; after a write that fails, no more."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        api: Api,
+        scope: LiveScope,
+        *,
+        fails_only: bool,
+        unread: Collection[tuple[str, str]] = (),
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Find the reports that earlier runs have left.
+
+        Args:
+            connection: the API server.
+            api: the kinds of reports.
+            scope: which objects are audited; reports of others are left alone.
+            fails_only: an object that passes every policy has no report.
+            unread: group and kind of objects that could not all be read, known by the end; their reports stay.
+            wait: waits for so many seconds before a write.
+
+        Raises:
+            ConfigurationError: the kinds of reports are not served, or cannot be read.
+        """
+        self._connection = connection
+        self._api = api
+        self._scope = scope
+        self._fails_only = fails_only
+        self._unread = unread
+        self._wait = wait
+        self._kinds = {kind: _served(connection, api, kind) for kind in (api.namespaced, api.cluster)}
+        try:
+            self._before = {_name(report): _kept(report) for report in self._reports()}
+        except LookupFailed as error:
+            raise ConfigurationError(f"--publish: {error}") from None
+        self._object: list[Finding] = []
+        self._published: set[str] = set()
+        self._failure = ""
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def told(self) -> str:
+        """What was done, in words."""
+        counts = [f"{self._counts[what]} {what}" for what in ("written", "unchanged", "removed")]
+        return f"reports in the cluster: {', '.join(counts)}"
+
+    def add(self, finding: Finding) -> None:
+        """Take a finding; those of one object come one after the other."""
+        if self._object and self._object[0].subject != finding.subject:
+            self._publish()
+        self._object.append(finding)
+
+    def end(self, *, is_interrupted: bool) -> Sequence[Problem]:
+        """Write the last report, and remove those of objects that have nothing to be told any more.
+
+        Only a run that saw all objects of its scope knows that; nobody knows what a selector left out.
+        """
+        self._publish()
+        if not is_interrupted and not self._scope.selector:
+            for name, (path, owner, _) in self._before.items():
+                if name not in self._published and owner not in self._unread:
+                    self._write("removed", partial(self._connection.delete, path, WRITE_S))
+        return [Problem(message=f"--publish: {self._failure}", file=CLUSTER)] if self._failure else []
+
+    def _publish(self) -> None:
+        told, self._object = [each for each in self._object if self._tells(each)], []
+        if not told or not told[0].subject.uid:
+            return
+        report = object_report(told, self._api)
+        name, digest = report["metadata"]["name"], report["metadata"]["annotations"][DIGEST]
+        self._published.add(name)
+        if name in self._before and self._before[name][2] == digest:
+            self._counts["unchanged"] += 1
+        else:
+            self._write("written", partial(self._connection.apply, self._path(report), report, NAME, WRITE_S))
+
+    def _write(self, what: str, write: Callable[[], object]) -> None:
+        if self._failure:
+            return
+        self._wait(1 / WRITES_PER_S)
+        try:
+            write()
+            self._counts[what] += 1
+        except LookupFailed as error:
+            self._failure = str(error)
+
+    def _tells(self, finding: Finding) -> bool:
+        return not (self._fails_only and finding.result is Result.PASS)
+
+    def _reports(self) -> Iterator[JSON]:
+        """The reports of the scope that earlier runs have written, each for one object."""
+        for kind in self._kinds.values():
+            if self._scope.namespaces and not kind.resource.is_namespaced:
+                continue
+            for namespace in self._scope.namespaces or ("",):
+                for report in objects(self._connection, kind, namespace=namespace, selector=f"{MANAGED_BY}={NAME}"):
+                    owners = report["metadata"].get("ownerReferences") or [{}]
+                    if owners[0].get("uid") == _name(report) and self._scope.shard.has(_name(report)):
+                        yield {**report, "path": self._path(report)}
+
+    def _path(self, report: JSON) -> str:
+        metadata = report["metadata"]
+        collection = self._kinds[report["kind"]].resource.path(metadata.get("namespace", ""))
+        return f"{collection}/{quote(metadata['name'], safe='')}"
+
+
+def _served(connection: Connection, api: Api, kind: str) -> ServedKind:
+    group, _, version = api.version.partition("/")
+    wanted = GroupVersionKind(group, version, kind)
+    try:
+        resource: Resource = discover(connection, wanted)
+    except LookupFailed as error:
+        raise ConfigurationError(f"--publish: {kind}.{group}: {error}") from None
+    return ServedKind(wanted, resource)
+
+
+def _name(report: JSON) -> str:
+    return str(report["metadata"]["name"])
+
+
+def _kept(report: JSON) -> tuple[str, tuple[str, str], str]:
+    """Of a report its path, group and kind of its object, and what it said."""
+    metadata: dict[str, Any] = report["metadata"]
+    owner = metadata["ownerReferences"][0]
+    about = (owner["apiVersion"].rpartition("/")[0], owner["kind"])
+    return report["path"], about, (metadata.get("annotations") or {}).get(DIGEST, "")
