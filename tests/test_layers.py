@@ -30,7 +30,7 @@ LAYERS = (
     {"facts", "manifests"},
     {"configuration"},
     {"policy", "settings"},
-    {"evaluation", "export"},
+    {"evaluation", "export", "live_policies"},
     {"admission"},
     {"report"},
     {"documents"},
