@@ -85,4 +85,4 @@ def test_what_no_api_server_has_decoded_is_an_error(pod):
 
 
 def test_every_device_but_gpu_has_an_extended_name():
-    assert [row.name for row in devices.catalogue().resources if "/" not in row.name] == ["gpu"]
+    assert [row.name for row in devices.read_device_catalogue().resources if "/" not in row.name] == ["gpu"]

@@ -13,7 +13,7 @@ from typing import Final
 from webhook.evaluation.request_context import RequestContext
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.policy.candidates import Candidate
-from webhook.typed.pod_parts import CLAIMS
+from webhook.typed.pod_parts import CLAIMS, PORTABLE
 from webhook.typed.pods import Pod
 from webhook.typed.view import Reading
 
@@ -55,6 +55,7 @@ def _words(pod: Pod) -> frozenset[str]:
     parts, spec = pod.parts, pod.json.get("spec") or {}
     words = {
         "devices": not parts.resource_names <= _AMOUNTS,
+        "portable-gpu": PORTABLE in parts.resource_names,
         "claims": CLAIMS in parts.present,
         "pod-level": "resources" in spec or "overhead" in spec,
     }

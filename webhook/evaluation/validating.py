@@ -30,7 +30,7 @@ from webhook.evaluation.stored_problems import with_stored_as_warnings
 from webhook.evaluation.target import Target
 from webhook.evaluation.validator import Validator
 from webhook.evaluation.whole_policy import interrupted, unconverted, undecided, unusable
-from webhook.facts.check import reports
+from webhook.facts.check import problems_of_groups
 from webhook.policy.candidates import Candidate, CandidateBinding
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.policy_set import PolicySet
@@ -165,7 +165,7 @@ def _evaluate(
         if not policy.reports_problems:
             return Validator(policy, binding, param, target, context, started=started).decisions()
         subject = target.subjects.get(id(param.assumed)) or context.subject(target, param)
-        reported = reports(subject, policy.checks)
+        reported = problems_of_groups(subject, policy.checks)
         if not reported:
             return admitted(param, target.place) if target.place else param.admits
         return RuleDecisions(policy, binding, param, target, context, started=started).of_checks(reported)

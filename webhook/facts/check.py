@@ -75,17 +75,17 @@ WORK: Final = 10
 """What a result is charged beside what it walks, so that many of them that walk nothing come to look at the clock."""
 
 
-def reports(subject: Subject, groups: Iterable[str]) -> list[Checked]:
+def problems_of_groups(subject: Subject, groups: Iterable[str]) -> list[Checked]:
     """What the checks of some groups say of an object, where they say something. Raises as `checked`."""
     reported = []
     for group in groups:
-        result = checked(group, subject)
+        result = problems_of_group(group, subject)
         if result is not NOTHING:
             reported.append(result)
     return reported
 
 
-def checked(group: str, subject: Subject) -> Checked:
+def problems_of_group(group: str, subject: Subject) -> Checked:
     """What the checks of a group say of an object, which are asked once.
 
     Raises:

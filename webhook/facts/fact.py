@@ -75,7 +75,7 @@ class Fact:
     expanded: Mapping[str, str] = field(default_factory=dict)
 
 
-def structure(name: str, /, **fields: tuple[Type, str]) -> FactStructure:
+def declare_structure(name: str, /, **fields: tuple[Type, str]) -> FactStructure:
     """A structure `claimgate.<name>` from its fields, each with a type and what it means."""
     types = {name: declared for name, (declared, _) in fields.items()}
     return FactStructure(Structure(f"claimgate.{name}", types), {name: text for name, (_, text) in fields.items()})

@@ -70,7 +70,7 @@ class View:
         """What was not there, by field."""
         return {name: tuple(objects) for name, objects in self.noted.items()}
 
-    def all_missing(self) -> tuple[MissingObject, ...]:
+    def every_missing_object(self) -> tuple[MissingObject, ...]:
         """The same whatever field needed it."""
         return tuple(each for objects in self.noted.values() for each in objects)
 

@@ -81,11 +81,6 @@ _STATUS: Final[Schema] = {
     "type": "object",
     "description": "What claimgate made of the object.",
     "properties": {
-        "observedGeneration": {
-            "type": "integer",
-            "format": "int64",
-            "description": "The generation of the object that the conditions are about.",
-        },
         "conditions": {
             "type": "array",
             "x-kubernetes-list-type": "map",

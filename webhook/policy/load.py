@@ -127,7 +127,7 @@ def load_documents(
         PolicyError: every problem, those given included.
 
     """
-    loading = _Loading(options, _engine(options.engine), problems=list(problems))
+    loading = _Loading(options, chosen_engine(options.engine), problems=list(problems))
     loading.unread.update("" for _ in loading.problems)
     for document in documents:
         for path, value in unlisted(document.value):
@@ -137,7 +137,8 @@ def load_documents(
     return loading.finish()
 
 
-def _engine(chosen: Engine | EngineName) -> Engine:
+def chosen_engine(chosen: Engine | EngineName) -> Engine:
+    """The engine of that name."""
     if chosen == "compiled":
         from webhook.cel import compiled_engine
 
@@ -155,7 +156,7 @@ def refusal(value: JSON, options: Options) -> str:
     kind, name = manifest.kind, manifest.metadata.name
     errors: Sequence[FieldError]
     if isinstance(manifest, ValidatingPolicyManifest | MutatingPolicyManifest):
-        _, errors = compile_policy(manifest, _engine(options.engine), options.version)
+        _, errors = compile_policy(manifest, chosen_engine(options.engine), options.version)
     else:
         _, errors = compile_binding(manifest)
     return f"{kind}.{GROUP} {quote(name)} is invalid: {aggregate(errors)}" if errors else ""

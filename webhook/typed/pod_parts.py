@@ -36,7 +36,7 @@ VISIBLE_DEVICES: Final = "visible devices"
 """A container sets NVIDIA_VISIBLE_DEVICES to a text."""
 
 CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
-_PORTABLE: Final = "gpu"
+PORTABLE: Final = "gpu"
 _MAPS: Final = ("labels", "annotations")
 _LISTS: Final = ("containers", "initContainers", "ephemeralContainers")
 VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
@@ -82,7 +82,7 @@ class PodPartsOf(Field[PodParts]):
                 _add_image(container, parts, images, reading)
         reading.deadline.spend(len(names) + len(keys) + len(owners))
         extended = tuple([name for name in names if "/" in name])
-        if extended or _PORTABLE in names:
+        if extended or PORTABLE in names:
             parts.add(DEVICES)
             if [name for name in extended if name.startswith(CLASS_PREFIX)]:
                 parts.add(DEVICE_CLASSES)

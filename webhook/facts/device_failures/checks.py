@@ -16,7 +16,7 @@ from webhook.facts.device_failures import (
     restart_policies_and_evictions,
 )
 from webhook.facts.dra import pod_claims
-from webhook.facts.gpu.device_pods import WORKLOADS, advised
+from webhook.facts.gpu.device_pods import WORKLOADS, advice_without_repetitions
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
@@ -40,7 +40,7 @@ _LOOKUPS: Final = (*readiness_and_disruption.LOOKUPS, *pod_claims.LOOKUPS, NAMES
 
 def advise_device_failures(subject: Subject) -> Iterator[Problem]:
     """What is to be said of an object, once where several of its templates share it."""
-    yield from advised(_ADVICE, node_taints_and_tolerations.TOLERATES_EVERYTHING.id, subject)
+    yield from advice_without_repetitions(_ADVICE, node_taints_and_tolerations.TOLERATES_EVERYTHING.id, subject)
 
 
 def _is_judged(subject: Subject) -> bool:

@@ -18,7 +18,7 @@ from webhook.facts.command_lines.node_limits import limits_of
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
 from webhook.facts.device_failures.job_set_restarts import advise_job_set_restarts
 from webhook.facts.device_failures.types import PolicyHolder
-from webhook.facts.gpu.device_pods import DevicePods, trains, workload
+from webhook.facts.gpu.device_pods import DevicePods, is_training_container, read_device_workload
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
 from webhook.paths import FieldPath, get
@@ -60,7 +60,7 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
     at = kinds.SPECS.get(subject.group_kind)
     if at is None and subject.group_kind != _JOB_SET:
         return
-    training = [pods for pods in subject.once(workload).device_pods if _is_rigid(pods, subject)]
+    training = [pods for pods in subject.once(read_device_workload).device_pods if _is_rigid(pods, subject)]
     if sum(pods.pods for pods in training) < _SEVERAL:
         return
     yield from advise_job_set_restarts(subject) if at is None else _gang_policy(at, training, subject)
@@ -69,7 +69,7 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
 def _is_rigid(pods: DevicePods, subject: Subject) -> bool:
     """Whether its pods train together and need all of them: a launcher of 2 to 4 nodes goes on with fewer."""
     for container in pods.containers:
-        if trains(container, subject):
+        if is_training_container(container, subject):
             limits = limits_of(launched_by(container, subject))
             return limits is None or limits[0] == limits[1] > 1
     return False
@@ -105,7 +105,7 @@ def _events(at: FieldPath, subject: Subject) -> set[str]:
 
 def _devices(subject: Subject) -> int:
     """The devices of all pods, or at least one for each."""
-    using = subject.once(workload).device_pods
+    using = subject.once(read_device_workload).device_pods
     return sum(pods.pods * (sum(pods.devices.values()) or 1) for pods in using)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.facts.device_failures.fail_index import validate_fail_index
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
-from webhook.facts.gpu.device_pods import DevicePods, trains, workload
+from webhook.facts.gpu.device_pods import DevicePods, is_training_container, read_device_workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.job_sets import JobSet
@@ -63,7 +63,7 @@ _BACKOFF_LIMIT: Final = 6
 
 def advise_job_policies(subject: Subject) -> Iterator[Problem]:
     """Each Job that an object is or makes, if its pods use devices."""
-    by_path = {pods.podset.path: pods for pods in subject.once(workload).device_pods}
+    by_path = {pods.podset.path: pods for pods in subject.once(read_device_workload).device_pods}
     for job in _jobs(subject) if by_path else ():
         pods = by_path.get(job.path("template"))
         if pods is None:
@@ -91,7 +91,7 @@ def _is_costly(pods: DevicePods, subject: Subject) -> bool:
 
 def _is_training(pods: DevicePods, subject: Subject) -> bool:
     """Whether a launcher starts the program, or a name, image or command says that it trains."""
-    if any(trains(container, subject) for container in pods.containers):
+    if any(is_training_container(container, subject) for container in pods.containers):
         return True
     texts = [subject.typed(Object).name]
     for container in pods.containers:

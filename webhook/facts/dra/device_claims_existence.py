@@ -64,7 +64,7 @@ def _missing(claim: PodClaim, subject: Subject) -> tuple[MissingObject, ...]:
     view = subject.view()
     if claim.looks_up:
         view.find(claim.looks_up, claim.reference)
-    return view.all_missing()
+    return view.every_missing_object()
 
 
 def validate_requests(subject: Subject) -> Iterator[Problem]:

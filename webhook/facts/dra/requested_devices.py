@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.dra.class_lookup import ClassState, DeviceClasses
-from webhook.facts.dra.requests import Request, requests
+from webhook.facts.dra.requests import Request, read_requests
 from webhook.facts.dra.types import ClaimSpec, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.view import View
 from webhook.same import Same
@@ -57,7 +57,7 @@ def contents_of(claim: ResourceClaim | ResourceClaimTemplate, classes: DeviceCla
         return known
     kept = _kept(claim)
     if not kept.holds(classes):
-        kept.contents = _contents(claim.claim, requests(claim.claim, claim.version), classes)
+        kept.contents = _contents(claim.claim, read_requests(claim.claim, claim.version), classes)
         kept.classes = {name: classes.get(name).json for name in kept.contents.classes if name and classes.get(name)}
     if all(not name or state.is_found for name, state in kept.contents.classes.items()):
         view.remember(key, kept.contents)  # a class that is not there is missing for each fact that needs it

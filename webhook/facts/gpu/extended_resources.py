@@ -52,7 +52,7 @@ class RequestedDevice(NamedTuple):
     @property
     def nearest(self) -> str:
         """The known resource that an unknown one was probably meant to be."""
-        return "" if self.device.kind else devices.nearest(self.name)
+        return "" if self.device.kind else devices.nearest_known_resource(self.name)
 
 
 class DeviceContainer(NamedTuple):
@@ -112,7 +112,7 @@ def visible_devices(container: Container) -> str:
 def _requested(container: Container) -> tuple[RequestedDevice, ...]:
     limits, requests, requested = container.resources.limits, container.resources.requests, []
     for name in dict.fromkeys((*limits, *requests)):
-        device = devices.resource(name)
+        device = devices.resource_of_name(name)
         if device.kind or ("/" in name and _nearest(name, container)):
             requested.append(RequestedDevice(name, device, limits.get(name), requests.get(name)))
     return tuple(requested)
@@ -120,4 +120,4 @@ def _requested(container: Container) -> tuple[RequestedDevice, ...]:
 
 def _nearest(name: str, container: Container) -> str:
     container.reading.deadline.spend(_SEARCH_WORK)
-    return devices.nearest(name)
+    return devices.nearest_known_resource(name)

@@ -21,7 +21,7 @@ from webhook.facts.gpu.extended_resources import (
     visible_devices,
 )
 from webhook.facts.gpu.groups import GPU_REQUESTS
-from webhook.facts.gpu.windows import is_anywhere, windows
+from webhook.facts.gpu.windows import is_anywhere, windows_fields
 from webhook.facts.pods.amounts import name_of
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -177,7 +177,7 @@ def _starts_elsewhere(requesting: DeviceContainer, subject: Subject) -> bool:
 def _gpu_runtime(subject: Subject) -> str:
     """The runtime class of a pod where it is known to give access to GPUs, else ""."""
     runtime_class = subject.typed(Pod).spec.runtime_class_name
-    return runtime_class if runtime_class in devices.catalogue().runtime_classes else ""
+    return runtime_class if runtime_class in devices.read_device_catalogue().runtime_classes else ""
 
 
 def _every_gpu_visible(requesting: DeviceContainer, subject: Subject) -> Problem:
@@ -279,7 +279,7 @@ def validate_windows(subject: Subject) -> Iterator[Problem]:
     if is_anywhere(pod):
         return
     name = next(filter(None, map(_counted, subject.once(device_containers))), "")
-    if name and (where := windows(pod, subject.view())):
+    if name and (where := windows_fields(pod, subject.view())):
         message = f"binds the pod to Windows, where no device plugin offers `{name}`, so the pod stays Pending"
         yield WINDOWS.problem(where, message, "use Linux nodes, or remove the request")
 

@@ -14,9 +14,9 @@ from webhook.attributes import JSON
 from webhook.cel import Meter
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError
-from webhook.facts.dra.device_capacity import used, whole
-from webhook.facts.dra.device_matching import selects
-from webhook.facts.dra.device_pools import SLICE, Device, pools
+from webhook.facts.dra.device_capacity import consumed_capacity, rounded_up_units
+from webhook.facts.dra.device_matching import selector_matches_device
+from webhook.facts.dra.device_pools import SLICE, Device, read_pools
 from webhook.facts.dra.selectors import MOST_COST
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.kueue.configuration import Source
@@ -55,18 +55,18 @@ class Asked:
     capacities: Mapping[str, JSON]
 
 
-def charge(asked: Asked, source: Source, view: View) -> Charge | None:
+def charge_of_request(asked: Asked, source: Source, view: View) -> Charge | None:
     """What a request counts for by one source; None where nobody knows, which the view then explains."""
-    known = selected(asked, view, source)
+    known = devices_matching_request(asked, view, source)
     if known is None:
         return None
     if len(known) < asked.count:
         has = f"only {counted(len(known), 'device')} of driver {source.driver} match the request"
         return Charge(waits=f"asks for {counted(asked.count, 'device')}, but {has}")
-    return _of_counter(asked, source, known) if source.counter else _of_capacity(asked, source, known)
+    return _charge_of_counter(asked, source, known) if source.counter else _charge_of_capacity(asked, source, known)
 
 
-def selected(asked: Asked, view: View, source: Source | None = None) -> list[Device] | None:
+def devices_matching_request(asked: Asked, view: View, source: Source | None = None) -> list[Device] | None:
     """The devices that a request selects: of the complete pools of a source's driver, or of all pools.
 
     None where a selector fails, or where there are no ResourceSlices, no class or too many devices.
@@ -82,7 +82,7 @@ def selected(asked: Asked, view: View, source: Source | None = None) -> list[Dev
     deadline = view.deadline
     devices = [
         device
-        for pool in view.once(pools, lambda: pools(view))
+        for pool in view.once(read_pools, lambda: read_pools(view))
         if source is None or (pool.driver == source.driver and pool.is_complete())
         for device in pool.devices()
     ]
@@ -101,29 +101,32 @@ def selected(asked: Asked, view: View, source: Source | None = None) -> list[Dev
 def _is_selected(device: Device, selectors: Sequence[str], deadline: Deadline) -> bool:
     deadline.spend(_WORK * len(selectors) + 1)
     driver, json = device.pool.driver, device.fields.json
-    return all(selects(each, driver, json, Meter(limit=MOST_COST, deadline=deadline)) for each in selectors)
+    return all(
+        selector_matches_device(each, driver, json, Meter(limit=MOST_COST, deadline=deadline)) for each in selectors
+    )
 
 
-def _of_counter(asked: Asked, source: Source, matched: Sequence[Device]) -> Charge:
+def _charge_of_counter(asked: Asked, source: Source, matched: Sequence[Device]) -> Charge:
     """As computeCounterCharges: the largest value of the counter among the devices, for each of them."""
     values = [
         value
         for device in matched
         for taken in device.fields.consumes_counters
-        if source.counter in taken.counters and (value := whole(taken.counters[source.counter].value)) is not None
+        if source.counter in taken.counters
+        and (value := rounded_up_units(taken.counters[source.counter].value)) is not None
     ]
     if not values:
         return Charge(waits=f"asks for devices of driver {source.driver}, none of which has counter {source.counter}")
     return Charge(amount=max(0, *values) * max(1, asked.count))
 
 
-def _of_capacity(asked: Asked, source: Source, matched: Sequence[Device]) -> Charge:
+def _charge_of_capacity(asked: Asked, source: Source, matched: Sequence[Device]) -> Charge:
     """As computeCapacityCharge: what a device would be used of for the request, the largest of all of them."""
     known = [capacities[source.capacity] for each in matched if source.capacity in (capacities := each.fields.capacity)]
     if not known:
         return Charge(waits=f"asks for devices of driver {source.driver}, none of which has capacity {source.capacity}")
-    asks = whole(asked.capacities.get(source.capacity))
-    values = [value for each in known if (value := used(each, asks)) is not None]
+    asks = rounded_up_units(asked.capacities.get(source.capacity))
+    values = [value for each in known if (value := consumed_capacity(each, asks)) is not None]
     if not values:
         return Charge(never=f"asks for more of capacity {source.capacity} than any device gives to one request")
     return Charge(amount=max(0, *values) * max(1, asked.count))

@@ -28,10 +28,10 @@ from webhook.facts.kueue import (
 )
 from webhook.facts.kueue.advice import advise_flavors, advise_max_exec_time, advise_quota
 from webhook.facts.kueue.feature_gates import TOPOLOGY, is_on
-from webhook.facts.kueue.managed import concerns_kueue, managed
+from webhook.facts.kueue.managed import concerns_kueue, how_kueue_manages
 from webhook.facts.kueue.not_now import queue_required
 from webhook.facts.kueue.objects import CONFIGURATIONS, GROUP, LOOKUPS, QUEUE_NAME, QUEUES
-from webhook.facts.kueue.preflight import preflight
+from webhook.facts.kueue.preflight import predict_admission
 from webhook.facts.kueue.unmanaged import unmanaged
 from webhook.facts.read_changes import changes_what_is_read
 from webhook.facts.subject import Subject
@@ -59,7 +59,7 @@ _UNASKED: Final = ("owner", "kind", "framework", "namespace")
 
 def validate_job(subject: Subject) -> Iterator[Problem]:
     """What Kueue's webhooks refuse of a job."""
-    how = subject.once(managed)
+    how = subject.once(how_kueue_manages)
     if how.why_not in _UNASKED or not subject.once(changes_what_is_read):
         return
     for validate in _RULES:
@@ -88,7 +88,7 @@ def not_now(subject: Subject) -> Iterator[Problem]:
 
 def _preflight(subject: Subject, group: str) -> Iterator[Problem]:
     if subject.once(_is_queued_now):
-        yield from (problem for problem in subject.once(preflight).problems if problem.code.startswith(group))
+        yield from (problem for problem in subject.once(predict_admission).problems if problem.code.startswith(group))
 
 
 def not_managed(subject: Subject) -> Iterator[Problem]:

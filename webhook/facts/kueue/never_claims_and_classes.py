@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 
 from webhook.facts.dra.device_claims import USE_TEMPLATE
 from webhook.facts.dra.device_pools import DeviceID
-from webhook.facts.dra.requests import Request, requests
+from webhook.facts.dra.requests import Request, read_requests
 from webhook.facts.dra.types import ResourceClaimTemplate
-from webhook.facts.kueue.charged_devices import Asked, charge, selected
+from webhook.facts.kueue.charged_devices import Asked, charge_of_request, devices_matching_request
 from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, Configuration, Source
 from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.not_now_devices import devices_missing
@@ -84,7 +84,7 @@ class Devices:
         self.counts[resource] = self.counts.get(resource, 0) + amount
 
 
-def claimed(template: PodTemplate, locate: Locate, configuration: Configuration, view: View) -> Devices:
+def count_claimed_devices(template: PodTemplate, locate: Locate, configuration: Configuration, view: View) -> Devices:
     """What the claims of a pod count for; `locate` says where a field of the template stands in the object."""
     devices = Devices()
     for claim in template.spec.resource_claims:
@@ -125,10 +125,10 @@ class _Counting:
         looking = self.view.unnoted()
         template = looking.find(ResourceClaimTemplate, self.name)
         if not template:
-            self.devices.missing.extend((self.path, missing) for missing in looking.all_missing())
+            self.devices.missing.extend((self.path, missing) for missing in looking.every_missing_object())
             return
         taken: set[DeviceID] = set()
-        for request in requests(template.claim, template.version):
+        for request in read_requests(template.claim, template.version):
             if not request.has_admin_access:
                 self._count(request, taken)
 
@@ -172,7 +172,7 @@ class _Counting:
 
     def _take(self, asked: Asked, of: str, taken: set[DeviceID]) -> None:
         """As validateCELSelectorsAgainstDevices: each device is there for one request of the claim."""
-        matching = selected(asked, self.view)
+        matching = devices_matching_request(asked, self.view)
         if matching is None:
             return
         free = [device.id for device in matching if device.id not in taken]
@@ -184,7 +184,7 @@ class _Counting:
 
     def _charge(self, asked: Asked, source: Source, of: str) -> None:
         """Count what the devices consist of; where nobody knows that, the view says so."""
-        outcome = charge(asked, source, self.view)
+        outcome = charge_of_request(asked, source, self.view)
         if outcome is None:
             return
         if outcome.waits:

@@ -30,7 +30,7 @@ EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
 )
 
 
-def extended(
+def count_extended_resources(
     template: PodTemplate,
     locate: Locate,
     *,

@@ -12,7 +12,7 @@ from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.releases import most_pod_sets
-from webhook.facts.kueue.workload import workload
+from webhook.facts.kueue.workload import build_workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.releases import shown
@@ -38,7 +38,7 @@ _REPEATED: Final = {
 
 def validate_pod_set_count(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """The CustomResourceDefinition of Workloads bounds their pod sets; no event tells a job of it."""
-    count, most = len(subject.once(workload).pod_sets), most_pod_sets(subject.assumptions.kueue)
+    count, most = len(subject.once(build_workload).pod_sets), most_pod_sets(subject.assumptions.kueue)
     if count > most:
         release = f"a Workload of Kueue {shown(subject.assumptions.kueue)}"
         message = (

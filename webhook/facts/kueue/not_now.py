@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
-from webhook.facts.kueue.managed import SERVING, Managed, is_owned, local_queues, managed, says_namespace
-from webhook.facts.kueue.not_now_inactive import WAIT, causes_of_inactivity, inactive
+from webhook.facts.kueue.managed import SERVING, Managed, how_kueue_manages, is_owned, local_queues, says_namespace
+from webhook.facts.kueue.not_now_inactive import WAIT, causes_of_inactivity, inactive_queue_problem
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.quota_types import Queue
@@ -64,8 +64,8 @@ _MOST_NAMED: Final = 5
 
 def queue_required(subject: Subject) -> Iterator[Problem]:
     """A job that names no queue waits for one where Kueue manages every job."""
-    how = subject.once(managed)
-    if how.why_not != "no-queue" or how.framework in SERVING or not subject.once(configuration).manages_all:
+    how = subject.once(how_kueue_manages)
+    if how.why_not != "no-queue" or how.framework in SERVING or not subject.once(read_kueue_configuration).manages_all:
         return
     if is_owned(subject) or not says_namespace(subject):
         return
@@ -105,7 +105,7 @@ def _is_active(place: Place, queue: Queue) -> Iterator[Problem]:
     if queue.is_stopped():
         yield _stopped(place, ClusterQueue.gvk.kind, queue.name, queue.stop_policy)
     elif cause := next(causes_of_inactivity(queue, place.view), ""):
-        yield inactive(place, queue, cause)
+        yield inactive_queue_problem(place, queue, cause)
     elif place.tree is None:
         yield _cohort_cycle(place, queue)
 

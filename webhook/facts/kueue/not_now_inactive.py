@@ -28,7 +28,7 @@ INACTIVE: Final = KUEUE_NOT_NOW.rule(
 WAIT: Final = "wait, ask the owner of the queue, or use another queue"
 
 
-def inactive(place: Place, queue: Queue, cause: str) -> Problem:
+def inactive_queue_problem(place: Place, queue: Queue, cause: str) -> Problem:
     """The problem of a job whose ClusterQueue is inactive for a cause."""
     message = f"leads to {place.view.named(ClusterQueue.gvk, queue.name)}, which is inactive because {cause}"
     return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", WAIT)

@@ -13,7 +13,7 @@ from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.managed import takes_namespace
 from webhook.facts.kueue.queue_flavors import advise_resource_groups
 from webhook.facts.kueue.queue_quota_lending_borrowing import advise_borrowing
-from webhook.facts.kueue.quota_tree import queues
+from webhook.facts.kueue.quota_tree import read_quota_tree
 from webhook.facts.kueue.quota_types import Queue, read_cluster_queue
 from webhook.facts.kueue.types import ClusterQueue, FlavorFungibility, LocalQueue, Preemption
 from webhook.facts.subject import Subject
@@ -157,7 +157,7 @@ def _selector(key: str, path: FieldPath, requirement: SelectorRequirement | None
         yield SELECTOR.problem(requirement.path("values"), message, fix)
 
 
-def immutable(path: FieldPath, message: str, fix: str) -> Problem:
+def immutable_field_problem(path: FieldPath, message: str, fix: str) -> Problem:
     """A field that an object of Kueue keeps."""
     return IMMUTABLE.problem(path, message, fix)
 
@@ -182,7 +182,7 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
         yield CLUSTER_QUEUE_NAME.problem(path, message, USE_SUBDOMAIN, new)
     if old and new != old:
         message = f"{change(old, new)} because a LocalQueue keeps its ClusterQueue"
-        yield immutable(path, message, f"set `{old}` again, or create another LocalQueue")
+        yield immutable_field_problem(path, message, f"set `{old}` again, or create another LocalQueue")
 
 
 def advise_local_queue(subject: Subject) -> Iterator[Problem]:
@@ -193,7 +193,7 @@ def advise_local_queue(subject: Subject) -> Iterator[Problem]:
     if queue:
         yield from _namespace_not_selected(read_cluster_queue(queue), path, subject)
     elif name and view.is_whole(ClusterQueue.gvk):
-        near = view.nearest(name, queues(view).cluster_queues)
+        near = view.nearest(name, read_quota_tree(view).cluster_queues)
         message = "is a ClusterQueue that does not exist, so the jobs of this LocalQueue wait"
         fix = did_you_mean(near, "create the ClusterQueue, or correct the name")
         yield CLUSTER_QUEUE_MISSING.problem(path, message, fix, name)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_QUEUE
-from webhook.facts.kueue.queue import immutable
+from webhook.facts.kueue.queue import immutable_field_problem
 from webhook.facts.kueue.types import AdmissionCheck, AdmissionChecksStrategy, ClusterQueue
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
@@ -48,4 +48,4 @@ def validate_admission_check(subject: Subject) -> Iterator[Problem]:
     if before and old != new:
         message = f"{change(old, new)} because an AdmissionCheck keeps its controller"
         fix = f"{f'set `{old}` again' if old else 'remove it'}, or create another AdmissionCheck"
-        yield immutable(check.spec.path("controllerName"), message, fix)
+        yield immutable_field_problem(check.spec.path("controllerName"), message, fix)

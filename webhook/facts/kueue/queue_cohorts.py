@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
-from webhook.facts.kueue.quota_tree import queues
+from webhook.facts.kueue.quota_tree import read_quota_tree
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceQuota
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
@@ -43,7 +43,7 @@ def advise_cohort(subject: Subject) -> Iterator[Problem]:
 
 def _cycle(name: str, parent: str, view: View) -> str:
     """The cohort at which the parents of a cohort come round to one before; "" where they do not."""
-    everything, passed = queues(view), {name}
+    everything, passed = read_quota_tree(view), {name}
     while parent and parent not in passed:
         passed.add(parent)
         parent = everything.parent_of(parent)

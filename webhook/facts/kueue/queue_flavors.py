@@ -13,7 +13,7 @@ from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.queue_covered_resources import advise_no_resources, validate_covered_resources
 from webhook.facts.kueue.queue_raw_gpu import advise_raw_gpu
 from webhook.facts.kueue.queue_too_many_entries import count_fault, count_fix, too_many
-from webhook.facts.kueue.quota_tree import queues
+from webhook.facts.kueue.quota_tree import read_quota_tree
 from webhook.facts.kueue.types import (
     ClusterQueue,
     ClusterQueueSpec,
@@ -160,7 +160,7 @@ def advise_unused_flavor(subject: Subject) -> Iterator[Problem]:
     is_whole = view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk)
     if not is_whole or not view.find(ResourceFlavor, name, namespaced=False):
         return
-    everyone = queues(view).everyone()
+    everyone = read_quota_tree(view).everyone()
     if everyone and not any(name in group.flavors for queue in everyone for group in queue.groups):
         message = "the flavor is used by no ClusterQueue and no Cohort, so no pods ever get it"
         fix = "add the flavor to spec.resourceGroups of a ClusterQueue, or delete the flavor"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_QUEUE
-from webhook.facts.kueue.queue import immutable
+from webhook.facts.kueue.queue import immutable_field_problem
 from webhook.facts.kueue.queue_too_many_entries import too_many
 from webhook.facts.kueue.queue_topology_labels_and_levels import validate_topology_label
 from webhook.facts.kueue.types import (
@@ -66,7 +66,9 @@ def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
     yield from validate_topology_label(spec)
     if before and spec.topology_name != before:
         message = f"{change(before, spec.topology_name)} because a flavor keeps its topology"
-        yield immutable(spec.path("topologyName"), message, f"restore `{before}`, or create another flavor")
+        yield immutable_field_problem(
+            spec.path("topologyName"), message, f"restore `{before}`, or create another flavor"
+        )
 
 
 def _validate_sizes(spec: ResourceFlavorSpec) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ from webhook.facts.kueue.queue_flavors import cluster_queue_or_cohort
 from webhook.facts.kueue.quota_tree import others_of
 from webhook.facts.kueue.quota_types import read_cluster_queue
 from webhook.facts.kueue.types import ClusterQueue, ResourceQuota
-from webhook.facts.resource_units import of_resource
+from webhook.facts.resource_units import amount_with_resource
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -90,7 +90,7 @@ def advise_borrowing(subject: Subject) -> Iterator[Problem]:
     lent = {pair for node in others for pair, quota in node.quotas.items() if quota.nominal > 0}
     for (flavor, resource), quota in queue.quotas.items():
         if quota.borrowing_limit and (flavor, resource) not in lent:
-            limit = of_resource(resource, quota.borrowing_limit)
+            limit = amount_with_resource(resource, quota.borrowing_limit)
             message = (
                 f"lets flavor `{flavor}` borrow {limit}, which has no effect because no other member of cohort "
                 f"`{cohort}` has quota for {resource} of this flavor"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_QUEUE
-from webhook.facts.kueue.queue import immutable
+from webhook.facts.kueue.queue import immutable_field_problem
 from webhook.facts.kueue.queue_too_many_entries import count_fault, count_fix
 from webhook.facts.kueue.topology import HOSTNAME
 from webhook.facts.kueue.types import (
@@ -47,7 +47,7 @@ def validate_topology(subject: Subject) -> Iterator[Problem]:
     yield from _topology_levels(spec)
     if before and before != levels and not _keeps_hosts(before, levels):
         message = f"{change(', '.join(before), ', '.join(levels))} unless {HOSTNAME} is the lowest level of both"
-        yield immutable(path, message, "restore the levels, or create another Topology")
+        yield immutable_field_problem(path, message, "restore the levels, or create another Topology")
 
 
 def _topology_levels(spec: TopologySpec) -> Iterator[Problem]:

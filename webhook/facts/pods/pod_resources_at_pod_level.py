@@ -96,7 +96,7 @@ def sums_of(containers: Iterable[Place], names: Collection[str], side: Side) -> 
     peak: dict[str, int] = {}
     for place in containers:
         for name in {**place.limits, **place.requests}:
-            amount = _asked(place, name, side) if name in names else 0
+            amount = _limit_or_request(place, name, side) if name in names else 0
             if place.part == "containers":
                 running[name] += amount
                 continue
@@ -106,12 +106,14 @@ def sums_of(containers: Iterable[Place], names: Collection[str], side: Side) -> 
     return {name: max(running[name], peak.get(name, 0)) for name in names}
 
 
-def together(containers: Sequence[Place], names: Collection[str], side: Side, deadline: Deadline) -> Mapping[str, int]:
+def sum_of_containers(
+    containers: Sequence[Place], names: Collection[str], side: Side, deadline: Deadline
+) -> Mapping[str, int]:
     """The same, charged to a deadline."""
     return sums_of(Items(containers, deadline), names, side)
 
 
-def _asked(place: Place, name: str, side: Side) -> int:
+def _limit_or_request(place: Place, name: str, side: Side) -> int:
     """The limit of a container, or its request, which is the limit by default."""
     amount = _amount(place.requests, name) if side == "requests" else None
     return (_amount(place.limits, name) or 0) if amount is None else amount
@@ -120,7 +122,7 @@ def _asked(place: Place, name: str, side: Side) -> int:
 def _amount(given: Mapping[str, JSON], name: str) -> int | None:
     """An amount in thousandths; None for nothing, and for what is no quantity or negative."""
     value = given.get(name)
-    amount = None if value is None or isinstance(value, bool) else amounts.read(amounts.text_of(value))
+    amount = None if value is None or isinstance(value, bool) else amounts.read_quantity(amounts.text_of(value))
     return None if amount is None or amount.sign() < 0 else amount.milli_value()
 
 

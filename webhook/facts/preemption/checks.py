@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.cluster.interest import reading
 from webhook.facts.check import Check
-from webhook.facts.gpu.device_pods import WORKLOADS, advised
+from webhook.facts.gpu.device_pods import WORKLOADS, advice_without_repetitions
 from webhook.facts.kinds import NODE
 from webhook.facts.preemption import preemption, priority_class, spot
 from webhook.facts.subject import Subject
@@ -26,7 +26,7 @@ _LOOKUPS: Final = (*preemption.LOOKUPS, reading(NODE, "metadata.labels", "spec.t
 
 def advise_preemption(subject: Subject) -> Iterator[Problem]:
     """What is to be said of an object, once where several of its templates share it."""
-    yield from advised(_ADVICE, spot.SPOT_TOLERATION.id, subject)
+    yield from advice_without_repetitions(_ADVICE, spot.SPOT_TOLERATION.id, subject)
 
 
 CHECKS: Final = (Check(group="preemption", run=advise_preemption, kinds=WORKLOADS, lookups=_LOOKUPS),)

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.cluster.interest import reading
-from webhook.facts.gpu.device_pods import BATCH, DevicePods, workload
+from webhook.facts.gpu.device_pods import BATCH, DevicePods, read_device_workload
 from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.preemption.groups import PREEMPTION
-from webhook.facts.preemption.spot import selected, validate_checkpoint
+from webhook.facts.preemption.spot import selected_spot_nodes, validate_checkpoint
 from webhook.facts.preemption.types import ElasticPolicy, TrainingJob
-from webhook.facts.scheduling.priority_classes import PriorityClass
-from webhook.facts.scheduling.priority_classes import named as priority_class_name
+from webhook.facts.scheduling.priority_classes import PriorityClass, priority_class_name
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.pods import LifecycleHandler
@@ -68,7 +67,7 @@ def advise_progress(subject: Subject) -> Iterator[Problem]:
     """What a job that is bound to spot nodes would lose."""
     if subject.group_kind not in BATCH:
         return
-    on_spot = [pods for pods in subject.once(workload).device_pods if selected(pods)]
+    on_spot = [pods for pods in subject.once(read_device_workload).device_pods if selected_spot_nodes(pods)]
     for pods in on_spot:
         yield from validate_checkpoint(pods, subject)
     if on_spot:
@@ -102,7 +101,7 @@ def _elastic_limits(policy: ElasticPolicy) -> Iterator[Problem]:
 
 def advise_grace_periods(subject: Subject) -> Iterator[Problem]:
     """Pods that are killed before their preStop hooks have ended, or before they can write a checkpoint."""
-    for pods in subject.once(workload).device_pods:
+    for pods in subject.once(read_device_workload).device_pods:
         yield from _grace_period(pods, is_batch=subject.group_kind in BATCH)
 
 
@@ -132,7 +131,7 @@ def _sleep_s(hook: LifecycleHandler) -> int:
 
 def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
     """A class that says it never preempts, in a queue whose Kueue does so all the same."""
-    labels, pods = subject.metadata.labels, subject.once(workload).device_pods
+    labels, pods = subject.metadata.labels, subject.once(read_device_workload).device_pods
     queue = labels.get(_QUEUE)
     name = next(filter(None, (priority_class_name(using.template) for using in pods)), "")
     if not queue or labels.get(_PRIORITY) or not name:

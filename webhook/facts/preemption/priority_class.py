@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.gpu.device_pods import workload
+from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.preemption.groups import PREEMPTION
 from webhook.facts.subject import Subject
@@ -29,7 +29,7 @@ PREEMPTION_PRIORITY_CLASS: Final = PREEMPTION.rule(
 
 def validate_priority_classes(subject: Subject) -> Iterator[Problem]:
     """PriorityClasses that the pods name and that are not there."""
-    if not subject.once(workload).device_pods:
+    if not subject.once(read_device_workload).device_pods:
         return
     for named in Items(subject.fact("priorities")["classes"], subject.deadline):
         if named["absent"]:

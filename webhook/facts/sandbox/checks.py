@@ -40,7 +40,7 @@ def batch_sandbox(subject: Subject) -> Iterator[Problem]:
         yield from advise_windows(batch.spec.template)
 
 
-def pool(subject: Subject) -> Iterator[Problem]:
+def check_pool(subject: Subject) -> Iterator[Problem]:
     """A Pool."""
     pool, old = subject.typed(Pool), subject.typed_old(Pool)
     if not old or pool.spec.differs(old.spec):
@@ -80,7 +80,7 @@ def agent_sandbox(subject: Subject) -> Iterator[Problem]:
 
 CHECKS: Final = (
     Check(group="sandbox", run=batch_sandbox, kinds=kinds_of(BatchSandbox)),
-    Check(group="sandbox", run=pool, kinds=kinds_of(Pool)),
+    Check(group="sandbox", run=check_pool, kinds=kinds_of(Pool)),
     Check(group="sandbox", run=pool_reference, kinds=kinds_of(BatchSandbox), lookups=LOOKUPS),
     Check(group="sandbox", run=claim_references, kinds=kinds_of(SandboxClaim), lookups=LOOKUPS),
     Check(group="sandbox", run=warm_pool_reference, kinds=kinds_of(SandboxWarmPool), lookups=LOOKUPS),

@@ -149,7 +149,7 @@ def validate_shard_patches(batch: BatchSandbox) -> Iterator[Problem]:
         inheriting = {note.path for note in notes if note.what == "inherits"}
         for note in notes:
             if note.what != "added" or note.path not in inheriting:
-                yield _problem(note, names) if note.certain else _of_second_decoding(note)
+                yield _problem(note, names) if note.certain else _problems_of_second_decoding(note)
 
 
 def _problem(note: Note, names: Sequence[str]) -> Problem:
@@ -222,7 +222,7 @@ def _advice(note: Note) -> Problem:
             return PATCH_FIELD.problem(note.path, "is ignored because a Pod has no such field", fix)
 
 
-def _of_second_decoding(note: Note) -> Problem:
+def _problems_of_second_decoding(note: Note) -> Problem:
     """What the controller alone makes wrong, which may be right in another release of it."""
     if note.what not in ("image", "resources", "sources", "claim"):
         return _advice(note)

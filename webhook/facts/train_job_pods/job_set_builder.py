@@ -13,10 +13,10 @@ from webhook.attributes import JSON
 from webhook.facts.train_job_pods import plugins
 from webhook.facts.train_job_pods.flux_pods import enforce_flux
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
-from webhook.facts.train_job_pods.nodes import counts
+from webhook.facts.train_job_pods.nodes import pods_of_each_job
 from webhook.facts.train_job_pods.plugins import Making
 from webhook.facts.train_job_pods.pod_set import PodSet, job_of_runtime, pod_set
-from webhook.facts.train_job_pods.processes import predict
+from webhook.facts.train_job_pods.processes import predict_processes
 from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import Runtime
 from webhook.facts.train_job_pods.train_job_ignored_resources import ignored_resources
@@ -30,18 +30,18 @@ from webhook.typed.pods import Resources
 _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
 
 
-def build(merged: MergedJobSet, job: TrainJob, runtime: Runtime, release: Release) -> None:
+def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: Runtime, release: Release) -> None:
     """Make the JobSet of what is merged."""
     jobs = merged.patched.replicated_jobs
     if not jobs:
         return
     asked, policy = job.spec.trainer, runtime.spec.ml_policy
-    pods_of_jobs = zip(jobs, counts(jobs, asked.num_nodes, policy), strict=True)
+    pods_of_jobs = zip(jobs, pods_of_each_job(jobs, asked.num_nodes, policy), strict=True)
     sets = [pod_set(replicated, count) for replicated, count in pods_of_jobs]
     for pods in sets if asked else ():
         _apply_resources(merged, pods, asked, runtime, release)
     resources = _counted(sets, asked)
-    merged.processes = predict(asked, policy, resources, release)
+    merged.processes = predict_processes(asked, policy, resources, release)
     making = Making(
         name=job.name or job.metadata.generate_name,
         runtime=runtime.name,

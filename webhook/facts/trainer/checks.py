@@ -131,10 +131,10 @@ def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
     )
     for problem in problems:
         if problem.code != TORCH_ADDRESS.id or (job.nodes > 1 and job.trainer):
-            yield _of_runtime(problem, job)
+            yield _problem_at_runtime_ref(problem, job)
 
 
-def _of_runtime(problem: Problem, job: MergedTrainJob) -> Problem:
+def _problem_at_runtime_ref(problem: Problem, job: MergedTrainJob) -> Problem:
     """A problem of the runtime as a TrainJob is told of it."""
     message = f"in {job.runtime}, {problem.path} {problem.said}"
     return replace(problem, path="spec.runtimeRef", found="", message=message, fix=f"in the runtime, {problem.fix}")

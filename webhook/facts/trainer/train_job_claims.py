@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook.facts.dra.device_claims import idle, may_stay_idle
+from webhook.facts.dra.device_claims import consequence_of_unused_claim, may_stay_idle
 from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.subject import Subject
@@ -218,15 +218,15 @@ def advise_unused_claims(pods: GeneratedPods, subject: Subject) -> Iterator[Prob
     if not pods.spec.resource_claims:
         return
     used = {claim.name for container in pods.spec.all_containers() for claim in container.resources.claims}
-    kept = subject.once(_kept_claims)
+    kept = subject.once(_idle_claims_by_job)
     for name in sorted({claim.name for claim in pods.spec.resource_claims} - used):
         if (claim := kept.get((pods.replicated.name, name))) is not None:
-            message = f"no container of {pods} uses claim `{name}`{idle(claim)}"
+            message = f"no container of {pods} uses claim `{name}`{consequence_of_unused_claim(claim)}"
             fix = "name the claim in resources.claims of a container, or remove the claim"
             yield UNUSED_CLAIM.problem("", message, fix)
 
 
-def _kept_claims(subject: Subject) -> Mapping[tuple[str, str], ResolvedClaim]:
+def _idle_claims_by_job(subject: Subject) -> Mapping[tuple[str, str], ResolvedClaim]:
     """Claims that would be allocated for nobody, by their replicated jobs and names."""
     lost = set(subject.once(merge_train_job).merged.lost_claims)
     return {

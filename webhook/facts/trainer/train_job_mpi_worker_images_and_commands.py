@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.nodes import container_of, is_trainer, job_named
+from webhook.facts.train_job_pods.nodes import container_of, find_job, is_trainer
 from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE
 from webhook.facts.trainer.train_job_launcher import advise_launcher_resources
 from webhook.problem import Problem
@@ -32,7 +32,7 @@ WORKER_IMAGE: Final = TRAIN_JOB_ADVICE.rule(
 
 def validate_workers(job: MergedTrainJob) -> Iterator[Problem]:
     """What of spec.trainer the workers of an MPI runtime do not get, or get in vain."""
-    worker = job_named(job.jobs, "node") if job.plugin == "mpi" else None
+    worker = find_job(job.jobs, "node") if job.plugin == "mpi" else None
     if worker is None:
         return
     if is_trainer(worker):

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.nodes import job_named, trainer_step
+from webhook.facts.train_job_pods.nodes import find_job, trainer_step
 from webhook.facts.train_job_pods.releases import FLUX_NODES
 from webhook.facts.trainer.train_job import NODES
 from webhook.facts.trainer.train_job_launcher import is_launcher_node
@@ -64,7 +64,7 @@ def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
 
 def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#3954: with a worker beside such a launcher, one node is two."""
-    worker = job_named(job.jobs, "node")
+    worker = find_job(job.jobs, "node")
     has_worker = worker is not None and trainer_step(job.jobs) is not worker
     if job.trainer.num_nodes == 1 and has_worker and is_launcher_node(job):
         message = (

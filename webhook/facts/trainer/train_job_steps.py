@@ -14,8 +14,8 @@ from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.nodes import (
     STEP_LABEL,
     container_of,
+    find_job,
     init_container_of,
-    job_named,
     trainer_step,
 )
 from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT
@@ -60,7 +60,7 @@ def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def _lacks_initializer(job: MergedTrainJob, name: str) -> str:
-    step = job_named(job.jobs, name)
+    step = find_job(job.jobs, name)
     if step is None:
         return f"a replicated job `{name}`"
     container = container_of(step, name)
@@ -109,10 +109,10 @@ def why_no_node(job: MergedTrainJob, step: ReplicatedJob | None) -> str:
 def _shares_node(job: MergedTrainJob) -> bool:
     """Whether the launcher of an MPI job is a node beside the job named `node`, which then gets a share."""
     is_node = job.runtime.spec.ml_policy.mpi.run_launcher_as_node
-    return is_node and container_of(job_named(job.jobs, "node"), "node") is not None
+    return is_node and container_of(find_job(job.jobs, "node"), "node") is not None
 
 
 def is_number_unread(job: MergedTrainJob) -> bool:
     """Whether no replicated job gets the numNodes that the TrainJob sets."""
-    has_worker = job.plugin == "mpi" and job_named(job.jobs, "node") is not None
+    has_worker = job.plugin == "mpi" and find_job(job.jobs, "node") is not None
     return trainer_step(job.jobs) is None and not has_worker and job.trainer.num_nodes is not None

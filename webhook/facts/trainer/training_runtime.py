@@ -12,7 +12,7 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.nodes import container_of, job_named, trainer_step
+from webhook.facts.train_job_pods.nodes import container_of, find_job, trainer_step
 from webhook.facts.train_job_pods.releases import (
     INJECTION,
 )
@@ -77,7 +77,7 @@ def validate_plugins(policy: MLPolicy, job_set: JobSetSpec, release: Release) ->
 def _mpi_implementation(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
     """mpi.go: looked at where there is a launcher."""
     implementation = policy.mpi.mpi_implementation
-    is_used = container_of(job_named(job_set.replicated_jobs, "launcher"), "node") is not None
+    is_used = container_of(find_job(job_set.replicated_jobs, "launcher"), "node") is not None
     if implementation != "OpenMPI" and is_used and not is_placeholder(implementation):
         message = "must be OpenMPI because Trainer knows no other implementation"
         fix = "set the field to OpenMPI, or remove the field"

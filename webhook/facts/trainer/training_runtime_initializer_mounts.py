@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME_ADVICE
-from webhook.facts.train_job_pods.nodes import step
+from webhook.facts.train_job_pods.nodes import step_of_job
 from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT
 from webhook.facts.train_job_pods.types import RuntimeSpec
 from webhook.facts.trainer.training_runtime_job_names import jobs_of
@@ -28,11 +28,11 @@ TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
 
 def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
     """Containers of initializers without the mount that TrainJobs need."""
-    jobs = [job for job in jobs_of(runtime) if step(job).endswith("-initializer")]
+    jobs = [job for job in jobs_of(runtime) if step_of_job(job).endswith("-initializer")]
     for job in jobs if release >= INITIALIZER_MOUNT else ():
         for container in job.pod.containers:
             is_mounted = any(mount.name == "initializer" for mount in container.volume_mounts)
-            if container.name == step(job) and not is_mounted:
+            if container.name == step_of_job(job) and not is_mounted:
                 message = (
                     f"has no mount `initializer`, so Trainer {shown(release)} refuses TrainJobs that use this step"
                 )

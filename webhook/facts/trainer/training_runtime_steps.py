@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
-from webhook.facts.train_job_pods.nodes import STEP_LABEL, container_of, step, trainer_step
+from webhook.facts.train_job_pods.nodes import STEP_LABEL, container_of, step_of_job, trainer_step
 from webhook.facts.train_job_pods.releases import (
     STEP_CONTAINERS,
 )
@@ -59,7 +59,7 @@ def validate_steps(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
 
 
 def _step_replicas(job: ReplicatedJob, release: Release) -> Iterator[Problem]:
-    name = step(job)
+    name = step_of_job(job)
     is_launcher = release < STEP_CONTAINERS and job.name == "launcher"
     if job.replicas != 1 and (name in CONTAINERS or is_launcher):
         of = f"step `{name}`" if name in CONTAINERS else "the launcher"
@@ -68,7 +68,7 @@ def _step_replicas(job: ReplicatedJob, release: Release) -> Iterator[Problem]:
 
 
 def _step_container(job: ReplicatedJob) -> Iterator[Problem]:
-    name = step(job)
+    name = step_of_job(job)
     if name in CONTAINERS and container_of(job, CONTAINERS[name]) is None:
         there = ", ".join(f"`{container.name}`" for container in job.pod.containers) or "none"
         message = f"must have a container `{CONTAINERS[name]}` for step `{name}`, but has {there}"
@@ -87,7 +87,7 @@ def advise_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
 def advise_overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
     """Steps that Trainer's webhook refuses in a new runtime, and overlooks in a changed one."""
     for job in jobs_of(runtime):
-        container = CONTAINERS.get(step(job))
+        container = CONTAINERS.get(step_of_job(job))
         fixes = {}
         if container and container_of(job, container) is None:
             fixes[f"a container `{container}`"] = f"rename the main container to `{container}`"

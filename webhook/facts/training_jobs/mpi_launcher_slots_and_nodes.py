@@ -188,11 +188,11 @@ def validate_mpi_settings(job: Job) -> Iterator[Problem]:
 
 def validate_slots(job: Job) -> Iterator[Problem]:
     """Ranks that mpirun is asked for, and slots that the hostfile gives it."""
-    told, hosts, slots = _told(job), _hosts(job), _slots(job)
+    told, hosts, slots = _launch_of_launcher(job), _hosts(job), _slots(job)
     if told is None or not hosts:
         return
     by, ranks, each = told.by, told.ranks, told.processes
-    names = _named(job, hosts)
+    names = _name_workers(job, hosts)
     there = f"{counted(slots, 'slot')} to each of {names}"
     if ranks is not None and ranks > hosts * slots:
         together = f"{there} ({counted(hosts * slots, 'slot')} in all)" if hosts > 1 else there
@@ -211,7 +211,7 @@ def validate_slots(job: Job) -> Iterator[Problem]:
         yield NODES_FOR_RANKS.problem((*job.roles_at, "Worker", "replicas"), message, fix)
 
 
-def _named(job: Job, hosts: int) -> str:
+def _name_workers(job: Job, hosts: int) -> str:
     """The number of workers, with the launcher where it is a host too, as words of a message."""
     worker = job.roles.get("Worker")
     workers = hosts if worker is None or worker.replicas is None else worker.replicas
@@ -237,7 +237,7 @@ def _hosts(job: Job) -> int:
     return worker.replicas + is_host
 
 
-def _told(job: Job) -> Launch | None:
+def _launch_of_launcher(job: Job) -> Launch | None:
     """What the launcher tells mpirun, where that is all that counts."""
     launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
     told = launcher.launch if launcher is not None else None

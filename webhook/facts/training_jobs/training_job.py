@@ -325,7 +325,7 @@ def validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
 
 def validate_pod_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
     """A restart policy in the pod template, which the operator overwrites with that of the role."""
-    written = _written_policy(role, job)
+    written = _restart_policy_of_pod(role, job)
     if role.pod_restart_policy not in ("", written):
         path = (*role.template, "spec", "restartPolicy")
         fix = f"set {render((*role.path, 'restartPolicy'))} instead"
@@ -333,7 +333,7 @@ def validate_pod_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
         yield POD_RESTART_POLICY.problem(path, message, fix, role.pod_restart_policy)
 
 
-def _written_policy(role: Role, job: Job) -> str:
+def _restart_policy_of_pod(role: Role, job: Job) -> str:
     """What the operator puts in the pod: ExitCode becomes Never, nothing becomes the default of the kind."""
     if role.restart_policy:
         return "Never" if role.restart_policy == "ExitCode" else role.restart_policy

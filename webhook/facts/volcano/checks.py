@@ -29,8 +29,8 @@ from webhook.facts.volcano.job_scheduler_and_priority import advise_priority, ad
 from webhook.facts.volcano.job_template import template_refused
 from webhook.facts.volcano.job_tiers import advise_job_topology
 from webhook.facts.volcano.job_volume_mounts_and_claims import advise_volumes
-from webhook.facts.volcano.pod import READ, pod
-from webhook.facts.volcano.pod_group import pod_group
+from webhook.facts.volcano.pod import READ, check_pod
+from webhook.facts.volcano.pod_group import check_pod_group
 from webhook.facts.volcano.queue import advise_unknown_resource, validate_quantity
 from webhook.facts.volcano.queue_deletion import queue_deletion
 from webhook.facts.volcano.queue_deserved import validate_deserved_capability
@@ -41,16 +41,16 @@ from webhook.facts.volcano.queue_status import advise_status
 from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.referenced_queue import advise_capability
 from webhook.facts.volcano.scheduler import may_be_scheduler_conf, scheduler_conf
-from webhook.facts.volcano.sent_job import is_created, read_job, sent_spec
+from webhook.facts.volcano.sent_job import is_created, read_job, spec_without_defaults
 from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects import kinds
-from webhook.facts.volcano_objects.defaults import defaulted
+from webhook.facts.volcano_objects.defaults import job_with_defaults
 from webhook.facts.volcano_objects.types import Job, Queue
 from webhook.paths import render
 from webhook.problem import Problem
 
 
-def job(subject: Subject) -> Iterator[Problem]:
+def check_job(subject: Subject) -> Iterator[Problem]:
     """What Volcano refuses of a Job, and what it takes and never runs."""
     if not subject.typed(Job).spec:
         return
@@ -62,9 +62,9 @@ def job(subject: Subject) -> Iterator[Problem]:
     yield from _but_unfilled(_advice(job, subject), subject)
 
 
-def job_template(subject: Subject) -> Iterator[Problem]:
+def check_job_template(subject: Subject) -> Iterator[Problem]:
     """The same of the Jobs that a template makes. Volcano looks at them when they are made, so nothing is denied."""
-    if not sent_spec(subject).json:
+    if not spec_without_defaults(subject).json:
         return
     job = subject.once(read_job)
     for refused in _but_unfilled(validate_create(job, subject), subject):
@@ -74,7 +74,7 @@ def job_template(subject: Subject) -> Iterator[Problem]:
 
 def _advice(job: Job, subject: Subject) -> Iterator[Problem]:
     yield from advise_pods(job)
-    yield from advise_minima(job, sent_spec(subject))
+    yield from advise_minima(job, spec_without_defaults(subject))
     yield from advise_start(job, subject)
     yield from advise_schedulers(job)
     yield from advise_restarts(job, subject)
@@ -98,9 +98,9 @@ def _capability(job: Job, subject: Subject) -> Iterator[Problem]:
         yield from advise_capability(min_resources(job), spec.queue, path, queues, OF_JOBS)
 
 
-def queue(subject: Subject) -> Iterator[Problem]:
+def check_queue(subject: Subject) -> Iterator[Problem]:
     """A queue that is created or changed."""
-    queue = Queue.of(subject.once(defaulted), (), subject.reading)
+    queue = Queue.of(subject.once(job_with_defaults), (), subject.reading)
     yield from validate_quantity(queue)
     yield from validate_guarantee_deserved(queue)
     yield from validate_deserved_capability(queue)
@@ -131,9 +131,12 @@ def _filled(run: Callable[[Subject], Iterator[Problem]]) -> Callable[[Subject], 
 _QUEUES: Final = (kinds.OF_QUEUES, kinds.OF_NAMESPACES)
 _OF_JOBS: Final = (*_QUEUES, kinds.OF_HYPER_NODES, PRIORITY_CLASSES)
 CHECKS: Final = (
-    Check(group="volcano-job", run=job, kinds=frozenset((kinds.JOB,)), lookups=_OF_JOBS),
+    Check(group="volcano-job", run=check_job, kinds=frozenset((kinds.JOB,)), lookups=_OF_JOBS),
     Check(
-        group="volcano-job", run=job_template, kinds=frozenset((kinds.CRON_JOB, kinds.JOB_TEMPLATE)), lookups=_OF_JOBS
+        group="volcano-job",
+        run=check_job_template,
+        kinds=frozenset((kinds.CRON_JOB, kinds.JOB_TEMPLATE)),
+        lookups=_OF_JOBS,
     ),
     Check(group="volcano-cron-job", run=_filled(cron_job), kinds=frozenset((kinds.CRON_JOB,))),
     Check(
@@ -144,7 +147,7 @@ CHECKS: Final = (
     ),
     Check(
         group="volcano-queue",
-        run=_filled(queue),
+        run=_filled(check_queue),
         kinds=frozenset((kinds.QUEUE,)),
         lookups=(kinds.OF_QUEUES,),
         when=changes_what_is_read,
@@ -158,7 +161,7 @@ CHECKS: Final = (
     ),
     Check(
         group="volcano-pod-group",
-        run=_filled(pod_group),
+        run=_filled(check_pod_group),
         kinds=frozenset((kinds.POD_GROUP,)),
         lookups=(kinds.OF_QUEUES, kinds.OF_NAMESPACES, kinds.OF_HYPER_NODES),
     ),
@@ -171,7 +174,7 @@ CHECKS: Final = (
     ),
     Check(
         group="volcano-pod",
-        run=_filled(pod),
+        run=_filled(check_pod),
         kinds=frozenset((("", "Pod"),)),
         lookups=(kinds.OF_POD_GROUPS, kinds.OF_QUEUES, kinds.OF_NAMESPACES),
         of_pods_with=READ,

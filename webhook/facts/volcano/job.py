@@ -176,7 +176,7 @@ def advise_minima(job: Job, sent: JobSpec) -> Iterator[Problem]:
     spec = job.spec
     if not spec.is_filled or not 0 < spec.min_available < spec.needed_pods:
         return
-    task = next(_meant(spec, sent), None)
+    task = next(_tasks_with_written_minimum(spec, sent), None)
     if task is not None:
         of_job, needed = render(spec.path("minAvailable")), spec.needed_pods
         message = (
@@ -187,7 +187,7 @@ def advise_minima(job: Job, sent: JobSpec) -> Iterator[Problem]:
         yield TASK_MINIMUM.problem(task.path("minAvailable"), message, fix, task.min_available)
 
 
-def _meant(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
+def _tasks_with_written_minimum(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
     """Tasks whose minimum somebody wrote: Volcano's webhook sets that of every task to its replicas."""
     written = [each.explicit_min_available for each in sent.tasks]
     is_as_written = None in written

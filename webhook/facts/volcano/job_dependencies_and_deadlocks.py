@@ -14,7 +14,7 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.cycles import waiting_in_circles
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.sent_job import sent_spec
+from webhook.facts.volcano.sent_job import spec_without_defaults
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -100,7 +100,7 @@ def advise_start(job: Job, subject: Subject) -> Iterator[Problem]:
         return
     late = [task for task in spec.tasks if not _is_created_first(task, job)]
     if late:
-        yield from _deadlock(job, late, is_default=not sent_spec(subject).min_available)
+        yield from _deadlock(job, late, is_default=not spec_without_defaults(subject).min_available)
 
 
 def _is_created_first(task: Task, job: Job) -> bool:

@@ -114,10 +114,10 @@ def _validate_list(policies: Items[LifecyclePolicy], at: FieldPath) -> Iterator[
 
 def _validate_events(policy: LifecyclePolicy, seen: set[str]) -> Problem | None:
     """The events of a policy; `seen` are those of the policies before it."""
-    if policy.all_events and policy.exit_code is not None:
+    if policy.distinct_events and policy.exit_code is not None:
         message, fix = "must not be set together with an event", "split the policy into two"
         return EVENT_AND_EXIT_CODE.problem(policy.path("exitCode"), message, fix, policy.exit_code)
-    for event in policy.all_events:
+    for event in policy.distinct_events:
         if is_placeholder(event):
             continue
         broken = _event(policy, event) or _action(policy) or _event_twice(policy, event, seen)
@@ -157,7 +157,7 @@ def _validate_exit_code(policy: LifecyclePolicy, seen: set[int]) -> Problem | No
     """The exit code of a policy without events; `seen` are those of the policies before it."""
     code, path = policy.exit_code, policy.path("exitCode")
     if code is None:
-        return None if policy.all_events else _event_or_exit_code(policy)
+        return None if policy.distinct_events else _event_or_exit_code(policy)
     if code == 0:
         return EXIT_CODE.problem(path, "must not be 0 because 0 means success", "use 1 to 255", code)
     if code in seen:
@@ -183,7 +183,7 @@ def advise_policies(job: Job) -> Iterator[Problem]:
 
 def _advise_policy(policy: LifecyclePolicy) -> Iterator[Problem]:
     code, action = policy.exit_code, policy.action
-    if code is None or policy.all_events:
+    if code is None or policy.distinct_events:
         return
     if code and code not in _EXIT_CODES:
         message = "can never be the exit code of a container, so the policy never applies"

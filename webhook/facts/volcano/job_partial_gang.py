@@ -12,7 +12,7 @@ from webhook.facts.command_lines.node_limits import limits_of
 from webhook.facts.volcano.commands import Command
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.plugin_setup import PluginSetup
-from webhook.facts.volcano.pod_group import partial
+from webhook.facts.volcano.pod_group import describe_partial_gang
 from webhook.problem import Problem
 
 PARTIAL_GANG: Final = VOLCANO_JOB_ADVICE.rule(
@@ -33,6 +33,6 @@ def advise_partial_gang(command: Command, setup: PluginSetup) -> Iterator[Proble
     """A gang that may start before there is room for all nodes that a launcher waits for."""
     job, limits = setup.job, limits_of(command.launch)
     if job.spec.is_filled and limits is not None and job.spec.min_available < limits[0] <= setup.pods:
-        message = partial(job.spec.min_available, command.launch.by, limits[0])
+        message = describe_partial_gang(job.spec.min_available, command.launch.by, limits[0])
         fix = f"set {limits[0]}, or remove minAvailable"
         yield PARTIAL_GANG.problem(job.spec.path("minAvailable"), message, fix, job.spec.min_available)

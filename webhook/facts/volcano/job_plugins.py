@@ -95,7 +95,7 @@ PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
 )
 
 
-def roles(job: Job, plugin: str) -> Mapping[str, str]:
+def tasks_by_role(job: Job, plugin: str) -> Mapping[str, str]:
     """The tasks that a plugin looks for, by role."""
     return {**PLUGINS[plugin].tasks, **PLUGINS[plugin].read(job.spec.plugins[plugin]).values}
 
@@ -174,7 +174,7 @@ def _plugin_task(name: str, wanted: Mapping[str, str], job: Job) -> Problem | No
 
 
 def _plugin_role(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
-    reason = _absent_role(name, wanted, job) or _left_out(name, wanted, job)
+    reason = _absent_role(name, wanted, job) or _task_without_role(name, wanted, job)
     return PLUGIN_ROLE.problem(job.spec.path("plugins", name), *reason) if reason else None
 
 
@@ -190,7 +190,7 @@ def _absent_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, s
     return message, f"write the name of a task, or remove --{role}"
 
 
-def _left_out(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
+def _task_without_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
     """The message and the fix for a task that has no role in a plugin, or None."""
     tasks, names = job.spec.tasks, [wanted[role] for role in PLUGINS[name].tasks]
     left = next((task.name for task in tasks if task.name not in names), None)
@@ -214,7 +214,7 @@ def _is_alone(tasks: Sequence[Task]) -> bool:
 def advise_plugin_one_pod(job: Job) -> Iterator[Problem]:
     """The task that a plugin takes for its master, head or chief has one pod."""
     for plugin, (role, outcome) in _ONE_POD.items():
-        task = job.spec.tasks_by_name.get(roles(job, plugin)[role]) if plugin in job.spec.plugins else None
+        task = job.spec.tasks_by_name.get(tasks_by_role(job, plugin)[role]) if plugin in job.spec.plugins else None
         if task is not None and task.replicas > 1:
             message = f"must be 1 because the task is the {role} of the plugin {plugin}, and {outcome}"
             yield PLUGIN_ONE_POD.problem(task.path("replicas"), message, "set 1", task.replicas)

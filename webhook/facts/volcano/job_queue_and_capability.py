@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.queue_tree import OPEN, operate, read_queues
+from webhook.facts.volcano.queue_tree import OPEN, queue_command, read_queues
 from webhook.facts.volcano.referenced_queue import QueueRules
 from webhook.facts.volcano_objects.types import Job
 from webhook.placeholders import is_placeholder
@@ -94,5 +94,5 @@ def _queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
             f"is below queue `{closed.name}`, which is in state {closed.state}, but Volcano runs the job because it "
             f"looks only at the state of `{name}`"
         )
-        fix = f"close queue `{name}` too ({operate('close', name)}) if its jobs must not run"
+        fix = f"close queue `{name}` too ({queue_command('close', name)}) if its jobs must not run"
         yield QUEUE_ANCESTOR.problem(job.spec.path("queue"), message, fix, name)

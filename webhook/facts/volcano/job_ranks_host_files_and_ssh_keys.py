@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.facts.command_lines.command import MPI
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.commands import Command, commands
+from webhook.facts.volcano.commands import Command, read_commands
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.job_partial_gang import advise_partial_gang
 from webhook.facts.volcano.job_plugin_variables import advise_plugin_variables
@@ -73,7 +73,7 @@ def advise_commands(job: Job, subject: Subject) -> Iterator[Problem]:
     if any(map(is_placeholder, (*job.spec.plugins, *job.spec.tasks_by_name))):
         return
     setup = plugin_setup(job, subject)
-    for command in commands(job, subject):
+    for command in read_commands(job, subject):
         yield from advise_plugin_variables(command, setup)
         yield from _host_file(command, setup)
         yield from _ssh_keys(command, setup)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
-from webhook.facts.volcano.job_plugins import roles
+from webhook.facts.volcano.job_plugins import tasks_by_role
 from webhook.facts.volcano_objects.go_flags import is_true
 from webhook.facts.volcano_objects.plugins import PLUGINS
 from webhook.facts.volcano_objects.types import Job, Task
@@ -51,7 +51,7 @@ def plugin_setup(job: Job, subject: Subject) -> PluginSetup:
         tasks=frozenset(job.spec.tasks_by_name),
         files=files,
         variables=frozenset(map(str.upper, files)),
-        roles={name: roles(job, name) for name in ("mpi", "pytorch") if name in job.spec.plugins},
+        roles={name: tasks_by_role(job, name) for name in ("mpi", "pytorch") if name in job.spec.plugins},
         has_variables=is_true(service.get("inject-hosts-env", "true")),
         pods=job.spec.pods,
         view=subject.view(),

@@ -55,7 +55,7 @@ _CONTROLLED: Final = ("apps", "batch", "jobset.x-k8s.io")
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+")
 
 
-def pod(subject: Subject) -> Iterator[Problem]:
+def check_pod(subject: Subject) -> Iterator[Problem]:
     """The annotations of a Pod that Volcano reads."""
     pod = subject.typed(Pod)
     annotations = pod.metadata.annotations

@@ -13,7 +13,7 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.gang_resources import in_thousandths, is_unknown_resource
 from webhook.facts.volcano.groups import VOLCANO_POD_GROUP_ADVICE
-from webhook.facts.volcano.member_pods import Member, members
+from webhook.facts.volcano.member_pods import Member, pods_of_group
 from webhook.facts.volcano.network_topology import advise_part, advise_topology, validate_network_topology
 from webhook.facts.volcano.pod_group_queue_and_capability import OF_POD_GROUPS, advise_queue_change
 from webhook.facts.volcano.pod_group_tiers import OF_POD_GROUPS as TOPOLOGIES
@@ -21,7 +21,7 @@ from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.referenced_queue import advise_capability, validate_queue
 from webhook.facts.volcano.sent_job import is_created
 from webhook.facts.volcano_objects import kinds
-from webhook.facts.volcano_objects.defaults import defaulted
+from webhook.facts.volcano_objects.defaults import job_with_defaults
 from webhook.facts.volcano_objects.types import PodGroup, SubGroupPolicy
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
@@ -85,9 +85,9 @@ PARTIAL_GANG: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 _MIN_MEMBER: Final = ("spec", "minMember")
 
 
-def pod_group(subject: Subject) -> Iterator[Problem]:
+def check_pod_group(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a PodGroup."""
-    group = PodGroup.of(subject.once(defaulted), (), subject.reading)
+    group = PodGroup.of(subject.once(job_with_defaults), (), subject.reading)
     if is_created(subject):
         yield from _validate_topologies(group)
         yield from _validate_queue(group, subject)
@@ -146,7 +146,7 @@ def advise_members(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     least = group.spec.min_member
     if not group.name or is_placeholder(group.name) or not least or group.metadata.is_controlled:
         return
-    pods, missing = members(subject, group.name)
+    pods, missing = pods_of_group(subject, group.name)
     yield from _members(least, pods, missing)
     if not missing:
         yield from _partial_gang(least, pods)
@@ -180,7 +180,7 @@ def _partial_gang(least: int, members: Sequence[Member]) -> Iterator[Problem]:
     waiting = max(members, key=lambda member: member.nodes)
     if least < waiting.nodes <= sum(member.pods or 0 for member in members):
         fix = f"set {waiting.nodes}"
-        yield PARTIAL_GANG.problem(_MIN_MEMBER, partial(least, waiting.maker, waiting.nodes), fix, least)
+        yield PARTIAL_GANG.problem(_MIN_MEMBER, describe_partial_gang(least, waiting.maker, waiting.nodes), fix, least)
 
 
 def _task_pods(group: PodGroup, members: Sequence[Member]) -> Iterator[Problem]:
@@ -201,7 +201,7 @@ def _task_pods(group: PodGroup, members: Sequence[Member]) -> Iterator[Problem]:
             yield TASK_PODS.problem(group.spec.path("minTaskMember", task), message, fix, count)
 
 
-def partial(least: int, waiting: str, nodes: int) -> str:
+def describe_partial_gang(least: int, waiting: str, nodes: int) -> str:
     """What comes of a gang that is smaller than the training of its pods."""
     started = f"{counted(least, 'pod')} start and hold {'its' if least == 1 else 'their'} devices"
     return f"lets {started} while {waiting} waits for {nodes} pods"

@@ -46,15 +46,15 @@ UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
 
 def validate_quantity(queue: Queue) -> Iterator[Problem]:
     """As validateResourceQuantityOfQueue, of each amount by itself; names are not looked at."""
-    for path, written in queue.spec.written_amounts():
+    for path, written in queue.spec.amounts_with_paths():
         for name, value in written.items():
             text = amounts.text_of(value)
             broken = None if is_placeholder(text) else validate_resource_quantity_value(amounts.name_of(name), text)
             if broken is not None:
-                yield QUANTITY.problem((*path, name), broken.message, broken.fix, shown=amounts.shown(value))
+                yield QUANTITY.problem((*path, name), broken.message, broken.fix, shown=amounts.amount_as_text(value))
 
 
-def root(differing: list[str]) -> Problem:
+def root_queue_problem(differing: list[str]) -> Problem:
     """The problem of amounts of the root queue that differ from before."""
     names = " and ".join(differing)
     message = f"must not change {names} of the root queue because the root queue stands for the whole cluster"
@@ -63,7 +63,7 @@ def root(differing: list[str]) -> Problem:
 
 def advise_unknown_resource(queue: Queue) -> Iterator[Problem]:
     """Amounts of something that no node has."""
-    for path, written in queue.spec.written_amounts():
+    for path, written in queue.spec.amounts_with_paths():
         for name in written:
             if is_unknown_resource(name) and not is_placeholder(name):
                 message = "is a resource that no node has because the name has no domain, so the amount limits nothing"

@@ -20,7 +20,7 @@ DEEPEST: Final = 5
 """`--max-queue-depth` by default."""
 
 
-def too_deep(parent: str, level: int) -> Problem:
+def too_deep_problem(parent: str, level: int) -> Problem:
     """As validateQueueDepth: the problem of a queue that its parent puts on a level below the last."""
     message = f"puts the queue on level {level}, but queues can have at most {DEEPEST} levels"
     return DEPTH.problem("spec.parent", message, "choose a parent nearer to the root", parent)

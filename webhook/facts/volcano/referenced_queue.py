@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.gang_resources import Amounts
-from webhook.facts.volcano.queue_tree import ALWAYS_THERE, OPEN, Queues, operate, read_queues
+from webhook.facts.volcano.queue_tree import ALWAYS_THERE, OPEN, Queues, queue_command, read_queues
 from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
@@ -67,7 +67,7 @@ def _queue_open(name: str, path: FieldPath | str, subject: Subject, rules: Queue
     fix = "wait until the queue is open"
     if queue.state:
         message = f"is a queue in state {queue.state}, but only an open queue takes jobs"
-        fix = f"name another queue, or ask the administrator to open this one ({operate('open', name)})"
+        fix = f"name another queue, or ask the administrator to open this one ({queue_command('open', name)})"
     yield rules.open.problem(path, message, fix, name)
 
 
