@@ -2,6 +2,7 @@
 
 - deploy/base: webhooks.yaml, lookups.yaml and params.yaml, which follow from the shipped policies;
 - overlays enforce and namespaced: a patch that names every webhook of webhooks.yaml;
+- overlay live-policies: the CustomResourceDefinitions of claimgate.dev;
 - chart/files: copies of the manifests that the chart renders, since a chart cannot read what is outside of it.
 
 tests/deploy/test_generated.py compares the files with what this writes.
@@ -17,6 +18,7 @@ from typing import Any
 
 from webhook import yamlfile
 from webhook.cli import run
+from webhook.manifests.custom_resource_definitions import definitions
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -25,6 +27,7 @@ COPIES = {
     **{f"{name}.yaml": f"base/{name}.yaml" for name in ("certificates", "deployment", "network", "priority", "rbac")},
     "service.yaml": "base/service.yaml",
     "authorizer.yaml": "overlays/authorizer/asking.yaml",
+    "live-policies-rights.yaml": "overlays/live-policies/rights.yaml",
     "autoscaler.yaml": "overlays/autoscaling/autoscaler.yaml",
     "cert-manager.yaml": "overlays/cert-manager/certificate.yaml",
     "pod-monitor.yaml": "overlays/monitoring/pod-monitor.yaml",
@@ -49,7 +52,9 @@ def generated() -> dict[str, str]:
         configurations, lambda _: {"failurePolicy": "Fail", "timeoutSeconds": 10}
     )
     files["overlays/namespaced/opt-in.yaml"] = _patch(configurations, _opted_in)
+    files["overlays/live-policies/definitions.yaml"] = "---\n".join(map(yamlfile.dump, definitions()))
     chart = {f"chart/files/{name}": (DEPLOY / origin).read_text() for name, origin in COPIES.items()}
+    chart["chart/files/definitions.yaml"] = files["overlays/live-policies/definitions.yaml"]
     made = {f"chart/files/{Path(name).name}": text for name, text in files.items() if name.startswith("base/")}
     return {**files, **chart, **made}
 

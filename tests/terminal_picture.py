@@ -11,7 +11,7 @@ _STYLE: Final = (
     "text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:#e6edf3;white-space:pre}"
     ".command{fill:#7ee787}.fail{fill:#ff7b72}.warn{fill:#e3b341}"
 )
-_WORDS: Final = {": fail: ": "fail", ": warn: ": "warn"}
+_SIGNS: Final = {"  ✖ fail": "fail", "  ⚠ warn": "warn", "    fix:": "command"}
 
 
 def picture(text: str, title: str) -> str:
@@ -39,9 +39,8 @@ def _line(number: int, line: str) -> str:
 
 
 def _spans(line: str) -> Iterator[str]:
-    for word, name in _WORDS.items():
-        before, found, after = line.partition(word)
-        if found:
-            yield f'{escape(before)}: <tspan class="{name}">{name}</tspan>: {escape(after)}'
+    for sign, name in _SIGNS.items():
+        if line.startswith(sign):
+            yield f'<tspan class="{name}">{escape(sign)}</tspan>{escape(line.removeprefix(sign))}'
             return
     yield escape(line)

@@ -18,7 +18,7 @@ from tests.rows import all_rows
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 LAYERS = (
-    {"log_writer", "names", "releases", "same", "similar_names", "terminal", "user_cache", "wording"},
+    {"log_writer", "names", "releases", "same", "similar_names", "source_line", "terminal", "user_cache", "wording"},
     {"attributes", "errors", "explanation", "name_faults", "problem", "short_texts"},
     {"charts", "manifest_text", "decisions", "deadline", "paths", "logs", "shipped"},
     {"quantity", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
@@ -30,13 +30,13 @@ LAYERS = (
     {"facts", "manifests"},
     {"configuration"},
     {"policy", "settings"},
-    {"evaluation", "export"},
+    {"evaluation", "export", "live_policies"},
     {"admission"},
     {"report"},
     {"documents"},
     {"document_stream"},
     {"assembly", "submitted"},
-    {"server", "suites"},
+    {"server", "simulation", "suites"},
     {"playground"},
     {"commands"},
     {"cli"},

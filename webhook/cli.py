@@ -23,6 +23,7 @@ VERBS = {
     "serve": "Answer AdmissionReviews of an API server over HTTPS.",
     "replay": "Say what the webhook would answer to recorded reviews or plain objects.",
     "audit": "Report every finding about the objects of folders, files or stdin.",
+    "simulate": "Say whether a job can ever start, and if not, why.",
     "backtest": "Say what policies would have done to the requests of an API server's audit log.",
     "test": "Run the suites of policies.",
     "explain": "Say of a rule what it demands and why, with a bad and a good example.",

@@ -18,7 +18,8 @@ from webhook.errors import Problem
 from webhook.manifest_text import looks_like_manifest
 from webhook.object_lists import is_list, unlisted
 from webhook.paths import FieldPath, parse
-from webhook.report.finding import Locate, Place
+from webhook.report.finding import Lines, Locate, Place
+from webhook.source_line import SourceLine
 
 IGNORE_FILE: Final = ".claimgateignore"
 """In a folder that is named: what of it is not read."""
@@ -49,6 +50,17 @@ class Input:
                 return self.place()
 
         return locate
+
+    def lines(self, inside: FieldPath = ()) -> Lines:
+        """From the printed path of a field to its line; None where there is none to show."""
+
+        def line(path: str) -> SourceLine | None:
+            try:
+                return self.document.source_line((*self.path, *inside, *parse(path)))
+            except ValueError:
+                return None
+
+        return line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,6 +110,14 @@ def locate(text: str, offset: int, path: FieldPath, *, has_repeated: bool = Fals
     return best
 
 
+def end(text: str, offset: int, longest: int) -> int:
+    """Where the value at `offset` ends, which was read already; 0 where it has more characters than `longest`."""
+    try:
+        return offset + _KEYS.raw_decode(text[offset : offset + longest])[1]
+    except json.JSONDecodeError:
+        return 0
+
+
 def items(text: str, offset: int, path: FieldPath) -> list[int]:
     """The offsets of the items of the list at a path inside the value at `offset`; none where there is no list."""
     offsets: list[int] = []

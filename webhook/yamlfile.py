@@ -11,11 +11,10 @@ import json
 import os
 import re
 import sys
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice, pairwise, takewhile
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +22,7 @@ from webhook import jsontext, shipped, yamltext
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.paths import FieldPath, render
+from webhook.source_line import SourceLine
 from webhook.yamltext import dump
 
 __all__ = [
@@ -63,6 +63,10 @@ class Document:
     def position(self, path: FieldPath = ()) -> tuple[int, int]:
         """Line and column, from 1, of a path or its nearest existing ancestor; (0, 0) when the value has no text."""
         return self._source.position(self._at, path) if self._source else (0, 0)
+
+    def source_line(self, path: FieldPath = ()) -> SourceLine | None:
+        """The line of that place without values that nobody may read; None where it cannot be shown."""
+        return self._source.source_line(self._at, path) if self._source else None
 
     def problem(self, path: FieldPath, message: str) -> Problem:
         """What is wrong at a path."""
@@ -240,6 +244,8 @@ class _Source(Protocol):
 
     def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]: ...
 
+    def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None: ...
+
 
 def _whole(text: str, file: str) -> Parts:
     if file.endswith(_JSON) or text.lstrip()[:1] in ("{", "["):
@@ -262,7 +268,7 @@ def _of_yaml(file: str, error: yamltext.YamlError) -> Problem:
 
 def _json(text: str, file: str, *, is_sure: bool) -> Parts | None:
     """The JSON values of a text; None when it turns out not to be JSON and nobody is sure that it is."""
-    source = _JsonPlaces(text)
+    source = yamltext.JsonPlaces(text)
     documents: list[Document] = []
     repeated: list[jsontext.JsonError] = []
     try:
@@ -279,36 +285,9 @@ def _json(text: str, file: str, *, is_sure: bool) -> Parts | None:
     return Parts(tuple(documents), repeated=tuple(_of_json(file, each, source) for each in repeated))
 
 
-def _of_json(file: str, error: jsontext.JsonError, source: _JsonPlaces) -> Problem:
+def _of_json(file: str, error: jsontext.JsonError, source: yamltext.JsonPlaces) -> Problem:
     line, column = source.position(error.offset)
     return Problem(message=str(error), file=file, line=line, column=column)
-
-
-@dataclass(slots=True)
-class _JsonPlaces:
-    text: str
-    lines: list[int] | None = None
-    has_repeated: bool = False
-    items: dict[tuple[int, FieldPath], list[int]] = field(default_factory=dict)
-    """Where the items of a list begin: a dump of a cluster is one list, and each of its thousands is asked for."""
-
-    def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
-        if self.lines is None:
-            self.lines = [0, *(index + 1 for index, character in enumerate(self.text) if character == "\n")]
-        offset = self._offset(at, path)
-        line = bisect_right(self.lines, offset)
-        return line, offset - self.lines[line - 1] + 1
-
-    def _offset(self, at: int, path: FieldPath) -> int:
-        above = tuple(takewhile(lambda step: isinstance(step, str), path))
-        if len(above) == len(path) or self.has_repeated:
-            return jsontext.locate(self.text, at, path, has_repeated=self.has_repeated)
-        if (at, above) not in self.items:
-            self.items[at, above] = jsontext.items(self.text, at, above)
-        listed, index = self.items[at, above], int(path[len(above)])
-        if not 0 <= index < len(listed):
-            return jsontext.locate(self.text, at, above)
-        return jsontext.locate(self.text, listed[index], path[len(above) + 1 :])
 
 
 # --- pieces ---
@@ -333,6 +312,9 @@ class _Shifted:
     def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
         line, column = self.source.position(at, path)
         return line + self.above, column
+
+    def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None:
+        return self.source.source_line(at, path)
 
 
 def _pieces(text: str, file: str) -> list[_Piece]:

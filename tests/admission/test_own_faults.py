@@ -14,7 +14,8 @@ from webhook.attributes import Attributes, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.decisions import ValidationAction, Verdict
-from webhook.facts.registry import SHIPPED, Package, Registry
+from webhook.facts.packages import Package
+from webhook.facts.registry import SHIPPED, Registry
 from webhook.policy.policy_set import PolicySet
 from webhook.server.review_handler import INLINE_BYTES
 

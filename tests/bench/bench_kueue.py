@@ -19,7 +19,7 @@ from webhook.attributes import JSON
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.facts.assumptions import Assumptions
-from webhook.facts.kueue.preflight import preflight
+from webhook.facts.kueue.preflight import predict_admission
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
@@ -106,7 +106,7 @@ def subject(cluster: FilesCluster) -> Subject:
 def verdict_s(made: Subject) -> float:
     """Seconds of processor time that the verdict takes."""
     began = time.process_time()
-    verdict = made.once(preflight).verdict
+    verdict = made.once(predict_admission).verdict
     elapsed_s = time.process_time() - began
     assert verdict == "possible"
     return elapsed_s

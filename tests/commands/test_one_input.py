@@ -84,8 +84,10 @@ def test_a_key_that_stands_twice_is_a_finding_of_audit(tmp_path: Path, capsys):
     out, err = capsys.readouterr()
     assert err == ""
     assert (
-        f"{file}:13: warn: spec.containers[0]: key `resources` appears twice in one mapping, and kubectl takes the last: "
-        "remove one of the two, or merge their values (Pod default/p, manifest/repeated-key)\n"
+        f"Pod default/p\n"
+        f"  ⚠ warn  {file}:13:5  manifest/repeated-key\n"
+        "    spec.containers[0]: key `resources` appears twice in one mapping, and kubectl takes the last\n"
+        "    fix: remove one of the two, or merge their values\n"
     ) in out
     assert "1 warn" in out
     file.write_text(TWICE + LIMITS[0])

@@ -174,11 +174,11 @@ def test_text_is_for_people(tmp_path, capsys):
     replay(write(tmp_path, [pod("one", warn="1", fail="1"), pod("two", deny="1")]))
     file = tmp_path / "fixture.json"
     assert capsys.readouterr().out == (
-        f"{file}:1: allowed: CREATE Pod team/one\n"
+        f"✔ allowed  {file}:1  CREATE Pod team/one\n"
         "    warning: is frowned upon (policy warns)\n"
         "    not evaluated: expression 'object.spec.absent == 1' resulted in error: no such key: spec\n"
         '    patch: add /metadata/labels/seen = "yes"\n'
-        f"{file}:1: denied 403 Forbidden: CREATE Pod team/two\n"
+        f"✖ denied 403 Forbidden  {file}:1  CREATE Pod team/two\n"
         "    metadata.labels.deny: is not allowed; remove it (policy denies)\n"
         "2 reviews: 1 allowed, 1 denied\n"
     )
@@ -269,7 +269,8 @@ def test_advice_is_shown_on_request(tmp_path, capsys):
     assert (
         "    advice: spec.pytorchReplicaSpecs.Master.template.spec.volumes[0]: claim" in outputs["replay", "--advice"]
     )
-    assert ": advice: spec.pytorchReplicaSpecs.Master.template.spec.volumes[0]: claim" in outputs["audit", "--advice"]
+    assert "  ▸ advice  " in outputs["audit", "--advice"]
+    assert "\n    spec.pytorchReplicaSpecs.Master.template.spec.volumes[0]: claim" in outputs["audit", "--advice"]
 
 
 def test_a_suite_may_expect_advice(tmp_path, capsys):

@@ -144,7 +144,7 @@ def test_a_failure_says_what_differs(suite, capsys):
     )
     assert run(["test", folder]) == 1
     assert capsys.readouterr().out == (
-        f"{folder}/suite.yaml: 1 of 3 passed\n"
+        f"✖ {folder}/suite.yaml: 1 of 3 passed\n"
         "  failed: policy/wrong\n"
         "    verdict: expected allowed, found 403 Forbidden: metadata.labels.deny: is not allowed; remove it (policy denies)\n"
         "  failed: policy/lost\n"
@@ -307,7 +307,7 @@ def test_results_of_kyvernos_own_kinds_are_skipped_and_counted(own_kinds, capsys
     assert run(["test", str(own_kinds.parent)]) == 0
     out, err = capsys.readouterr()
     assert out == (
-        f"{own_kinds}/kyverno-test.yaml: 4 skipped\n"
+        f"○ {own_kinds}/kyverno-test.yaml: 4 skipped\n"
         "1 suite: 0 run, 1 skipped\n"
         "4 cases: 0 passed, 0 failed, 4 skipped\n"
         "  skipped: 2 cases: policies of kind ClusterPolicy are not evaluated, only ValidatingAdmissionPolicy and MutatingAdmissionPolicy\n"

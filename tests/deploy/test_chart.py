@@ -20,6 +20,7 @@ OVERLAPS = {
     "overlays/namespaced": ("webhooks.optIn=true",),
     "overlays/cert-manager": ("certificates.issuer=cert-manager",),
     "overlays/authorizer": ("authorizer=true",),
+    "overlays/live-policies": ("livePolicies=true",),
     "overlays/client-certificates": ("clientCertificates.enabled=true",),
     "overlays/control-plane-network": ("networkPolicy.controlPlane[0]=192.0.2.0/24",),
     "overlays/autoscaling": ("autoscaling.enabled=true",),

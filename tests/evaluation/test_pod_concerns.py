@@ -37,7 +37,7 @@ ROWS = {
     "nothing": (pod(containers=[BARE]), set()),
     "amounts": (pod(containers=[container(limits={"cpu": 1, "memory": "1Gi", "ephemeral-storage": "1Gi"})]), set()),
     "a device": (pod(containers=[container(limits={"nvidia.com/gpu": 1})]), {"devices"}),
-    "the portable name": (pod(containers=[container(requests={"gpu": 1})]), {"devices"}),
+    "the portable name": (pod(containers=[container(requests={"gpu": 1})]), {"devices", "portable-gpu"}),
     "pages": (pod(containers=[container(limits={"hugepages-2Mi": "2Mi"})]), {"devices"}),
     "a device of an init container": (pod(initContainers=[container(limits={"a/b": 1})]), {"devices"}),
     "claims": (pod(containers=[BARE], resourceClaims=[{"name": "c"}]), {"claims"}),

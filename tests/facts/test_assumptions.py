@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from webhook.errors import LookupFailed
-from webhook.facts.assumptions import Assumptions, assumptions
+from webhook.facts.assumptions import Assumptions, read_assumptions
 
 
 @pytest.mark.parametrize(
@@ -26,13 +26,13 @@ from webhook.facts.assumptions import Assumptions, assumptions
     ],
 )
 def test_a_param_says_what_a_cluster_has(param: object, expected: Assumptions) -> None:
-    assert assumptions(param) == expected
+    assert read_assumptions(param) == expected
 
 
 def test_params_that_say_the_same_are_one_value() -> None:
     """Facts and checks are computed once for all policies that assume the same."""
-    assert assumptions({"data": {"kubernetes": "1.36"}}) is assumptions(None)
-    assert assumptions({"data": {"kubernetes": "1.35"}}) is assumptions(
+    assert read_assumptions({"data": {"kubernetes": "1.36"}}) is read_assumptions(None)
+    assert read_assumptions({"data": {"kubernetes": "1.35"}}) is read_assumptions(
         {"data": {"kubernetes": "v1.35.2", "other": "x"}}
     )
 
@@ -41,4 +41,4 @@ def test_a_text_that_is_no_release_is_an_error() -> None:
     with pytest.raises(
         LookupFailed, match=r"data.trainer of its parameter is `latest`: write a release such as 2.3 there"
     ):
-        assumptions({"data": {"trainer": "latest"}})
+        read_assumptions({"data": {"trainer": "latest"}})

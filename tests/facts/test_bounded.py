@@ -10,9 +10,9 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.facts.command_lines import shell
-from webhook.facts.command_lines.command import launch
-from webhook.facts.command_lines.shell import Variables, commands
-from webhook.facts.dra.inventory import inventory
+from webhook.facts.command_lines.command import launch_of_json
+from webhook.facts.command_lines.shell import Variables, split_into_commands
+from webhook.facts.dra.inventory import describe_matching_devices
 from webhook.facts.gpu.extended_resources import device_container
 from webhook.facts.sandbox import shards
 from webhook.facts.view import _MOST_COMPARED, View
@@ -36,22 +36,26 @@ DOUBLED = [{"name": "E0", "value": "x"}, *({"name": f"E{i}", "value": f"$(E{i - 
     ids=["variables of variables", "a script that doubles a text", "one text many times", "scripts in scripts"],
 )
 def test_what_no_process_can_be_given_is_not_followed(container):
-    assert launch(container).by == ""
+    assert launch_of_json(container).by == ""
 
 
 def test_a_command_line_ends_in_time():
     with pytest.raises(BudgetExceeded):
-        launch({"command": ["bash", "-c", "true\n" * 10_000]}, Deadline(-1.0))
+        launch_of_json({"command": ["bash", "-c", "true\n" * 10_000]}, Deadline(-1.0))
 
 
 def test_a_sourced_file_may_set_any_variable_that_was_known():
     variables = Variables({"A": "1"})
-    taken = [variables.take(command) for command in commands("B=2; . ./env; C=3; run $A $B $C; source x; run $C")]
+    taken = [
+        variables.take(command) for command in split_into_commands("B=2; . ./env; C=3; run $A $B $C; source x; run $C")
+    ]
     assert [words for words in taken if words[:1] == ("run",)] == [("run", "?", "?", "3"), ("run", "?")]
 
 
 def test_options_that_add_up_are_joined_once():
-    said = launch({"command": ["mpirun", *["--mca", "a", "b"] * 3, *["--mca", "rmaps", "oversubscribe"], "python"]})
+    said = launch_of_json(
+        {"command": ["mpirun", *["--mca", "a", "b"] * 3, *["--mca", "rmaps", "oversubscribe"], "python"]}
+    )
     assert said.oversubscribed
     assert shell.Reading().left == shell.Reading.MOST
 
@@ -121,10 +125,12 @@ def test_time_that_ends_in_a_selector_is_no_failure_of_the_selector():
         "spec": {"devices": {"requests": [request]}},
     }
     asked = subject(claim, SLICE, is_whole=True)
-    assert len(inventory(asked).selections[0].failures) == 1
+    assert len(describe_matching_devices(asked).selections[0].failures) == 1
     for looks in range(8):
         with pytest.raises(BudgetExceeded):
-            inventory(replace(asked, cluster=View(FilesCluster([SLICE], is_whole=True), "team", Late(looks))))
+            describe_matching_devices(
+                replace(asked, cluster=View(FilesCluster([SLICE], is_whole=True), "team", Late(looks)))
+            )
 
 
 def test_what_is_listed_once_is_not_listed_again():

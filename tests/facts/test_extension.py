@@ -12,7 +12,8 @@ from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
 from webhook.evaluation.validating import validate
 from webhook.facts import reference
-from webhook.facts.registry import SHIPPED, Package, Registry
+from webhook.facts.packages import Package
+from webhook.facts.registry import SHIPPED, Registry
 from webhook.policy.interests import interests
 
 FACT = '''
@@ -21,10 +22,10 @@ FACT = '''
 from webhook.attributes import GroupVersionKind
 from webhook.cel.types import BOOL, STRING
 from webhook.cluster.interest import reading
-from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.fact import Fact, Result, declare_structure
 
 KIND = GroupVersionKind("example.com", "v1", "Quota")
-QUOTA = structure("Quota", name=(STRING, "of the quota"), found=(BOOL, "whether it is there"))
+QUOTA = declare_structure("Quota", name=(STRING, "of the quota"), found=(BOOL, "whether it is there"))
 
 
 def compute(subject):
@@ -67,7 +68,7 @@ def test_a_policy_reads_a_new_fact(registry: Registry) -> None:
         (decision,) = validate(request(job()), found, FilesCluster(objects), Phase.VALIDATE)
         assert decision.action == action
     assert "example.com" in {each.gvk.group for each in interests(found.policies, registry)}
-    assert "## quota" in reference.markdown(registry)
+    assert "## quota" in reference.facts_as_markdown(registry)
 
 
 def test_a_misspelt_field_of_it_is_found_when_the_policy_is_loaded(registry: Registry) -> None:

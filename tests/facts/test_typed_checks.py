@@ -23,7 +23,7 @@ MOST_GUARDS = 48
 CHARGES_BY_HAND = {
     "check.py": "charges each group of checks, however little it walks",
     "gpu/node_devices.py": "asks a table of nodes that outlives the request",
-    "kueue/pod_group.py": "asks a table of pods that outlives the request",
+    "kueue/never_pod_group.py": "asks a table of pods that outlives the request",
     "kueue/queue_workloads.py": "compares whole objects",
     "launch/mpi_ranks_and_slots.py": "parses the hosts of a command",
     "volcano/scheduler.py": "parses YAML, which nothing interrupts",

@@ -34,7 +34,7 @@ def test_objects_of_a_namespace_are_listed(namespace, expected):
 def test_what_cannot_be_listed_is_noted():
     view = View(Unreadable(OBJECTS), "team")
     assert len(view.list(LimitRange, "team")) == 0
-    assert [missing.kind for missing in view.all_missing()] == ["LimitRange"]
+    assert [missing.kind for missing in view.every_missing_object()] == ["LimitRange"]
 
 
 def test_many_objects_are_charged():

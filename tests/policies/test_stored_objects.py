@@ -1,7 +1,8 @@
 """An object that breaks a rule and is stored already still takes updates of what the rule does not read.
 
 Every bad example of every suite is stored and then changed: its finalizers, labels and annotations, its status, its
-number of replicas, as controllers and people do who want to be rid of it.
+number of replicas, as controllers and people do who want to be rid of it. What a rule may read (an image, a number) can be
+changed beside the problem, too, unless the webhook of its API or the API server refuses that as well.
 """
 
 from __future__ import annotations
@@ -84,6 +85,54 @@ def denials(name: str, request: Request, change: str, obj: JSON) -> Iterator[str
         verdict = answer(updated(request, *pair, sub_resource)).verdict
         if not verdict.allowed:
             yield f"{name}: {verdict.status and verdict.status.message}"
+
+
+def containers(value: Any) -> Iterator[JSON]:
+    """Every container of an object, wherever its lists of containers stand."""
+    for name, each in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+        if name == "containers" and isinstance(each, list):
+            yield from (one for one in each if isinstance(one, dict))
+        else:
+            yield from containers(each)
+
+
+def with_image(obj: JSON) -> tuple[JSON, JSON] | None:
+    new = deepcopy(obj)
+    pulled = [each for each in containers(new) if isinstance(each.get("image"), str)]
+    for each in pulled:
+        each["image"] = "registry.example/other:2"
+    return (new, obj) if pulled else None
+
+
+def with_new_field(obj: JSON) -> tuple[JSON, JSON] | None:
+    return ({**obj, "spec": {**obj["spec"], "aNewField": "x"}}, obj) if isinstance(obj.get("spec"), dict) else None
+
+
+SPEC_CHANGES = {"image": with_image, "new field": with_new_field}
+
+
+def refusals(folder: Path, change: str) -> Iterator[tuple[bool, str]]:
+    """For each problem that an update is denied for: whether it is ours alone to refuse, and the problem."""
+    rules = {rule.id: rule for policy in load([folder], OPTIONS).validating for rule in policy.catalogue.values()}
+    for name, request, obj in stored(folder):
+        pair = SPEC_CHANGES[change](obj)
+        decisions = answer(updated(request, *pair)).verdict.decisions if pair else ()
+        for decision in decisions:
+            if decision.action == "deny" and decision.is_enforced:
+                for each in decision.problems:
+                    yield not rules[each.code].refused_on_updates, f"{name}: {each.code} {each.path} {each.said}"
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("change", SPEC_CHANGES)
+def test_a_stored_problem_that_nobody_else_refuses_does_not_stop_an_update(folder: Path, change: str) -> None:
+    assert [problem for is_ours, problem in refusals(folder, change) if is_ours] == []
+
+
+def test_some_updates_are_refused_as_upstream_does() -> None:
+    found = [problem for folder in FOLDERS for _, problem in refusals(folder, "image")]
+    assert any("training-job/image-required" in each for each in found)
+    assert any("volcano-job/min-available" in each for each in found)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -18,7 +18,8 @@ from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.evaluation.validating import validate
-from webhook.facts.registry import SHIPPED, Package, Registry
+from webhook.facts.packages import Package
+from webhook.facts.registry import SHIPPED, Registry
 from webhook.policy.declarations import with_problems
 from webhook.policy.load import Options, load_documents
 from webhook.problems.declarations import PROBLEM

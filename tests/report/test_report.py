@@ -127,9 +127,13 @@ def test_each_problem_is_a_finding_of_its_rule():
         ("g/whole", "spec.a", 7, "spec.a: `1.5` must be whole: set 1"),
         ("g/there", "", 1, "must be there"),
     ]
-    assert written("text", found).splitlines()[:2] == [
-        "pod.yaml:7: fail: spec.a: `1.5` must be whole: set 1 (Pod team/p, g/whole)",
-        "pod.yaml:1: fail: must be there (Pod team/p, g/there)",
+    assert written("text", found).splitlines()[:6] == [
+        "Pod team/p",
+        "  ✖ fail  pod.yaml:7:1  g/whole",
+        "    spec.a: `1.5` must be whole",
+        "    fix: set 1",
+        "  ✖ fail  pod.yaml:1:1  g/there",
+        "    must be there",
     ]
     first, second = json.loads(written("json", found))["findings"]
     assert first["problem"] == {
@@ -153,7 +157,7 @@ def skipped(policy, *missing, name="p", path=""):
 
 
 def test_text_says_once_what_many_objects_miss():
-    """One line for each missing object with the count, where it is missed first; what is missed once stays a line."""
+    """Each missing object once with the count, where it is missed first."""
     gpu, nic = (MissingObject(kind="DeviceClass", name=name) for name in ("gpu", "nic"))
     unread = MissingObject(kind="Runtime", name="u", why="not looked up: a, b")
     found = (
@@ -166,13 +170,30 @@ def test_text_says_once_what_many_objects_miss():
     )
     lines = written("text", found, entries=6, files=1).splitlines()
     assert lines == [
-        "pod.yaml:1: skip: not evaluated: DeviceClass gpu not found (3 times, first for Pod team/p, policies a, b)",
-        "pod.yaml:7: skip: not evaluated: DeviceClass nic not found (Pod team/q, policy a)",
-        "pod.yaml:1: skip: not evaluated: Runtime t not found (Pod team/s, policy a)",
-        "pod.yaml:1: skip: not evaluated: Runtime u not looked up: a, b (2 times, first for Pod team/s, policy a)",
+        "Not evaluated, because objects are not among the files:",
+        "  ○ skip  pod.yaml:1:1  policies a, b",
+        "    DeviceClass gpu not found (3 times, first for Pod team/p)",
+        "  ○ skip  pod.yaml:7:1  policy a",
+        "    DeviceClass nic not found (Pod team/q)",
+        "  ○ skip  pod.yaml:1:1  policy a",
+        "    Runtime t not found (Pod team/s)",
+        "  ○ skip  pod.yaml:1:1  policy a",
+        "    Runtime u not looked up: a, b (2 times, first for Pod team/s)",
+        "    fix: name files that have them with --context",
+        "",
+        "○ skip        5  policy a",
+        "○ skip        1  policy b",
         "",
         "6 objects in 1 file: 0 pass, 0 fail, 0 warn, 0 error, 6 skip",
     ]
+
+
+def test_text_names_the_rules_that_are_broken_most_and_counts_the_others():
+    found = [one for number in range(23) for one in made(decided(f"p{number:02}"))] + list(made(decided("p07")))
+    lines = written("text", found).splitlines()
+    table = lines[lines.index("✖ fail        2  policy p07") :]
+    assert table[1:3] == ["✖ fail        1  policy p00", "✖ fail        1  policy p01"]
+    assert (len(table), table[-3:-1]) == (23, ["and 3 rules more", ""])
 
 
 FINDINGS = (
@@ -199,9 +220,18 @@ def report(name):
 
 def test_text_is_a_line_per_finding_and_the_sums():
     assert report("text") == (
+        "Pod team/p\n"
+        "  ✖ fail  pod.yaml:7:1  policy gpu\n"
+        "    spec.x: is bad really\n"
+        "\n"
+        "Node n\n"
+        "  ○ skip  pod.yaml:1:1  policy gpu\n"
+        "    not evaluated: x not found\n"
+        "\n"
         "values.yaml:3: not audited: kind: expected a string, found none\n"
-        "pod.yaml:7: fail: spec.x: is bad really (Pod team/p, policy gpu)\n"
-        "pod.yaml:1: skip: not evaluated: x not found (Node n, policy gpu)\n"
+        "\n"
+        "✖ fail    high      1  policy gpu\n"
+        "○ skip    odd       1  policy gpu\n"
         "\n"
         "2 objects in 1 file: 1 pass, 1 fail, 0 warn, 0 error, 1 skip;"
         " 1 document without a Kubernetes object; 1 file not read in full\n"

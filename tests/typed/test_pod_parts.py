@@ -10,6 +10,9 @@ from webhook.typed.pod_parts import (
     EPHEMERAL_CONTAINERS,
     NO_CONTROLLER,
     POD_RESOURCES,
+    RESOURCES,
+    RUNTIME_CLASS,
+    VISIBLE_DEVICES,
 )
 from webhook.typed.pods import Pod
 from webhook.typed.view import Reading
@@ -33,18 +36,28 @@ def test_names_stand_for_every_place_of_a_pod():
 @pytest.mark.parametrize(
     ("spec", "parts"),
     [
-        pytest.param(
-            {"containers": [{"name": "a", "resources": None}, {"resources": {"limits": "all"}}]}, [], id="none"
-        ),
+        pytest.param({"containers": [{"name": "a", "resources": None}, {"resources": {}}]}, [], id="none"),
         pytest.param({"resourceClaims": [{"name": "a"}]}, [CLAIMS], id="a claim of the pod"),
         pytest.param({"resourceClaims": []}, [CLAIMS], id="a list without a claim"),
-        pytest.param({"initContainers": [{"resources": {"claims": [{"name": "a"}]}}]}, [CLAIMS], id="of a container"),
+        pytest.param({"containers": [{"resources": {"limits": "all"}}]}, [RESOURCES], id="limits of another type"),
+        pytest.param({"overhead": {"cpu": 1}}, [RESOURCES], id="overhead"),
+        pytest.param({"runtimeClassName": "nvidia"}, [RUNTIME_CLASS], id="a runtime class"),
+        pytest.param(
+            {"containers": [{"env": [{"name": "A"}, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}]},
+            [VISIBLE_DEVICES],
+            id="a variable that shows devices",
+        ),
+        pytest.param(
+            {"initContainers": [{"resources": {"claims": [{"name": "a"}]}}]},
+            [CLAIMS, RESOURCES],
+            id="a claim of a container",
+        ),
         pytest.param({"ephemeralContainers": [{"name": "a"}]}, [EPHEMERAL_CONTAINERS], id="a container for debugging"),
         pytest.param({"resources": {}}, [POD_RESOURCES], id="resources of the pod"),
-        pytest.param({"containers": [{"resources": {"limits": {"gpu": 1}}}]}, [DEVICES], id="gpu"),
+        pytest.param({"containers": [{"resources": {"limits": {"gpu": 1}}}]}, [DEVICES, RESOURCES], id="gpu"),
         pytest.param(
             {"containers": [{"resources": {"requests": {"deviceclass.resource.kubernetes.io/a": 1}}}]},
-            [DEVICES, DEVICE_CLASSES],
+            [DEVICES, DEVICE_CLASSES, RESOURCES],
             id="a device class",
         ),
     ],
@@ -59,6 +72,11 @@ def test_the_metadata_says_who_made_a_pod_and_what_is_noted_on_it():
     assert made.parts.present == {"a"}
 
 
+def test_images_are_those_of_all_containers():
+    lists = {"containers": [{"image": "a"}, {"image": 1}], "initContainers": [{"image": "b"}], "ephemeralContainers": 7}
+    assert has(**lists).images == ["a", "b"]
+
+
 @pytest.mark.parametrize("pod", [{"spec": "x"}, {"metadata": [], "spec": {}}])
 def test_what_no_api_server_has_decoded_is_an_error(pod):
     assert Pod.of(pod).parts.present == {NO_CONTROLLER}
@@ -67,4 +85,4 @@ def test_what_no_api_server_has_decoded_is_an_error(pod):
 
 
 def test_every_device_but_gpu_has_an_extended_name():
-    assert [row.name for row in devices.catalogue().resources if "/" not in row.name] == ["gpu"]
+    assert [row.name for row in devices.read_device_catalogue().resources if "/" not in row.name] == ["gpu"]

@@ -34,6 +34,8 @@ WHOLE = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1,application/json"
 """Objects without all but their metadata, or whole where a server cannot (meta/v1 PartialObjectMetadata)."""
+APPLIED = "application/apply-patch+yaml"
+"""Server-side apply; JSON is YAML."""
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 """No query."""
 _CHUNK = 65536
@@ -78,6 +80,10 @@ class Connection(Protocol):
 
     def post(self, path: str, body: JSON, read_s: float, query: Mapping[str, str] = NOTHING) -> JSON:
         """The answer to an object that is created. Raises LookupFailed."""
+        ...
+
+    def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
+        """The answer to a server-side apply, which takes fields from other managers. Raises LookupFailed."""
         ...
 
     def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> Page:
@@ -138,6 +144,10 @@ class _HttpConnection:
     def post(self, path: str, body: JSON, read_s: float, query: Mapping[str, str] = NOTHING) -> JSON:
         return self._answer(path, self._request(path, query, read_s, body=body))
 
+    def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
+        query = {"fieldManager": manager, "force": "true"}
+        return self._answer(path, self._request(path, query, read_s, body=body, method="PATCH"))
+
     def _answer(self, path: str, response: Any) -> JSON:
         try:
             return json.loads(response.data)
@@ -153,7 +163,14 @@ class _HttpConnection:
         return _HttpLines(self._request(path, query, read_s, accept), path)
 
     def _request(
-        self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE, body: JSON = None
+        self,
+        path: str,
+        query: Mapping[str, str],
+        read_s: float,
+        accept: str = WHOLE,
+        *,
+        body: JSON = None,
+        method: str = "POST",
     ) -> Any:
         import urllib3
 
@@ -162,11 +179,12 @@ class _HttpConnection:
         headers |= {setting["key"]: setting["value"] for setting in self.configuration.auth_settings().values()}
         timeout = urllib3.Timeout(connect=CONNECT_S, read=read_s)
         try:
-            written = {} if body is None else {"json": body}
+            written = {} if body is None else {"body": json.dumps(body).encode()}
+            sent = {"content-type": APPLIED if method == "PATCH" else WHOLE} if written else {}
             response = self.pool.request(
-                "POST" if written else "GET",
+                method if written else "GET",
                 url,
-                headers=headers,
+                headers={**headers, **sent},
                 timeout=timeout,
                 preload_content=False,
                 retries=False,

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Final
 from urllib.parse import quote
 
 from webhook.attributes import GroupVersionKind
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import LookupFailed
+
+NOT_SERVED: Final = "not served by the API server; install its CustomResourceDefinition"
 
 
 class NotServed(LookupFailed):
@@ -56,7 +59,7 @@ def discover(connection: Connection, gvk: GroupVersionKind) -> Resource:
         for resource in resources:
             if resource["kind"] == gvk.kind and "/" not in resource["name"]:
                 return Resource(root, resource["name"], api_version, bool(resource["namespaced"]))
-    raise NotServed("not served by the API server; install its CustomResourceDefinition")
+    raise NotServed(NOT_SERVED)
 
 
 def _versions(connection: Connection, group: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Annotated
 
@@ -118,16 +118,17 @@ def command(
         )
         totals = AuditTotals(filters, settings.configuration, fail_on=fail_on, requires_input=require_input)
         totals.add_problems(problems)
-        bar = Progress(stream.size_bytes(), "objects", is_shown=_leaves_the_terminal_free(outputs))
-        with bar, Interrupts() as interrupts, output.Report(outputs, writers, audit.rules) as report:
-            for result, findings in _parts(audit, stream, interrupts, jobs):
-                for finding in totals.reported(findings):
-                    report.entry(finding)
-                totals.add(result)
-                assembled.files.tell(result.differing, result.recorded)
-                bar.advance(result.size_bytes, result.entries)
-                if interrupts.is_set:
-                    break
+        waits = sys.stdout.isatty() and sys.stderr.isatty()  # so that the bar and the report do not mix
+        with Interrupts() as interrupts, output.Report(outputs, writers, audit.rules, waits=waits) as report:
+            with Progress(stream.size_bytes(), "objects") as bar:
+                for result, findings in _parts(audit, stream, interrupts, jobs):
+                    for finding in totals.reported(findings):
+                        report.entry(finding)
+                    totals.add(result)
+                    assembled.files.tell(result.differing, result.recorded)
+                    bar.advance(result.size_bytes, result.entries)
+                    if interrupts.is_set:
+                        break
             notes = submitted.notes(assembled.files, settings)
             totals.finish(path, stream, notes, is_interrupted=interrupts.is_set)
             if interrupts.is_set:
@@ -160,8 +161,3 @@ def _parts(
     for part in stream.parts():
         result = PartResult()
         yield result, audit.findings(part, result, interrupts)
-
-
-def _leaves_the_terminal_free(outputs: Sequence[output.Output]) -> bool:
-    """Whether nothing is written to the terminal of stdout before the end."""
-    return not sys.stdout.isatty() or all(each.file or each.format == "text" for each in outputs)

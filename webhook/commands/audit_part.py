@@ -145,10 +145,11 @@ class PartAudit:
         decisions = (*outcome.decisions, *outcome.further)
         if not decisions:
             result.unasked[_qualified(attributes.kind)] += 1
-        locate = each.locator(fixtures.object_path(each.value))
+        inside = fixtures.object_path(each.value)
+        about = subject(attributes)
         made = (
             *keys.findings(each, attributes),
-            *findings(decisions, subject(attributes), locate, self.rules),
+            *findings(decisions, about, each.locator(inside), self.rules, each.lines(inside)),
         )
         result.exceptions.update(finding.exception for finding in made if finding.exception)
         yield from made

@@ -25,7 +25,7 @@ from webhook.admission.phases import Door, run
 from webhook.commands import audit, certs
 from webhook.commands.remote import Remote
 from webhook.errors import ConfigurationError
-from webhook.report.text import operation
+from webhook.report.text_answers import operation
 from webhook.terminal import one_line
 from webhook.workloads import table
 

@@ -14,6 +14,7 @@ from webhook import documents
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.manifests.annotations import spelled_out
+from webhook.manifests.claimgate_kinds import is_claimgate_kind, native
 from webhook.manifests.portability import hindrances
 from webhook.paths import get
 from webhook.policy.compiled import Policy
@@ -102,7 +103,9 @@ def _written(policies: Sequence[Policy]) -> dict[_Key, JSON]:
     files = {policy.file for policy in policies} | {binding.file for policy in policies for binding in policy.bindings}
     if "-" in files or "<stdin>" in files:
         raise InputError(Problem(message="policies on standard input cannot be exported: name their file or folder"))
-    return {_key(each.value): each.value for each in documents.read(sorted(files)).documents}
+    read = (each.value for each in documents.read(sorted(files)).documents)
+    manifests = [native(value) if is_claimgate_kind(value) else value for value in read]
+    return {_key(manifest): manifest for manifest in manifests}
 
 
 def _key(value: JSON) -> _Key:

@@ -6,17 +6,22 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from types import TracebackType
-from typing import Generic, TextIO, TypeAlias, TypeVar
+from typing import Final, Generic, TextIO, TypeAlias, TypeVar, cast
 
 from webhook.errors import ConfigurationError
 from webhook.report.rule import Rules
+from webhook.report.screen import ShowsOn, screen_of
 from webhook.report.writer import Totals, Writer
 
 Text: TypeAlias = Callable[[], str]
 """Makes the text of one format when it is wanted."""
 
 Entry = TypeVar("Entry")
+_BLOCK: Final = 1 << 16
+_IN_MEMORY: Final = 1 << 20
+"""Characters of a report that waits in memory; a longer one is a temporary file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +82,19 @@ class Report(Generic[Entry]):
     """
 
     def __init__(
-        self, outputs: Sequence[Output], writers: Mapping[str, Callable[[], Writer[Entry]]], rules: Rules
+        self,
+        outputs: Sequence[Output],
+        writers: Mapping[str, Callable[[], Writer[Entry]]],
+        rules: Rules,
+        *,
+        waits: bool = False,
     ) -> None:
+        """Args: the outputs; what makes writers; the rules; whether stdout has to wait until the end."""
         made = [(output, writers[output.format]()) for output in _files_first(outputs)]
-        self._streams = [_Stream(output.file, writer, rules) for output, writer in made]
+        for output, writer in made:
+            if not output.file and isinstance(writer, ShowsOn):
+                writer.show_on(screen_of(sys.stdout))
+        self._streams = [_Stream(output.file, writer, rules, waits=waits) for output, writer in made]
         self._gone: BrokenPipeError | None = None
 
     def __enter__(self) -> Report[Entry]:
@@ -121,8 +135,9 @@ class Report(Generic[Entry]):
 class _Stream(Generic[Entry]):
     """One format and the file it is written to."""
 
-    def __init__(self, file: str, writer: Writer[Entry], rules: Rules) -> None:
+    def __init__(self, file: str, writer: Writer[Entry], rules: Rules, *, waits: bool) -> None:
         self._file = file
+        self._waits = waits and not file
         self._writer = writer
         self._rules = rules
         self._text: TextIO | None = None
@@ -134,17 +149,28 @@ class _Stream(Generic[Entry]):
     def end(self, totals: Totals) -> None:
         text = self._begun()
         text.writelines(self._writer.end(totals))
+        if self._waits:
+            text.seek(0)
+            while block := text.read(_BLOCK):
+                sys.stdout.write(block)
 
     def close(self) -> None:
-        if self._file and self._text is not None:
+        if self._text is not None and self._text is not sys.stdout:
             self._text.close()
 
     def _begun(self) -> TextIO:
         if self._text is None:
-            # the report closes it
-            self._text = Path(self._file).open("w", encoding="utf-8") if self._file else sys.stdout  # noqa: SIM115
+            self._text = self._opened()
             self._text.writelines(self._writer.begin(self._rules))
         return self._text
+
+    def _opened(self) -> TextIO:
+        """Where the text goes; the report closes it."""
+        if self._file:
+            return Path(self._file).open("w", encoding="utf-8")
+        if self._waits:
+            return cast("TextIO", SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline=""))
+        return sys.stdout
 
 
 def _files_first(outputs: Sequence[Output]) -> list[Output]:

@@ -15,7 +15,7 @@ from webhook.cluster.live import Watched
 from webhook.commands import output
 from webhook.errors import ConfigurationError, InputError
 from webhook.facts.kueue.objects import QUEUES
-from webhook.facts.kueue.overview import Overview, overview
+from webhook.facts.kueue.overview import Overview, read_queue_overview
 from webhook.facts.view import NAMESPACES, View
 from webhook.logs import Log
 from webhook.report.queue_svg import queue_svg
@@ -70,8 +70,8 @@ def _shown(cluster: Cluster) -> Overview:
         ConfigurationError: they cannot be looked up.
     """
     view = View(cluster, "")
-    made = overview(view)
-    unknown = {str(each): None for each in view.all_missing() if not each.name}
+    made = read_queue_overview(view)
+    unknown = {str(each): None for each in view.every_missing_object() if not each.name}
     if unknown:
         raise ConfigurationError("\n".join(f"queues: {each}" for each in unknown))
     return made

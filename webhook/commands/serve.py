@@ -47,7 +47,18 @@ def command(*, settings: ServerSettings) -> int:
     is_live = settings.live or settings.kubeconfig is not None
     if settings.authorizer and not is_live:
         raise ConfigurationError("--authorizer: an API server is asked; name it with --live or --kubeconfig")
-    held = ServedState.make(settings, is_live, settings.kubeconfig, log, may_ask=settings.authorizer)
+    if settings.live_policies and not (is_live and settings.reload):
+        raise ConfigurationError(
+            "--live-policies: needs --live or --kubeconfig, and --reload above 0 to follow changes"
+        )
+    held = ServedState.make(
+        settings,
+        is_live,
+        settings.kubeconfig,
+        log,
+        may_ask=settings.authorizer,
+        live_policies=settings.live_policies,
+    )
     authority = AccessReviews(connect(settings.kubeconfig)) if settings.authorizer else None
     bounds = memory_bounds.of_this_process(settings)
     bounds.check(memory_bounds.limit(settings))

@@ -13,7 +13,6 @@ from webhook.cel.cost import MATCH_CONDITIONS_BUDGET
 from webhook.errors import EvaluationError
 from webhook.evaluation.activation import Activation
 from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
-from webhook.evaluation.pod_concerns import is_concerned
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.manifests.field_errors import aggregate
@@ -30,10 +29,6 @@ def is_asked(gate: MatchConditions, policy: Policy, target: Target, param: Param
         LookupFailed: nobody can say something that they ask about.
 
     """
-    if gate.concerns and not is_concerned(gate.concerns, target, context):
-        if context.options.trace is not None:
-            context.options.trace.unconcerned(gate.concerns)
-        return False
     names = Activation(policy, target, param, context, _requested(target, context))
     if not gate.needs.isdisjoint(AUTHORIZER):
         names.update(context.variables.authorizer())

@@ -20,6 +20,7 @@ from webhook.errors import BudgetExceeded
 from webhook.evaluation.custom_kinds import pruned
 from webhook.evaluation.mutation_decisions import unfinished
 from webhook.evaluation.mutation_run import MutationRun
+from webhook.evaluation.pod_concerns import concerned
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.policy.policy_set import PolicySet
 
@@ -50,13 +51,13 @@ def mutate(
         return attributes.object, ()
     run = MutationRun(attributes.object)
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
-    run.round(candidates, context)
+    run.round(concerned(candidates, context), context)
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
         untold, faults = replace(context.options, trace=None), context.faults  # the first round is explained
         second = request_context(policies, again, cluster, deadline, authorizer, faults=faults, options=untold)
-        run.round(policies.mutating_for(again), second)
+        run.round(concerned(policies.mutating_for(again), second), second)
     decisions = tuple(run.decisions.decisions)
     if run.definition is None or not run.is_dirty:
         return run.object, decisions

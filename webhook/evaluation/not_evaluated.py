@@ -16,7 +16,7 @@ from webhook.evaluation.activation import activation, fact
 from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
-from webhook.facts.check import reports
+from webhook.facts.check import problems_of_groups
 from webhook.policy.compiled import Policy, Validation
 from webhook.policy.static_params import Param
 from webhook.problem import MissingObject
@@ -46,7 +46,7 @@ def unchecked(
     """
     if PROBLEMS not in rule.facts:
         return ()
-    reported = reports(context.subject(target, param), policy.checks)
+    reported = problems_of_groups(context.subject(target, param), policy.checks)
     problems = (problem for each in reported for problem in each.unchecked)
     advice = problem_values.shows_advice(policy, context)
     judged = problem_values.judged(problems, policy, param, context, advice=advice)

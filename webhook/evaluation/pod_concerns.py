@@ -1,17 +1,19 @@
-"""Whether a Pod has anything of what a policy concerns: its annotation `claimgate.dev/concerns`, told from resources.
+"""Which policies concern a Pod: their annotation `claimgate.dev/concerns`, told from its resources.
 
 The webhooks of a policy are registered with the same words (export/concerns.py), so that an API server does not send
-Pods without; a policy with matchConditions is not asked about them here either. What is read here is never less than
-what the expressions of the webhooks find.
+Pods without; a policy with matchConditions is not asked about them here either, whatever its bindings say. What is read
+here is never less than what the expressions of the webhooks find.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.target import Target
-from webhook.typed.pod_parts import CLAIMS
+from webhook.manifests.annotations import RESOURCE_CONCERNS
+from webhook.policy.candidates import Candidate
+from webhook.typed.pod_parts import CLAIMS, PORTABLE
 from webhook.typed.pods import Pod
 from webhook.typed.view import Reading
 
@@ -19,21 +21,33 @@ _AMOUNTS: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 """Resources that are no devices."""
 
 
-def is_concerned(words: frozenset[str], target: Target, context: RequestContext) -> bool:
-    """Whether a Pod has any of what some words stand for, or had it before an update; True where nobody can tell."""
-    present = target.concerns
-    if present is None:
-        if target.mismatches:
-            return True
-        reading = Reading(context.deadline, frozenset(target.omitted), bool(context.objects.typed_own))
-        pod = target.typed_objects.get(Pod)
-        if pod is None:
-            pod = target.typed_objects[Pod] = Pod.of(target.object, (), reading)
-        present = _words(pod)
-        if target.old_object is not None:
-            present |= _words(Pod.of(target.old_object, (), reading))
-        target.concerns = present
-    return not words.isdisjoint(present)
+def concerned(candidates: Iterable[Candidate], context: RequestContext) -> list[Candidate]:
+    """The policies that a request concerns: all, but those of whose words a Pod has nothing, and had nothing before."""
+    present: frozenset[str] | None = None
+    kept = []
+    for candidate in candidates:
+        if candidate.concerns:
+            if present is None:
+                present = _words_of_request(context)
+            if candidate.concerns.isdisjoint(present):
+                if context.options.trace is not None:
+                    context.options.trace.unconcerned(candidate)
+                continue
+        kept.append(candidate)
+    return kept
+
+
+def _words_of_request(context: RequestContext) -> frozenset[str]:
+    """The words whose things the Pod of a request has, or had before an update; all where nobody can tell."""
+    target = context.objects.own(context.objects.sent)
+    if target.mismatches:
+        return RESOURCE_CONCERNS
+    reading = Reading(context.deadline, frozenset(target.omitted), bool(context.objects.typed_own))
+    pod = target.typed_objects.get(Pod)
+    if pod is None:
+        pod = target.typed_objects[Pod] = Pod.of(target.object, (), reading)
+    words = _words(pod)
+    return words if target.old_object is None else words | _words(Pod.of(target.old_object, (), reading))
 
 
 def _words(pod: Pod) -> frozenset[str]:
@@ -41,6 +55,7 @@ def _words(pod: Pod) -> frozenset[str]:
     parts, spec = pod.parts, pod.json.get("spec") or {}
     words = {
         "devices": not parts.resource_names <= _AMOUNTS,
+        "portable-gpu": PORTABLE in parts.resource_names,
         "claims": CLAIMS in parts.present,
         "pod-level": "resources" in spec or "overhead" in spec,
     }

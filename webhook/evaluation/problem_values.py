@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from webhook.attributes import JSON
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
-from webhook.facts.check import reports
+from webhook.facts.check import problems_of_groups
 from webhook.policy.compiled import Policy
 from webhook.policy.static_params import Param
 from webhook.problem import Problem
@@ -27,7 +27,7 @@ def shown(policy: Policy, target: Target, param: Param, context: RequestContext)
         EvaluationError: the object holds patches that cannot be merged.
 
     """
-    reported = reports(context.subject(target, param), policy.checks)
+    reported = problems_of_groups(context.subject(target, param), policy.checks)
     problems = [problem for each in reported for problem in each.problems]
     advice = shows_advice(policy, context)
     return [value(problem, action) for problem, action in judged(problems, policy, param, context, advice=advice)]

@@ -15,7 +15,7 @@ from webhook.evaluation.target import Target
 from webhook.evaluation.typed_input import TypedInput, typed_input
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.pods import pod_sets
-from webhook.facts.train_job_pods.installation import known_to
+from webhook.facts.train_job_pods.installation import installation_with_assumptions
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import pruned_once, pruned_part
 from webhook.facts.view import View
 from webhook.patch.schema import is_builtin
@@ -81,7 +81,7 @@ class RequestObjects:
     def pods(self) -> tuple[Target, ...]:
         """The pod templates of the request as virtual Pods."""
         if self._pods is None:
-            self._pods = self._virtual_pods(pod_sets.listed)
+            self._pods = self._virtual_pods(pod_sets.list_pod_sets)
         return self._pods
 
     def patches(self) -> tuple[Target, ...]:
@@ -97,7 +97,7 @@ class RequestObjects:
         if self._patches is None:
             pods = self._virtual_pods(_patches)
             if pods and not self.attributes.is_decoded:
-                release = known_to(self._view.unnoted(), Assumptions()).release
+                release = installation_with_assumptions(self._view.unnoted(), Assumptions()).release
                 if not self._keeps_all(release):
                     pruned = [self._pruned(target, release) for target in pods]
                     pods = tuple(target for target in pruned if target is not None)

@@ -28,8 +28,7 @@ class Target:
     `old_object` are decoded, `written` is the object as it stands, to which changes are made; `mismatches` are what of
     it is not of its type, and where there are some, the objects are not decoded; `omitted` is where `object` is
     without something that is written; `place` is the path of its podset as it is printed. `has_new_spec` is whether
-    the condition of `updates: spec` holds for it, None before anybody asks, as of `concerns`, which are the words of
-    that annotation whose things a Pod has (pod_concerns.py); `typed_objects` are the object as types
+    the condition of `updates: spec` holds for it, None before anybody asks; `typed_objects` are the object as types
     have read it, `subjects` as facts and checks see it, by the `id` of what policies assume of the cluster, which each
     keeps alive.
     """
@@ -45,7 +44,6 @@ class Target:
     criteria_attributes: Attributes | None = None
     place: str = ""
     has_new_spec: bool | None = field(default=None, init=False)
-    concerns: frozenset[str] | None = field(default=None, init=False)
     typed_objects: dict[type[Object], Any] = field(default_factory=dict, init=False, repr=False)
     subjects: dict[int, Subject] = field(default_factory=dict, init=False, repr=False)
 

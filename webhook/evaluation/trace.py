@@ -93,10 +93,11 @@ class Trace:
         else:
             self._unmet = "condition failed", f"failurePolicy is Ignore: {reason}"
 
-    def unconcerned(self, words: Iterable[str]) -> None:
+    def unconcerned(self, candidate: Candidate) -> None:
         """Note that a Pod has nothing of what a policy concerns."""
-        named = " or ".join(sorted(words))
-        self._unmet = "condition is false", f"annotation `claimgate.dev/concerns`: the pod has no {named}"
+        named = " or ".join(sorted(candidate.concerns))
+        reason = f"annotation `claimgate.dev/concerns`: the pod has no {named}"
+        self._add(candidate.policy, None, "condition is false", reason)
 
     def evaluation(
         self, policy: Policy, binding: Binding, param: Param, target: Target, evaluate: Callable[[], Sequence[Decision]]

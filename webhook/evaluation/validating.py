@@ -7,28 +7,30 @@ denial; validator.py asks one policy about one object.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from webhook.attributes import Attributes, Phase
+from webhook.attributes import Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision
-from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
+from webhook.errors import Ambiguous, BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation import undecoded
 from webhook.evaluation.contained_fault import contain, is_contained
 from webhook.evaluation.decision_list import DecisionList, admitted
 from webhook.evaluation.expansion import explain_binding, explain_targets, matching, targets_of
 from webhook.evaluation.match_conditions import is_asked
+from webhook.evaluation.pod_concerns import concerned
 from webhook.evaluation.repeated_problems import without_repeats
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.rule_decisions import RuleDecisions
+from webhook.evaluation.stored_problems import with_stored_as_warnings
 from webhook.evaluation.target import Target
 from webhook.evaluation.validator import Validator
-from webhook.evaluation.whole_policy import interrupted, unconverted, unusable
-from webhook.facts.check import reports
+from webhook.evaluation.whole_policy import interrupted, unconverted, undecided, unusable
+from webhook.facts.check import problems_of_groups
 from webhook.policy.candidates import Candidate, CandidateBinding
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.policy_set import PolicySet
@@ -60,8 +62,21 @@ def validate(
     if not candidates:
         return ()
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
+    decisions: Sequence[Decision] = _decisions(candidates, context)
+    if attributes.operation == Operation.UPDATE:
+        decisions = with_stored_as_warnings(decisions, candidates, context, partial(_ask, phase))
+    return without_repeats(decisions, (each.policy for each in candidates), context.deadline)
+
+
+def _ask(phase: Phase, context: RequestContext, names: Collection[str]) -> Sequence[Decision]:
+    """What those of the policies of a phase that have these names say of a request."""
+    candidates = context.policies.validating_for(context.attributes, phase)
+    return _decisions([each for each in candidates if each.policy.name in names], context)
+
+
+def _decisions(candidates: Iterable[Candidate], context: RequestContext) -> Sequence[Decision]:
     decisions = DecisionList()
-    for candidate in candidates:
+    for candidate in concerned(candidates, context):
         try:
             _policy(candidate, context, decisions)
         except Exception as fault:
@@ -71,7 +86,7 @@ def validate(
             decisions.add(interrupted(candidate.policy, each.binding, text) for each in candidate.bindings)
     if context.undecoded:
         decisions.add(undecoded.decisions(context.undecoded))
-    return without_repeats(decisions.decisions, (each.policy for each in candidates), context.deadline)
+    return decisions.decisions
 
 
 def _policy(candidate: Candidate, context: RequestContext, decisions: DecisionList) -> None:
@@ -79,6 +94,9 @@ def _policy(candidate: Candidate, context: RequestContext, decisions: DecisionLi
     policy, objects = candidate.policy, context.objects
     try:
         targets = (candidate.is_own_alone and objects.typed_own) or targets_of(candidate, context)
+    except Ambiguous as error:
+        decisions.add([undecided(policy, None, str(error))])
+        _explain_error(policy, None, context, error)
     except (BindingError, LookupFailed) as error:
         decisions.add([unusable(policy, None, f"failed to configure policy: {error}")])
         _explain_error(policy, None, context, error)
@@ -118,6 +136,9 @@ def _binding(
                     decisions.add(judged)
                     if judged[-1].evaluation == "error" and context.deadline.is_over:
                         return
+    except Ambiguous as error:
+        decisions.add([undecided(candidate.policy, binding, str(error))])
+        _explain_error(candidate.policy, binding, context, error)
     except (BindingError, LookupFailed) as error:
         decisions.add([unusable(candidate.policy, binding, f"failed to configure binding: {error}")])
         _explain_error(candidate.policy, binding, context, error)
@@ -144,9 +165,11 @@ def _evaluate(
         if not policy.reports_problems:
             return Validator(policy, binding, param, target, context, started=started).decisions()
         subject = target.subjects.get(id(param.assumed)) or context.subject(target, param)
-        reported = reports(subject, policy.checks)
+        reported = problems_of_groups(subject, policy.checks)
         if not reported:
             return admitted(param, target.place) if target.place else param.admits
         return RuleDecisions(policy, binding, param, target, context, started=started).of_checks(reported)
+    except Ambiguous as error:
+        return [undecided(policy, binding, str(error), param.name)]
     except (EvaluationError, BindingError, LookupFailed) as error:
         return [RuleDecisions(policy, binding, param, target, context, started=started).error(None, str(error))]

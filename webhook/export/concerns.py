@@ -37,6 +37,9 @@ _CONTAINER: Final = {
         "[c.?resources.?limits, c.?resources.?requests].exists(m, "
         f"m.orValue(null) != null && !m.value().all(k, k in {_AMOUNTS}))"
     ),
+    "portable-gpu": (
+        '[c.?resources.?limits, c.?resources.?requests].exists(m, m.orValue(null) != null && "gpu" in m.value())'
+    ),
     "claims": "c.?resources.?claims.hasValue()",
     "amounts": (
         f"{_AMOUNTS}.exists(k, c.?resources.?limits[?k].hasValue() && c.?resources.?requests[?k].hasValue() && "
@@ -56,6 +59,7 @@ _KEYS: Final = "kueue|volcano|scheduling"
 
 MEANINGS: Final[Mapping[str, str]] = {
     "devices": "a container that requests something else than cpu, memory and ephemeral storage",
+    "portable-gpu": "a container that requests `gpu`, by that name",
     "claims": "device claims",
     "queues": "labels or annotations of Kueue or Volcano, or another scheduler",
     "launchers": "a command that may start torchrun, accelerate or deepspeed, or variables of a training",
@@ -76,6 +80,8 @@ def condition(words: Iterable[str], spec: str, metadata: Iterable[str]) -> str:
         metadata: where the metadata stand of the object and of its pods.
     """
     wanted = set(words)
+    if "devices" in wanted:
+        wanted.discard("portable-gpu")  # it is one of them
     parts = [text for word, text in _SPEC.items() if word in wanted]
     of_containers = [text for word, text in _CONTAINER.items() if word in wanted]
     if wanted & _VARIABLE:

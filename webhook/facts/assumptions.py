@@ -41,7 +41,7 @@ class Assumptions:
     kueue_configuration: str = ""
 
 
-def assumptions(param: JSON, name: str = "its parameter") -> Assumptions:
+def read_assumptions(param: JSON, name: str = "its parameter") -> Assumptions:
     """What the param of a policy says, as `data.trainer: "2.2"` of a ConfigMap; the defaults where it is silent.
 
     Args:

@@ -31,6 +31,7 @@ class Check:
         group: the group of rules that it may say are broken; several checks may share a group.
         run: walks the object and gives what is wrong, charging what it walks to the subject's deadline.
         kinds: the objects that it is about, as pairs of group and kind; () for every object.
+        other_than: those of `kinds` that it is not about.
         of_deletions: whether it is about objects that are being deleted, which no other check is asked about.
         of_pods_with: what a Pod must have any of, to be asked about (typed/pod_parts.py); () for every Pod.
         when: whether it may have something to say at all, to be asked for with `Subject.once`; None if always.
@@ -43,6 +44,7 @@ class Check:
     group: str
     run: Callable[[Subject], Iterable[Problem]]
     kinds: frozenset[tuple[str, str]] = field(default=frozenset())
+    other_than: frozenset[tuple[str, str]] = field(default=frozenset())
     lookups: tuple[Interest, ...] = ()
     of_deletions: bool = False
     of_pods_with: frozenset[str] = frozenset()
@@ -51,7 +53,8 @@ class Check:
 
     def is_about(self, kind: tuple[str, str], *, is_deleted: bool) -> bool:
         """Whether it is asked about objects of a group and kind."""
-        return self.of_deletions is is_deleted and (not self.kinds or kind in self.kinds)
+        is_about = (not self.kinds or kind in self.kinds) and kind not in self.other_than
+        return is_about and self.of_deletions is is_deleted
 
 
 def kinds_of(*types: type[Object]) -> frozenset[tuple[str, str]]:
@@ -72,17 +75,17 @@ WORK: Final = 10
 """What a result is charged beside what it walks, so that many of them that walk nothing come to look at the clock."""
 
 
-def reports(subject: Subject, groups: Iterable[str]) -> list[Checked]:
+def problems_of_groups(subject: Subject, groups: Iterable[str]) -> list[Checked]:
     """What the checks of some groups say of an object, where they say something. Raises as `checked`."""
     reported = []
     for group in groups:
-        result = checked(group, subject)
+        result = problems_of_group(group, subject)
         if result is not NOTHING:
             reported.append(result)
     return reported
 
 
-def checked(group: str, subject: Subject) -> Checked:
+def problems_of_group(group: str, subject: Subject) -> Checked:
     """What the checks of a group say of an object, which are asked once.
 
     Raises:
@@ -107,8 +110,11 @@ def _check(group: str, checks: Iterable[Check], subject: Subject) -> Checked:
         for each in checks:
             if each.of_pods_with and _is_without(each.of_pods_with, subject):
                 continue
-            if each.when is None or subject.once(each.when):
-                problems.extend(each.run(subject))
+            if each.when is not None:
+                is_about = subject.results.get(each.when)  # as `once`, without a call: groups share what they ask
+                if not (subject.once(each.when) if is_about is None else is_about):
+                    continue
+            problems.extend(each.run(subject))
     except PatchError as error:
         raise EvaluationError(f"checks `{group}`: the patches of the object cannot be merged: {error}") from error
     except (ClaimgateError, ReviewPaused):

@@ -1,6 +1,6 @@
 """What a fact is: a CEL name with its type, the objects that it looks up, and the function that computes it.
 
-Each package declares its facts as `FACTS` in `fact.py`; registry.py lists the packages. A structure says of each field
+Each package declares its facts as `FACTS` in `fact.py`; packages.py lists the packages. A structure says of each field
 what it means: docs/facts.md is made from these texts. A field that can be null is dyn; a text that is not there is "",
 a list that is not there is empty: no field is ever absent.
 """
@@ -75,7 +75,7 @@ class Fact:
     expanded: Mapping[str, str] = field(default_factory=dict)
 
 
-def structure(name: str, /, **fields: tuple[Type, str]) -> FactStructure:
+def declare_structure(name: str, /, **fields: tuple[Type, str]) -> FactStructure:
     """A structure `claimgate.<name>` from its fields, each with a type and what it means."""
     types = {name: declared for name, (declared, _) in fields.items()}
     return FactStructure(Structure(f"claimgate.{name}", types), {name: text for name, (_, text) in fields.items()})

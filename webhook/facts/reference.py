@@ -29,7 +29,7 @@ template alone, as a Pod. A fact that means less there says so. To judge an obje
 """
 
 
-def markdown(registry: Registry) -> str:
+def facts_as_markdown(registry: Registry) -> str:
     """The whole page."""
     facts = [registry.fact(name) for name in registry.fact_names]
     index = "\n".join(f"- [{fact.name}](#{fact.name.lower()}): {_first_sentence(fact.about)}" for fact in facts)

@@ -12,7 +12,7 @@ from webhook.quantity import Quantity
 _BYTES: Final = ("memory", "ephemeral-storage")
 
 
-def amount(resource: str, value: JSON) -> int | None:
+def amount_in_units(resource: str, value: JSON) -> int | None:
     """A quantity in Kueue's units: thousandths of cpu, units of everything else, rounded up; None for none."""
     read = quantity.read(value)
     if read is None:
@@ -29,7 +29,7 @@ def amount_text(resource: str, value: int) -> str:
     return str(value)
 
 
-def of_resource(resource: str, value: int) -> str:
+def amount_with_resource(resource: str, value: int) -> str:
     """The same with the name of the resource: `24 nvidia.com/gpu`."""
     return f"{amount_text(resource, value)} {resource}"
 

@@ -70,7 +70,7 @@ class View:
         """What was not there, by field."""
         return {name: tuple(objects) for name, objects in self.noted.items()}
 
-    def all_missing(self) -> tuple[MissingObject, ...]:
+    def every_missing_object(self) -> tuple[MissingObject, ...]:
         """The same whatever field needed it."""
         return tuple(each for objects in self.noted.values() for each in objects)
 
@@ -130,7 +130,7 @@ class View:
 
     def peek(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """The object, or None where it is not there or nobody can say; nothing is noted."""
-        self.deadline.spend(1)
+        self.deadline.left -= 1
         try:
             return self._object(gvk, namespace, name)
         except LookupFailed:
@@ -139,7 +139,7 @@ class View:
 
     def has_any(self, gvk: GroupVersionKind, namespace: str) -> bool:
         """Whether a namespace is known to have an object of a kind; nothing is noted."""
-        self.deadline.spend(1)
+        self.deadline.left -= 1
         try:
             return bool(self.cluster.list(gvk, namespace))
         except LookupFailed:

@@ -18,9 +18,19 @@ from webhook.paths import FieldPath
 PREFIX = "claimgate.dev/"
 PHASES = ("validate", "mutate", "both")
 MISSING = ("admit", "deny", "warn")
-CONCERNS = ("devices", "claims", "queues", "launchers", "gpu-images", "amounts", "pod-level", "custom-kinds")
+CONCERNS = (
+    "devices",
+    "portable-gpu",
+    "claims",
+    "queues",
+    "launchers",
+    "gpu-images",
+    "amounts",
+    "pod-level",
+    "custom-kinds",
+)
 """What export/concerns.py has expressions for."""
-RESOURCE_CONCERNS = frozenset(("devices", "claims", "pod-level"))
+RESOURCE_CONCERNS = frozenset(("devices", "portable-gpu", "claims", "pod-level"))
 """Those of them that the resources and claims of a Pod decide alone (evaluation/pod_concerns.py)."""
 _NAMES = (
     "expand",

@@ -180,32 +180,34 @@ class ValidatingBindingSpec(MutatingBindingSpec):
     validation_actions: list[str] = []
 
 
-class _Object(_Manifest):
+class Object(_Manifest):
+    """What every kind has besides its spec."""
+
     api_version: str
     kind: str
     metadata: Metadata = Metadata()
     status: dict[str, Any] | None = None
 
 
-class ValidatingPolicyManifest(_Object):
+class ValidatingPolicyManifest(Object):
     """A ValidatingAdmissionPolicy."""
 
     spec: ValidatingSpec = Field(default_factory=ValidatingSpec)
 
 
-class MutatingPolicyManifest(_Object):
+class MutatingPolicyManifest(Object):
     """A MutatingAdmissionPolicy."""
 
     spec: MutatingSpec = Field(default_factory=MutatingSpec)
 
 
-class ValidatingBindingManifest(_Object):
+class ValidatingBindingManifest(Object):
     """A ValidatingAdmissionPolicyBinding."""
 
     spec: ValidatingBindingSpec = Field(default_factory=ValidatingBindingSpec)
 
 
-class MutatingBindingManifest(_Object):
+class MutatingBindingManifest(Object):
     """A MutatingAdmissionPolicyBinding."""
 
     spec: MutatingBindingSpec = Field(default_factory=MutatingBindingSpec)
@@ -240,16 +242,21 @@ def parse(value: JSON) -> Manifest:
     """
     model = MODELS[value["kind"]]
     try:
-        return model.model_validate(_without_nulls(value))
+        return model.model_validate(without_nulls(value))
     except ValidationError as error:
-        raise ShapeError(tuple(_problem(item) for item in error.errors(include_url=False))) from None
+        raise shape_error(error) from None
 
 
-def _without_nulls(value: JSON) -> JSON:
-    """The API takes `field: null` for an absent field."""
+def shape_error(error: ValidationError) -> ShapeError:
+    """What is wrong with a manifest, in the words of those who write YAML."""
+    return ShapeError(tuple(_problem(item) for item in error.errors(include_url=False)))
+
+
+def without_nulls(value: JSON) -> JSON:
+    """The value as the API reads it, which takes `field: null` for an absent field."""
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _problem(error: Any) -> tuple[FieldPath, str]:

@@ -9,7 +9,7 @@ from webhook.attributes import JSON, Attributes
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.facts.kueue.overview import overview
+from webhook.facts.kueue.overview import read_queue_overview
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.report.queue_svg import queue_svg
@@ -39,5 +39,5 @@ def pod_sets(attributes: Attributes, cluster: Cluster, table: Table) -> list[dic
 
 def queues(objects: Iterable[JSON]) -> dict[str, str] | None:
     """The queues of Kueue as a picture and as text; None where the cluster has none."""
-    made = overview(View(FilesCluster(objects, is_whole=True), ""))
+    made = read_queue_overview(View(FilesCluster(objects, is_whole=True), ""))
     return {"svg": queue_svg(made), "text": queue_text(made)} if made.rows else None

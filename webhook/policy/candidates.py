@@ -47,7 +47,8 @@ class Candidate:
 
     `looks_inside`: it is also asked about objects inside that of the request. `is_own_alone`: it is asked about the
     object of every such request, in every namespace, and about no other.
-    `gate` has the matchConditions that may not hold, None where there are none.
+    `gate` has the matchConditions that may not hold, None where there are none. `concerns` are words of the annotation
+    `concerns`: a Pod that has nothing of what they stand for is not its business; () where they say nothing of that.
     """
 
     policy: Policy
@@ -56,6 +57,7 @@ class Candidate:
     looks_inside: bool
     is_own_alone: bool
     gate: MatchConditions | None
+    concerns: frozenset[str]
 
 
 def candidates(policies: Iterable[Policy], attributes: Attributes, equal: Equivalents) -> tuple[Candidate, ...]:
@@ -79,7 +81,9 @@ def _candidate(policy: Policy, attributes: Attributes, pod: Attributes, equal: E
     )
     bindings = tuple(each for each in listed if looks_inside or each.index is None or each.index.own is not False)
     is_own_alone = index.own is True and not (looks_inside or policy.criteria.namespaces.requirements)
-    return Candidate(policy, index, bindings, looks_inside, is_own_alone, _gate(policy, attributes))
+    gate = _gate(policy, attributes)
+    concerns = _concerns(policy, attributes) if gate is not None else frozenset()
+    return Candidate(policy, index, bindings, looks_inside, is_own_alone, gate, concerns)
 
 
 def _has_inside(attributes: Attributes) -> bool:
@@ -96,11 +100,14 @@ def _gate(policy: Policy, attributes: Attributes) -> MatchConditions | None:
     gate = policy.gate()
     if gate.spec_changes is not None and attributes.operation == Operation.CREATE:
         gate = replace(gate, spec_changes=None)
-    if not (gate.conditions or gate.spec_changes is not None):
-        return None
+    return gate if gate.conditions or gate.spec_changes is not None else None
+
+
+def _concerns(policy: Policy, attributes: Attributes) -> frozenset[str]:
+    """What a policy concerns of a Pod, where that can be told from its resources."""
+    concerns = frozenset(policy.concerns)
     is_pod = attributes.kind == POD and not attributes.sub_resource
-    concerns = frozenset(policy.concerns) if is_pod else frozenset()
-    return replace(gate, concerns=concerns) if concerns and concerns <= RESOURCE_CONCERNS else gate
+    return concerns if is_pod and concerns <= RESOURCE_CONCERNS else frozenset()
 
 
 def _index(criteria: Criteria, own: Attributes, pod: Attributes, equal: Equivalents) -> CriteriaIndex:

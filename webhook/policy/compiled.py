@@ -104,14 +104,12 @@ class MatchConditions:
     """The matchConditions of a policy, and the names that they read.
 
     `spec_changes` is the condition that the annotation `updates: spec` stands for: it sees nothing but the request and
-    its object, so it is evaluated once for all policies that have it. `concerns` are words of the annotation
-    `concerns`: a Pod that has none of what they stand for does not meet the conditions.
+    its object, so it is evaluated once for all policies that have it.
     """
 
     conditions: tuple[Condition, ...] = ()
     needs: frozenset[str] = frozenset()
     spec_changes: Condition | None = None
-    concerns: frozenset[str] = frozenset()
 
 
 AUTHORIZER: Final = frozenset(("authorizer", REQUEST_RESOURCE))

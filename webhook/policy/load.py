@@ -3,7 +3,7 @@
 Reads everything, complains about everything at once, each with file, line and column, and loads nothing unless all of
 it is good. Which files a folder holds is yamlfile's business; below a folder, `cases` and `context` hold test inputs
 and are left out, as are suites of tests and kustomizations. Objects of a policy's paramKind beside the policies are
-its parameters.
+its parameters. Policies of claimgate.dev are read as the native ones that they stand for.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from webhook.cel.library.go_text import quote
 from webhook.decisions import Decision
 from webhook.errors import InputError, PolicyError, Problem
 from webhook.facts.registry import SHIPPED, Registry
+from webhook.manifests.claimgate_kinds import is_claimgate_kind, parse_claimgate_kind, written_path
 from webhook.manifests.field_errors import FieldError, aggregate
 from webhook.manifests.models import (
     GROUP,
@@ -126,7 +127,7 @@ def load_documents(
         PolicyError: every problem, those given included.
 
     """
-    loading = _Loading(options, _engine(options.engine), problems=list(problems))
+    loading = _Loading(options, chosen_engine(options.engine), problems=list(problems))
     loading.unread.update("" for _ in loading.problems)
     for document in documents:
         for path, value in unlisted(document.value):
@@ -136,7 +137,8 @@ def load_documents(
     return loading.finish()
 
 
-def _engine(chosen: Engine | EngineName) -> Engine:
+def chosen_engine(chosen: Engine | EngineName) -> Engine:
+    """The engine of that name."""
     if chosen == "compiled":
         from webhook.cel import compiled_engine
 
@@ -154,7 +156,7 @@ def refusal(value: JSON, options: Options) -> str:
     kind, name = manifest.kind, manifest.metadata.name
     errors: Sequence[FieldError]
     if isinstance(manifest, ValidatingPolicyManifest | MutatingPolicyManifest):
-        _, errors = compile_policy(manifest, _engine(options.engine), options.version)
+        _, errors = compile_policy(manifest, chosen_engine(options.engine), options.version)
     else:
         _, errors = compile_binding(manifest)
     return f"{kind}.{GROUP} {quote(name)} is invalid: {aggregate(errors)}" if errors else ""
@@ -198,7 +200,9 @@ class _Loading:
             self._refuse(value, source.problem((), text))
             return
         group, _, number = version.rpartition("/")
-        if group != GROUP or kind in _OTHER_KINDS:
+        if is_claimgate_kind(value):
+            self._compile(source, value)
+        elif group != GROUP or kind in _OTHER_KINDS:
             self.others.append((source, value))
         elif kind not in MODELS:
             self._refuse(value, source.problem(("kind",), f"unknown kind `{kind}`; expected {', '.join(MODELS)}"))
@@ -206,16 +210,18 @@ class _Loading:
             text = f"unknown version `{version}`; expected {GROUP}/{{{','.join(VERSIONS)}}}"
             self._refuse(value, source.problem(("apiVersion",), text))
         else:
-            self._compile(source, value, kind)
+            self._compile(source, value)
 
-    def _compile(self, source: _Source, value: JSON, kind: str) -> None:
+    def _compile(self, source: _Source, value: JSON) -> None:
         try:
-            compiled, errors = self._compiled(parse(value), source.document.file)
+            manifest = parse_claimgate_kind(value) if is_claimgate_kind(value) else parse(value)
+            compiled, errors = self._compiled(manifest, source.document.file)
         except ShapeError as error:
             self._refuse(value, *(source.problem(path, text) for path, text in error.problems))
             return
-        self._keep(self.policies if isinstance(compiled, Policy) else self.bindings, kind, source, compiled)
-        self.problems += [_with_hints(source, error) for error in errors]
+        self._keep(self.policies if isinstance(compiled, Policy) else self.bindings, manifest.kind, source, compiled)
+        written = written_path if is_claimgate_kind(value) else tuple
+        self.problems += [_with_hints(source, replace(error, path=written(error.path))) for error in errors]
 
     def _refuse(self, value: JSON, *problems: Problem) -> None:
         self.problems += problems

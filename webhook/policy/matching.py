@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from webhook.attributes import JSON, NAME_LABEL, Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import BindingError, LookupFailed
+from webhook.manifests.claimgate_kinds import GROUP as CLAIMGATE_GROUP
 from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector, labels_of, selector
 from webhook.manifests.models import GROUP, MatchResources, NamedRule
 from webhook.patch.schema import is_builtin_group
@@ -117,7 +118,8 @@ def _or_all(values: list[str]) -> frozenset[str] | None:
 
 def is_exempt(attributes: Attributes) -> bool:
     """Say whether no policy may speak: of policies, bindings and webhook configurations (no way out otherwise)."""
-    return attributes.kind.group == GROUP and attributes.kind.kind in _EXEMPT
+    group, kind = attributes.kind.group, attributes.kind.kind
+    return (group == GROUP and kind in _EXEMPT) or group == CLAIMGATE_GROUP
 
 
 def matches(

@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.cluster import Cluster
 from webhook.decisions import Decision
 from webhook.errors import LookupFailed
-from webhook.facts.assumptions import Assumptions, assumptions
+from webhook.facts.assumptions import Assumptions, read_assumptions
 from webhook.policy.compiled import Binding, ParamSource, Policy
 
 
@@ -38,7 +38,7 @@ def param_of(binding: Binding, obj: JSON) -> Param:
     name = _name(obj)
     admits = tuple(replace(decision, param=name) for decision in binding.admits) if name else binding.admits
     try:
-        return Param(obj, name, admits, assumptions(obj))
+        return Param(obj, name, admits, read_assumptions(obj))
     except LookupFailed as error:
         return Param(obj, name, admits, None, str(error))
 

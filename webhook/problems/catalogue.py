@@ -1,7 +1,7 @@
 """The catalogue of rules: what each problem code means, who refuses it, and what a site is told of it.
 
 A rule of checks is a record beside the function that finds what breaks it (rule.py), and the row of a package in
-webhook/facts/registry.py names the modules with its rules; policies that are CEL alone declare the rules of their
+webhook/facts/packages.py names the modules with its rules; policies that are CEL alone declare the rules of their
 validations in `rules.yaml` (policy_rules.py). Rules stand in the order of their modules, the most important first.
 """
 

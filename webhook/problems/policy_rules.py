@@ -110,6 +110,7 @@ class Reading:
         if wrong:
             return None
         level = given.get("level", "deny")
+        texts: dict[str, Any] = {name: " ".join((given.get(name) or "").split()) for name in TEXTS}
         return Rule(
             id=f"{given['group']}/{given['name']}",
             level=level,
@@ -117,5 +118,5 @@ class Reading:
             fails=given.get("fails", ""),
             issues=tuple(given.get("issues", ())),
             yields_to=tuple(given.get("yields_to", ())),
-            **{name: " ".join((given.get(name) or "").split()) for name in TEXTS},
+            **texts,
         )

@@ -24,7 +24,7 @@ from webhook.decisions import SEVERITIES
 from webhook.paths import FieldPath, render
 from webhook.problem import MissingObject, Problem
 from webhook.problems.actions import LEVELS, Level
-from webhook.problems.moments import MOMENTS, Moment
+from webhook.problems.moments import AT_ONCE, MOMENTS, Moment
 
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 """The name of a group, and the name of a rule within its group."""
@@ -50,6 +50,7 @@ class Rule:
             its rules.
         severity: how severe it is to break it; "" where the policy says so for all its rules.
         fails: when an object that breaks it goes wrong without this webhook.
+        refused_on_updates: whether the webhook of its API or the API server refuses updates that leave it broken.
         yields_to: ids of rules that say the same better where they speak of the same field and do as much about it.
         issues: issues and pull requests on GitHub of people who met the problem, as links.
     """
@@ -63,6 +64,7 @@ class Rule:
     level: Level = "deny"
     severity: str = ""
     fails: Moment = ""
+    refused_on_updates: bool = False
     issues: tuple[str, ...] = ()
     yields_to: tuple[str, ...] = ()
 
@@ -126,14 +128,21 @@ class Group:
         level: Level | None = None,
         severity: str = "",
         fails: Moment | None = None,
+        refused_on_updates: bool | None = None,
         issues: tuple[str, ...] = (),
         yields_to: tuple[str, ...] = (),
     ) -> Rule:
         """A rule of the group. One that never denies is of medium severity unless it says otherwise.
 
+        Unless the rule says otherwise, updates are refused for what fails at once; in a group of such rules also for
+        what fails later and has the group's `refused_by`, whose webhook refuses by now what its controller fails on.
+
         Raises:
             InputError: every mistake in it.
         """
+        moment = self.fails if fails is None else fails
+        if refused_on_updates is None:
+            refused_on_updates = AT_ONCE in (moment, self.fails if refused_by is None else "")
         rule = Rule(
             id=rule_id,
             title=title,
@@ -143,7 +152,8 @@ class Group:
             function=function,
             level=level or self.level,
             severity=severity or severity_of(level or self.level),
-            fails=self.fails if fails is None else fails,
+            fails=moment,
+            refused_on_updates=refused_on_updates,
             issues=issues,
             yields_to=yields_to,
         )

@@ -16,6 +16,7 @@ from webhook.decisions import Decision
 from webhook.problem import MissingObject, Problem
 from webhook.problems.text import sentence
 from webhook.report.rule import Rule, Rules, rule_of
+from webhook.source_line import SourceLine
 
 
 class Result(StrEnum):
@@ -54,16 +55,25 @@ class Place:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file
 
+    @property
+    def in_full(self) -> str:
+        """With the column, as editors and terminals take it."""
+        return f"{self}:{self.column}" if self.line and self.column else str(self)
+
 
 Locate: TypeAlias = Callable[[str], Place]
 """From a printed field path to its place in the input."""
+
+Lines: TypeAlias = Callable[[str], SourceLine | None]
+"""From a printed field path to the line at that place; None where there is none to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One result. `rule` says what is known of the rule; `decision` is what the finding was made from.
 
-    `problem` is the one of the decision's problems that the finding is about, None where it has none.
+    `problem` is the one of the decision's problems that the finding is about, None where it has none. `line` is the
+    line at the place, None where there is none to show.
     """
 
     result: Result
@@ -73,6 +83,7 @@ class Finding:
     phase: Phase
     decision: Decision
     problem: Problem | None = None
+    line: SourceLine | None = None
 
     @property
     def path(self) -> str:
@@ -138,7 +149,11 @@ def subject(attributes: Attributes) -> Subject:
 
 
 def findings(
-    decisions: Iterable[tuple[Phase, Decision]], about: Subject, locate: Locate, rules: Rules
+    decisions: Iterable[tuple[Phase, Decision]],
+    about: Subject,
+    locate: Locate,
+    rules: Rules,
+    lines: Lines = lambda _: None,
 ) -> tuple[Finding, ...]:
     """The findings of one object: every problem, every other decision that says something, and passes.
 
@@ -149,6 +164,7 @@ def findings(
         about: the object.
         locate: from a field path to its place in the input.
         rules: what is known of the rules.
+        lines: from a field path to the line at its place, for formats that show it.
     """
     kept: list[Finding] = []
     passed: dict[str, Finding] = {}
@@ -169,6 +185,7 @@ def findings(
                 phase=phase,
                 decision=decision,
                 problem=problem,
+                line=lines(path) if path and said is not Result.PASS else None,
             )
             if said is not Result.PASS:
                 kept.append(finding)

@@ -10,7 +10,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
-from webhook.report import github, gitlab, html, json, junit, markdown, ndjson, policyreport, sarif, text
+from webhook.report import (
+    github,
+    gitlab,
+    html,
+    json,
+    junit,
+    markdown,
+    ndjson,
+    policyreport,
+    sarif,
+    text_answers,
+    text_cases,
+    text_findings,
+)
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding
@@ -28,7 +41,7 @@ class Format:
 
 
 FORMATS: Final[tuple[Format, ...]] = (
-    Format(name="text", findings=text.Findings, answers=text.Answers, cases=text.Cases),
+    Format(name="text", findings=text_findings.Findings, answers=text_answers.Answers, cases=text_cases.Cases),
     Format(name="json", findings=json.Findings, answers=json.Answers, cases=json.Cases),
     Format(name="ndjson", findings=ndjson.Lines, answers=ndjson.Lines, cases=ndjson.Lines),
     Format(name="junit", findings=junit.Findings, answers=junit.Answers, cases=junit.Cases),

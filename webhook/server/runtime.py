@@ -30,6 +30,8 @@ from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.errors import ConfigurationError
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.live_policies.compile import Compiler
+from webhook.live_policies.objects import watch as watch_stored
 from webhook.logs import Log
 from webhook.policy.policy_set import PolicySet
 from webhook.releases import shown
@@ -38,6 +40,7 @@ from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
 from webhook.server.listener import Listener, Place
 from webhook.server.live_params import LiveParams
+from webhook.server.live_policy_set import LivePolicySet
 from webhook.server.policy_list import listed
 from webhook.server.readiness import Check, Readiness
 from webhook.server.reload import Reloaded, marks, watch
@@ -98,7 +101,14 @@ class ServedState:
 
     @classmethod
     def make(
-        cls, chosen: Settings, is_live: bool, kubeconfig: Path | None, log: Log, *, may_ask: bool = False
+        cls,
+        chosen: Settings,
+        is_live: bool,
+        kubeconfig: Path | None,
+        log: Log,
+        *,
+        may_ask: bool = False,
+        live_policies: bool = False,
     ) -> ServedState:
         """Load everything for the first time.
 
@@ -108,6 +118,7 @@ class ServedState:
             kubeconfig: of that cluster; None for the one that the server runs in.
             log: where failures of watches go.
             may_ask: whether policies may ask `authorizer`.
+            live_policies: whether the policies that the cluster stores are evaluated, too.
 
         Raises:
             ConfigurationError: policies, context or cluster that cannot be used.
@@ -115,11 +126,13 @@ class ServedState:
         """
         places = (*assembly.places(chosen), *filter(None, [chosen.configuration.path]))
         how = assembly.options(chosen)
-        policies = Reloaded(
+        policies: Reloaded[PolicySet] = Reloaded(
             lambda: _askable(assembly.policies(reread(chosen), how), may_ask=may_ask),
             marks(lambda: discover(places)),
             PolicySet.prepare,
         )
+        if live_policies:
+            policies = LivePolicySet(policies, *watch_stored(kubeconfig, log), Compiler(how, may_ask=may_ask))
         context = Reloaded(
             lambda: assembly.context_cluster(chosen, policies.current),
             marks(lambda: discover(chosen.context)),
@@ -299,17 +312,21 @@ class Watching:
         checks: dict[str, Check] = {"policies": lambda: "", "certificate": self._out_of_time}
         if self._held.watched:
             checks["cluster"] = self._held.watched.unsettled
+        if isinstance(policies := self._held.policies, LivePolicySet):
+            checks["live policies"] = policies.unsettled
         return checks
 
     def remarks(self) -> dict[str, Check]:
         """Warnings of `/readyz?verbose`, which do not make the server unready."""
+        policies = self._held.policies
         return {
-            "policies": lambda: self._held.policies.error,
+            "policies": lambda: policies.error,
             "context": lambda: self._held.context.error,
             "certificate": lambda: self._certificate_error,
             "cluster": lambda: self._held.watched.failures() if self._held.watched else "",
             "params": self._params.remark,
-            "unbound policies": lambda: ", ".join(self._held.policies.current.unbound),
+            **({"live policies": policies.remark} if isinstance(policies, LivePolicySet) else {}),
+            "unbound policies": lambda: ", ".join(policies.current.unbound),
         }
 
     def certificate_ends(self) -> float:
@@ -333,6 +350,8 @@ class Watching:
     def background(self, period_s: float) -> dict[str, Work]:
         """The background tasks by name."""
         params: dict[str, Work] = {"params": self._params.watch} if self._held.watched else {}
+        if isinstance(policies := self._held.policies, LivePolicySet):
+            params["status of live policies"] = policies.write_status
         if not period_s:
             return params
         return {

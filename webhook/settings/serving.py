@@ -54,6 +54,12 @@ class ServerSettings(Settings):
     kubeconfig: Path | None = setting(
         None, values.file(), "Look objects up in the cluster of this kubeconfig.", unset="none"
     )
+    live_policies: bool = setting(
+        False,
+        values.switch(),
+        "Evaluate also the policies of claimgate.dev that the cluster of --live or --kubeconfig stores, and write what "
+        "is wrong with them into their status.",
+    )
     authorizer: bool = setting(
         False, values.switch(), "Let policies ask `authorizer`: the API server is asked with SubjectAccessReviews."
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from webhook.attributes import NAMESPACE, GroupVersionKind
-from webhook.deadline import Deadline
 from webhook.typed.collections import Entries
 from webhook.typed.fields import Field, Labels, Part, Parts, Text, Truth
 from webhook.typed.view import Typed
@@ -34,14 +34,13 @@ class _IsControlled(Field[bool]):
 
     def read(self, value: Any, owner: Typed) -> bool:
         """The answer of the owners."""
-        return has_controller(value, owner.reading.deadline)
+        listed = value if isinstance(value, list) else []
+        owner.reading.deadline.spend(len(listed))
+        return has_controller(listed)
 
 
-def has_controller(owners: Any, deadline: Deadline) -> bool:
-    """Whether one of the ownerReferences of an object is its controller."""
-    if not isinstance(owners, list):
-        return False
-    deadline.spend(len(owners))
+def has_controller(owners: Sequence[Any]) -> bool:
+    """Whether one of the ownerReferences of an object is its controller; walking them is the caller's to charge."""
     return True in [isinstance(owner, dict) and owner.get("controller") is True for owner in owners]
 
 

@@ -5,9 +5,12 @@ A check names the parts that it is about in `Check.of_pods_with` (facts/check.py
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
+from webhook.typed.collections import Items
+from webhook.typed.environment import first_value
 from webhook.typed.fields import Field
 from webhook.typed.objects import has_controller
 from webhook.typed.view import Reading, Typed
@@ -19,17 +22,24 @@ DEVICES: Final = "devices"
 DEVICE_CLASSES: Final = "device classes"
 """Something is requested by the name of a DeviceClass (KEP-5004)."""
 EPHEMERAL_CONTAINERS: Final = "ephemeral containers"
-POD_RESOURCES: Final = "pod-level resources"
 NO_CONTROLLER: Final = "no controller"
 """No other object made the pod."""
 PATCH: Final = "patch"
 """It is no pod, but what is merged into the template of one."""
+POD_RESOURCES: Final = "pod-level resources"
+RESOURCES: Final = "resources"
+"""A container or the pod as a whole has resources, or the pod has overhead."""
+RUNTIME_CLASS: Final = "runtime class"
 TEMPLATE: Final = "template"
 """It is the template of another object."""
+VISIBLE_DEVICES: Final = "visible devices"
+"""A container sets NVIDIA_VISIBLE_DEVICES to a text."""
 
 CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
-_PORTABLE: Final = "gpu"
+PORTABLE: Final = "gpu"
+_MAPS: Final = ("labels", "annotations")
 _LISTS: Final = ("containers", "initContainers", "ephemeralContainers")
+VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 
 
 class PodParts(NamedTuple):
@@ -37,11 +47,14 @@ class PodParts(NamedTuple):
 
     `present` are the keys of its annotations, and those named above that follow from its JSON. `resource_names` are
     those of all resources that it limits or requests, null and ephemeral containers included; `extended` have a slash.
+    `images` are those of all containers, `keys` those of labels and annotations, one a line.
     """
 
     present: AbstractSet[str]
     resource_names: AbstractSet[str]
     extended: tuple[str, ...]
+    images: Items[str]
+    keys: str
 
 
 class PodPartsOf(Field[PodParts]):
@@ -53,27 +66,27 @@ class PodPartsOf(Field[PodParts]):
         parts: set[str] = set()
         metadata = _object(owner.json.get("metadata"), owner, reading)
         spec = _object(value, owner, reading)
-        annotations = metadata.get("annotations")
-        if annotations and isinstance(annotations, dict):
-            reading.deadline.spend(len(annotations))
-            parts.update([key for key, text in annotations.items() if isinstance(text, str)])
-        if not has_controller(metadata.get("ownerReferences"), reading.deadline):
+        names: set[str] = set()
+        images: list[str] = []
+        keys = [key for name in _MAPS for key in _texts(metadata.get(name))]
+        parts.update(_texts(metadata.get("annotations")))
+        listed = metadata.get("ownerReferences")
+        owners = listed if isinstance(listed, list) else []
+        if not has_controller(owners):
             parts.add(NO_CONTROLLER)
-        if "resourceClaims" in spec:
-            parts.add(CLAIMS)
-        if spec.get("ephemeralContainers"):
-            parts.add(EPHEMERAL_CONTAINERS)
-        if spec.get("resources") is not None:
-            parts.add(POD_RESOURCES)
-        names, has_claims = _resources(spec, reading)
+        _add_of_spec(spec, parts, reading)
+        _add_holder(spec, parts, names)
+        for container in reading.deadline.each(_containers(spec)):
+            if isinstance(container, dict):
+                _add_holder(container, parts, names)
+                _add_image(container, parts, images, reading)
+        reading.deadline.spend(len(names) + len(keys) + len(owners))
         extended = tuple([name for name in names if "/" in name])
-        if has_claims:
-            parts.add(CLAIMS)
-        if extended or _PORTABLE in names:
+        if extended or PORTABLE in names:
             parts.add(DEVICES)
             if [name for name in extended if name.startswith(CLASS_PREFIX)]:
                 parts.add(DEVICE_CLASSES)
-        return PodParts(parts, names, extended)
+        return PodParts(parts, names, extended, owner.charged(images), "\n".join(keys))
 
 
 def _object(value: Any, owner: Typed, reading: Reading) -> dict[str, Any]:
@@ -83,27 +96,50 @@ def _object(value: Any, owner: Typed, reading: Reading) -> dict[str, Any]:
     return {}
 
 
-def _resources(spec: dict[str, Any], reading: Reading) -> tuple[set[str], bool]:
-    """The names of all resources that a spec limits or requests, and whether a container names claims."""
-    names: set[str] = set()
-    has_claims = _add(spec.get("resources"), names)
-    for name in _LISTS:
-        listed = spec.get(name)
-        if listed and isinstance(listed, list):
-            for container in reading.deadline.each(listed):
-                if isinstance(container, dict) and _add(container.get("resources"), names):
-                    has_claims = True
-    reading.deadline.spend(len(names))
-    return names, has_claims
+def _texts(value: Any) -> list[str]:
+    """The keys of a map that have a text."""
+    return [key for key, text in value.items() if isinstance(text, str)] if isinstance(value, dict) else []
 
 
-def _add(resources: Any, names: set[str]) -> bool:
-    """Add the names of one holder of resources; whether it has claims."""
-    if not resources or not isinstance(resources, dict):
-        return False
-    limits, requests = resources.get("limits"), resources.get("requests")
-    if isinstance(limits, dict):
-        names.update(limits)
-    if isinstance(requests, dict):
-        names.update(requests)
-    return "claims" in resources
+def _add_of_spec(spec: dict[str, Any], parts: set[str], reading: Reading) -> None:
+    if "resourceClaims" in spec:
+        parts.add(CLAIMS)
+    if spec.get("ephemeralContainers"):
+        parts.add(EPHEMERAL_CONTAINERS)
+    if spec.get("resources") is not None:
+        parts.add(POD_RESOURCES)
+    if "overhead" in spec or reading.omitted:  # what is still to be filled in may be overhead
+        parts.add(RESOURCES)
+    if spec.get("runtimeClassName"):
+        parts.add(RUNTIME_CLASS)
+
+
+def _containers(spec: dict[str, Any]) -> Sequence[Any]:
+    """The entries of all lists of containers; the one list as it is, as mostly."""
+    lists = [listed for name in _LISTS if (listed := spec.get(name)) and isinstance(listed, list)]
+    return lists[0] if len(lists) == 1 else [container for listed in lists for container in listed]
+
+
+def _add_holder(holder: dict[str, Any], parts: set[str], names: set[str]) -> None:
+    """Add what the resources of a container, or of the pod as a whole, say."""
+    resources = holder.get("resources")
+    if not resources:
+        return
+    parts.add(RESOURCES)
+    if not isinstance(resources, dict):
+        return
+    for side in ("limits", "requests"):
+        amounts = resources.get(side)
+        if isinstance(amounts, dict):
+            names.update(amounts)
+    if "claims" in resources:
+        parts.add(CLAIMS)
+
+
+def _add_image(container: dict[str, Any], parts: set[str], images: list[str], reading: Reading) -> None:
+    """Add the image of a container, and whether it is told which devices it sees."""
+    image, env = container.get("image"), container.get("env")
+    if isinstance(image, str):
+        images.append(image)
+    if env and first_value(VISIBLE, env, reading.deadline):
+        parts.add(VISIBLE_DEVICES)

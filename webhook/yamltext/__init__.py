@@ -1,11 +1,12 @@
 """YAML text: its values, the places of their paths, and values as YAML.
 
-The only package that knows the YAML library. Knows no files.
+JSON is YAML, too. The only package that knows the YAML library. Knows no files.
 """
 
 from webhook.yamltext.documents import parts_of, values
 from webhook.yamltext.dumping import dump
+from webhook.yamltext.json_places import JsonPlaces
 from webhook.yamltext.places import Places
 from webhook.yamltext.reading import YamlError
 
-__all__ = ["Places", "YamlError", "dump", "parts_of", "values"]
+__all__ = ["JsonPlaces", "Places", "YamlError", "dump", "parts_of", "values"]

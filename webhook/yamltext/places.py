@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import islice, takewhile
+from typing import Any, Final, NamedTuple
 
 import yaml
 
 from webhook import yamlscalar
 from webhook.paths import FieldPath
+from webhook.source_line import Columns, SourceLine, source_line
+from webhook.yamltext.confidential import Span, confidential
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LONGEST_SHOWN: Final = 1 << 20
+"""Characters of a document of which lines are shown: every node of it is looked at before."""
+_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+"""What ends a line for YAML 1.1 (b-break)."""
 
 
 class Extent(NamedTuple):
@@ -34,6 +44,12 @@ class Extent(NamedTuple):
         )
 
 
+def of_json(text: str, column: int) -> Places:
+    """The places of one JSON value that stands at this column, from 1, of its first line; YAML has all of JSON."""
+    padded = " " * (column - 1) + text
+    return Places(padded, {0: Extent(0, len(padded), 0, 0, (0, column - 1))})
+
+
 @dataclass(slots=True)
 class Places:
     """Where the paths of a text's documents stand.
@@ -45,6 +61,8 @@ class Places:
     text: str
     extents: dict[int, Extent] = field(default_factory=dict, repr=False)
     nodes: dict[int, Any] = field(default_factory=dict, repr=False)
+    lines: list[str] | None = field(default=None, repr=False)
+    confidential: dict[int, list[Span]] = field(default_factory=dict, repr=False)
 
     def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
         """Line and column, from 1, of a path of the document with this number, or of its nearest ancestor."""
@@ -59,11 +77,37 @@ class Places:
             line, column = extent.line + mark.line, mark.column
         return line + 1, column + 1
 
+    def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None:
+        """The line of that place, without what nobody may read; None of a document that is too long."""
+        return self.line_at(at, *self.position(at, path))
+
+    def line_at(self, at: int, line: int, column: int) -> SourceLine | None:
+        """The same of a place of this document that is known, from 1."""
+        extent = self.extents[at]
+        if extent.end - extent.start > LONGEST_SHOWN or (node := self._node(at)) is None:
+            return None
+        if at not in self.confidential:
+            self.confidential[at] = confidential(node)
+        if self.lines is None:
+            self.lines = _BREAK.split(self.text)
+        text = self.lines[line - 1]
+        return source_line(text, column, within_line(self.confidential[at], line - 1 - extent.line, len(text)))
+
     def _node(self, at: int) -> Any:
         if at not in self.nodes:
             extent = self.extents[at]
             self.nodes[at] = _composed(" " * extent.column + self.text[extent.start : extent.end])
         return self.nodes[at]
+
+
+def within_line(spans: list[Span], line: int, length: int) -> Iterator[Columns]:
+    """Which parts of a line of so many characters lie in spans; the line counts from 0, as those of the spans do."""
+    first = bisect_left(spans, line, key=lambda span: span.last_line)
+    for span in takewhile(lambda span: span.line <= line, islice(spans, first, None)):
+        start = span.column if span.line == line else 0
+        end = span.last_column if span.last_line == line else length
+        if start < end:
+            yield start, min(end, length)
 
 
 def _composed(document: str) -> Any:

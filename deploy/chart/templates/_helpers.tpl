@@ -16,7 +16,7 @@ says. A file is read into a dict with its documents as `items`.
 {{/* One object as it is rendered: with the namespace of the release and the labels that everything has. */}}
 {{- define "claimgate.object" -}}
 {{- $metadata := .object.metadata -}}
-{{- if and (has .object.kind (list "ClusterRole" "ClusterRoleBinding" "PriorityClass" "ValidatingWebhookConfiguration" "MutatingWebhookConfiguration")) | not -}}
+{{- if and (has .object.kind (list "ClusterRole" "ClusterRoleBinding" "PriorityClass" "CustomResourceDefinition" "ValidatingWebhookConfiguration" "MutatingWebhookConfiguration")) | not -}}
 {{- $_ := set $metadata "namespace" .root.Release.Namespace -}}
 {{- end -}}
 {{- $labels := dict "app.kubernetes.io/part-of" "claimgate" "app.kubernetes.io/managed-by" .root.Release.Service "app.kubernetes.io/instance" .root.Release.Name "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version) -}}

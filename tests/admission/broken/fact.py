@@ -1,9 +1,9 @@
 """A fact that fails."""
 
 from webhook.cel.types import BOOL
-from webhook.facts.fact import Fact, structure
+from webhook.facts.fact import Fact, declare_structure
 
-BROKEN = structure("Broken", whole=(BOOL, "whether it is whole"))
+BROKEN = declare_structure("Broken", whole=(BOOL, "whether it is whole"))
 
 
 def compute(subject):

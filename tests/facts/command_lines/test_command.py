@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from tests.rows import all_rows
 from webhook.facts.command_lines import command as launching
 from webhook.facts.command_lines.command import Launch
-from webhook.facts.command_lines.launchers import catalogue
+from webhook.facts.command_lines.launchers import read_launcher_catalogue
 from webhook.schema import decode, named
 
 
 def launch(container: dict) -> Launch:
     """What a container starts, which is decoded before anybody asks."""
-    return launching.launch(decode(container, named("core.v1.Container")).value)
+    return launching.launch_of_json(decode(container, named("core.v1.Container")).value)
 
 
 NOTHING = Launch(by="")._asdict()
@@ -330,13 +330,13 @@ def test_what_no_kernel_takes_is_not_read() -> None:
 
 
 def test_every_launcher_has_its_options() -> None:
-    for launcher in (*catalogue().programs.values(), *catalogue().modules.values()):
+    for launcher in (*read_launcher_catalogue().programs.values(), *read_launcher_catalogue().modules.values()):
         for option, meaning in launcher.meanings.items():
             assert launcher.takes(option) == 1, option
             assert meaning in ("processes", "nodes", "node-rank", "rendezvous", "address", "ranks", "hosts")
 
 
-OPTIONS = [option for launcher in catalogue().programs.values() for option in launcher.counts]
+OPTIONS = [option for launcher in read_launcher_catalogue().programs.values() for option in launcher.counts]
 WORDS = st.sampled_from(
     [
         "torchrun",

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rows import all_rows
-from webhook.facts.command_lines.shell import Variables, commands
+from webhook.facts.command_lines.shell import Variables, split_into_commands
 
 
 def words(script: str, **known: str) -> list[tuple[str, ...]]:
     variables = Variables(known)
-    return [taken for command in commands(script) if (taken := variables.take(command))]
+    return [taken for command in split_into_commands(script) if (taken := variables.take(command))]
 
 
 @all_rows(
@@ -107,7 +107,7 @@ def test_an_unquoted_variable_is_several_words() -> None:
 
 def test_what_is_known_for_certain_is_shown() -> None:
     variables = Variables({"A": "1", "B": "2"})
-    for command in commands("B=$(x); C=3"):
+    for command in split_into_commands("B=$(x); C=3"):
         variables.take(command)
     assert variables.shown() == {"A": "1", "C": "3"}
 
@@ -117,13 +117,13 @@ def test_what_is_known_for_certain_is_shown() -> None:
 )
 def test_what_is_not_closed_has_no_commands(script: str) -> None:
     with pytest.raises(ValueError, match=r"not closed|too deep"):
-        list(commands(script))
+        list(split_into_commands(script))
 
 
 @given(st.text(alphabet="ab $\"'`\\\n\r\t(){}<>|&;#=?X0é\u00a0", max_size=60))
 def test_any_text_is_read_or_refused(script: str) -> None:
     try:
-        found = list(commands(script))
+        found = list(split_into_commands(script))
     except ValueError:
         return
     assert all(command.words for command in found)

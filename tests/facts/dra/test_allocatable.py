@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.facts.dra.allocatable import allocatable
-from webhook.facts.dra.device_pools import SLICE, Device, pools
+from webhook.facts.dra.allocatable import remaining_for_request
+from webhook.facts.dra.device_pools import SLICE, Device, read_pools
 from webhook.facts.view import View
 from webhook.typed.collections import Items
 
@@ -53,12 +53,12 @@ def published(held: list[dict[str, Any]]) -> list[Device]:
         {"apiVersion": SLICE.api_version, "kind": SLICE.kind, "metadata": {"name": str(number)}, "spec": spec}
         for number, spec in enumerate(specs)
     ]
-    return [device for pool in pools(View(FilesCluster(slices), "")) for device in pool.devices()]
+    return [device for pool in read_pools(View(FilesCluster(slices), "")) for device in pool.devices()]
 
 
 def given_by(devices: list[Device]) -> int:
     """What is said to be the most that a node can give."""
-    return allocatable(Items(devices, Deadline()), {}, (), {}).most
+    return remaining_for_request(Items(devices, Deadline()), {}, (), {}).most
 
 
 def fit(devices: tuple[Device, ...]) -> bool:

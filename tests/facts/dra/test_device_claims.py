@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.check import checked
+from webhook.facts.check import problems_of_group
 
 CLASS = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
 
@@ -29,12 +29,12 @@ def device_class(name: str, **spec: JSON) -> JSON:
 
 
 def broken(obj: JSON, *context: JSON) -> list[tuple[str, str]]:
-    problems = checked("device-claims", subject(obj, *context)).problems
+    problems = problems_of_group("device-claims", subject(obj, *context)).problems
     return [(each.code.removeprefix("device-claims/"), each.path) for each in problems]
 
 
 def unchecked(obj: JSON, *context: JSON) -> list[tuple[str, str]]:
-    problems = checked("device-claims", subject(obj, *context)).unchecked
+    problems = problems_of_group("device-claims", subject(obj, *context)).unchecked
     return [(each.code.removeprefix("device-claims/"), ", ".join(map(str, each.missing))) for each in problems]
 
 

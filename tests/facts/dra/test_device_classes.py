@@ -6,12 +6,12 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.check import checked
+from webhook.facts.check import problems_of_group
 
 
 def rules(version: str, spec: JSON) -> list[str]:
     rule = {"apiVersion": f"resource.k8s.io/{version}", "kind": "DeviceTaintRule", "metadata": {"name": "r"}}
-    problems = checked("device-classes", subject({**rule, "spec": spec})).problems
+    problems = problems_of_group("device-classes", subject({**rule, "spec": spec})).problems
     return [problem.code.removeprefix("device-classes/") for problem in problems]
 
 

@@ -13,9 +13,9 @@ from webhook.attributes import GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
-from webhook.facts.dra.claim_contents import ClaimContents
 from webhook.facts.dra.pod_claims import admin_allowed, claims_of
-from webhook.facts.dra.requests import Request, requests
+from webhook.facts.dra.requested_devices import ClaimContents
+from webhook.facts.dra.requests import Request, read_requests
 from webhook.facts.dra.types import ClaimSpec
 from webhook.facts.gpu.devices import device_class as device_class_of
 from webhook.facts.view import View
@@ -38,7 +38,7 @@ def of(
 
 def requests_in(spec: object, version: str = "v1", at: tuple[str, ...] = ("spec",)) -> list[Request]:
     """The requests of the spec of a claim."""
-    return [*requests(ClaimSpec({"devices": spec}, at, Reading()), version)]
+    return [*read_requests(ClaimSpec({"devices": spec}, at, Reading()), version)]
 
 
 def pod(claims: list, *containers: dict) -> dict:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.facts.subjects import subject
-from webhook.facts.check import checked
+from webhook.facts.check import problems_of_group
 
 
 def sharing(strategy: str, **more: object) -> dict:
@@ -23,7 +23,7 @@ def problems(config: object, *requests: dict) -> list[tuple[str, str, str]]:
         "metadata": {"name": "c"},
         "spec": {"devices": {"requests": [*requests], "config": config}},
     }
-    said = checked("nvidia-device-config", subject(claim)).problems
+    said = problems_of_group("nvidia-device-config", subject(claim)).problems
     start = "spec.devices.config[0]."
     return [
         (each.code.removeprefix("nvidia-device-config/"), each.path.removeprefix(start), each.said) for each in said

@@ -42,9 +42,9 @@ def test_what_kubernetes_takes_has_its_type_cost_and_answer(row: dict) -> None:
         return
     if "error" in row:
         with pytest.raises(EvaluationError):
-            selecting.selects(row["expr"], device["driver"], device)
+            selecting.selector_matches_device(row["expr"], device["driver"], device)
         return
-    assert selecting.selects(row["expr"], device["driver"], device, meter) is row["match"]
+    assert selecting.selector_matches_device(row["expr"], device["driver"], device, meter) is row["match"]
     assert meter.spent == row.get("cost", meter.spent)
 
 
@@ -52,11 +52,11 @@ def test_bindings_are_for_devices_only() -> None:
     """`cel.bind` is theirs; an admission policy that uses it is refused as kube-apiserver refuses it."""
     with pytest.raises(CompileError, match="undeclared reference to 'cel'"):
         compiled_engine().compile("cel.bind(a, 1, a == 1)", Environment(variables={"object": DYN}))
-    assert selectors.judge("cel.bind(a, device.driver, a == 'x')", Deadline()) == selectors.Judged()
+    assert selectors.check_selector("cel.bind(a, device.driver, a == 'x')", Deadline()) == selectors.Judged()
 
 
 def test_lists_wait_for_their_feature_gate() -> None:
-    judged = selectors.judge("device.attributes['a.b'].names.exists(n, n == 'x')", Deadline())
+    judged = selectors.check_selector("device.attributes['a.b'].names.exists(n, n == 'x')", Deadline())
     assert judged.problem == ""
     assert judged.gated.startswith("does not compile: expression of type 'any' cannot be range of a comprehension")
 
@@ -76,27 +76,31 @@ def test_lists_wait_for_their_feature_gate() -> None:
     ],
 )
 def test_a_problem_says_what_was_found(expression: str, problem: str) -> None:
-    assert selectors.judge(expression, Deadline()).problem == problem
+    assert selectors.check_selector(expression, Deadline()).problem == problem
 
 
 def test_names_without_a_domain_are_the_drivers() -> None:
     device = {"attributes": {"model": {"string": "a100"}}, "capacity": {"memory": {"value": "40Gi"}}}
-    assert selecting.selects("device.attributes['x.y'].model == 'a100'", "x.y", device)
-    assert selecting.selects("device.capacity['x.y'].memory.isGreaterThan(quantity('39Gi'))", "x.y", device)
+    assert selecting.selector_matches_device("device.attributes['x.y'].model == 'a100'", "x.y", device)
+    assert selecting.selector_matches_device(
+        "device.capacity['x.y'].memory.isGreaterThan(quantity('39Gi'))", "x.y", device
+    )
 
 
 def test_an_attribute_has_a_value() -> None:
     with pytest.raises(EvaluationError, match="unsupported attribute value"):
-        selecting.selects("true", "x.y", {"attributes": {"model": {"string": None}}})
+        selecting.selector_matches_device("true", "x.y", {"attributes": {"model": {"string": None}}})
     with pytest.raises(EvaluationError, match="not a bool"):
-        selecting.selects("device.attributes['x.y'].model", "x.y", {"attributes": {"model": {"string": "a"}}})
+        selecting.selector_matches_device(
+            "device.attributes['x.y'].model", "x.y", {"attributes": {"model": {"string": "a"}}}
+        )
 
 
 def test_long_lists_are_not_searched() -> None:
     device = {"attributes": {"names": {"strings": ["a"] * 49}, "versions": {"versions": ["1.2.3"]}}}
     with pytest.raises(EvaluationError, match="longer than 48 values"):
-        selecting.selects("device.attributes['x'].names.includes('a')", "x", device)
-    assert selecting.selects("device.attributes['x'].versions.includes(semver('1.2.3'))", "x", device)
+        selecting.selector_matches_device("device.attributes['x'].names.includes('a')", "x", device)
+    assert selecting.selector_matches_device("device.attributes['x'].versions.includes(semver('1.2.3'))", "x", device)
 
 
 LARGE = "device.driver.matches('q1(" + "|".join(["\\\\pL{200}"] * 8) + ")')"
@@ -106,18 +110,18 @@ LARGE = "device.driver.matches('q1(" + "|".join(["\\\\pL{200}"] * 8) + ")')"
 @pytest.mark.parametrize("expression", [LARGE, "1<2&&" * 400 + "true"], ids=["a large pattern", "a long expression"])
 def test_a_selector_that_takes_long_is_not_compiled_without_time(expression: str) -> None:
     with pytest.raises(BudgetExceeded):
-        selectors.judge(expression, Deadline(time.monotonic() + 0.02))
+        selectors.check_selector(expression, Deadline(time.monotonic() + 0.02))
     with pytest.raises(BudgetExceeded):
-        selectors.compiled(expression, Deadline(time.monotonic() + 0.02))
-    assert selectors.judge(expression, Deadline()) == selectors.Judged()
+        selectors.compile_selector(expression, Deadline(time.monotonic() + 0.02))
+    assert selectors.check_selector(expression, Deadline()) == selectors.Judged()
 
 
 def test_a_selector_that_is_too_large_is_not_called_invalid() -> None:
     with pytest.raises(TooLarge):
-        selectors.judge("device.driver.matches('(\\\\pL{900}|\\\\PN{900})')", Deadline())
+        selectors.check_selector("device.driver.matches('(\\\\pL{900}|\\\\PN{900})')", Deadline())
 
 
 def test_only_small_selectors_are_kept() -> None:
     small = "device.driver.matches('^gpu[.]')"
-    assert selectors.compiled(small, Deadline()) is selectors.compiled(small, Deadline())
-    assert selectors.compiled(LARGE, Deadline()) is not selectors.compiled(LARGE, Deadline())
+    assert selectors.compile_selector(small, Deadline()) is selectors.compile_selector(small, Deadline())
+    assert selectors.compile_selector(LARGE, Deadline()) is not selectors.compile_selector(LARGE, Deadline())

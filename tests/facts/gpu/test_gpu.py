@@ -9,7 +9,7 @@ import pytest
 from tests.literals import TABLE
 from tests.rows import all_rows
 from webhook.facts.gpu import devices
-from webhook.facts.gpu.resources import gpu
+from webhook.facts.gpu.resources import compute_gpu_fact
 from webhook.facts.train_job_pods.processes import gpu_count
 from webhook.typed.pods import Resources
 from webhook.typed.view import Reading
@@ -27,7 +27,7 @@ def container(limits: object = None, requests: object = None, **more: object) ->
 
 
 def of(obj: dict) -> dict:
-    return gpu(podsets(obj, TABLE))
+    return compute_gpu_fact(podsets(obj, TABLE))
 
 
 @all_rows(
@@ -58,7 +58,7 @@ def of(obj: dict) -> dict:
     ],
 )
 def test_a_resource_name_means_one_thing(name: str, vendor: str, kind: str) -> None:
-    assert (devices.resource(name).vendor, devices.resource(name).kind) == (vendor, kind)
+    assert (devices.resource_of_name(name).vendor, devices.resource_of_name(name).kind) == (vendor, kind)
 
 
 @all_rows(
@@ -91,7 +91,7 @@ def test_a_resource_name_means_one_thing(name: str, vendor: str, kind: str) -> N
     ],
 )
 def test_a_misspelt_name_has_a_near_one(name: str, meant: str) -> None:
-    assert devices.nearest(name) == meant
+    assert devices.nearest_known_resource(name) == meant
 
 
 OTHERS = (Path(__file__).parents[2] / "data" / "cases" / "other_resources.txt").read_text().splitlines()[1:]
@@ -99,12 +99,12 @@ OTHERS = (Path(__file__).parents[2] / "data" / "cases" / "other_resources.txt").
 
 @all_rows("name", OTHERS)
 def test_a_resource_of_something_else_is_not_misspelt(name: str) -> None:
-    assert devices.nearest(name) == ""
+    assert devices.nearest_known_resource(name) == ""
 
 
 def test_no_known_name_is_a_slip_of_another() -> None:
-    known = {row.name for row in devices.catalogue().resources if "*" not in row.name}
-    assert {name: devices.nearest(name) for name in known if devices.nearest(name)} == {}
+    known = {row.name for row in devices.read_device_catalogue().resources if "*" not in row.name}
+    assert {name: devices.nearest_known_resource(name) for name in known if devices.nearest_known_resource(name)} == {}
 
 
 def test_devices_add_up_over_containers_pods_and_vendors() -> None:
@@ -270,12 +270,12 @@ def test_trainer_counts_names_with_gpu_in_them(limits: dict, requests: dict, exp
 
 
 def test_no_pod_sets_no_devices() -> None:
-    assert gpu(())["devices"] == 0
-    assert gpu([PodSet(name="x", path=(), template=None)])["containers"] == []
+    assert compute_gpu_fact(())["devices"] == 0
+    assert compute_gpu_fact([PodSet(name="x", path=(), template=None)])["containers"] == []
 
 
 def outside(obj: dict) -> dict:
-    return gpu(podsets(obj, TABLE), fields=tuple(resource_fields(obj, TABLE)))
+    return compute_gpu_fact(podsets(obj, TABLE), fields=tuple(resource_fields(obj, TABLE)))
 
 
 def spark(**spec: object) -> dict:

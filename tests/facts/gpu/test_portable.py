@@ -10,7 +10,7 @@ from tests.facts.subjects import subject
 from tests.rows import all_rows
 from webhook.attributes import JSON
 from webhook.errors import LookupFailed
-from webhook.facts.assumptions import assumptions
+from webhook.facts.assumptions import read_assumptions
 
 NAMESPACE: JSON = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
 
@@ -193,4 +193,4 @@ def test_nobody_looks_at_the_namespace_of_what_asks_for_nothing() -> None:
 
 def test_the_param_says_which_resources_there_are() -> None:
     data = {"resource": "a.b/c", "resource.team": "d.e/f", "vendor.x": "g.h/i", "resources": "no", "onInvalid": "deny"}
-    assert assumptions({"data": data}).resources == tuple(data.items())[:3]
+    assert read_assumptions({"data": data}).resources == tuple(data.items())[:3]

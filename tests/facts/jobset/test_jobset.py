@@ -8,7 +8,7 @@ import pytest
 
 from tests.facts.subjects import subject
 from tests.rows import all_rows
-from webhook.facts.check import checked
+from webhook.facts.check import problems_of_group
 from webhook.facts.jobset import name_length
 from webhook.facts.jobset.validation import validate_create
 from webhook.typed.job_sets import JobSetSpec
@@ -265,7 +265,9 @@ def test_a_job_set_is_checked_where_it_stands() -> None:
         "metadata": {"name": "j"},
         "spec": {"replicatedJobs": [job("A")]},
     }
-    assert [each.path for each in checked("job-set", subject(obj)).problems] == ["spec.replicatedJobs[0].name"]
+    assert [each.path for each in problems_of_group("job-set", subject(obj)).problems] == [
+        "spec.replicatedJobs[0].name"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -284,7 +286,7 @@ def test_a_job_set_is_checked_where_it_stands() -> None:
 )
 def test_a_name_may_be_as_long_as_what_is_named_after_it(spec: dict, expected: tuple) -> None:
     """`<name>-node-0-0-abcde`, `<name>-node-0`, `<name>-node-0-0.<name>`, `<template>-<name>`: 63 characters each."""
-    limit, of, name = name_length.limit(typed(spec))
+    limit, of, name = name_length.longest_allowed_name(typed(spec))
     assert (limit, of, name) == expected
     made = {
         "pod": "x" * limit + "-node-0-0-abcde",
@@ -296,6 +298,6 @@ def test_a_name_may_be_as_long_as_what_is_named_after_it(spec: dict, expected: t
 
 def test_a_name_after_which_nothing_is_named_may_be_long() -> None:
     obj = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "j" * 200}, "spec": {}}
-    assert checked("job-set", subject(obj)).problems == ()
+    assert problems_of_group("job-set", subject(obj)).problems == ()
     obj["spec"] = {"replicatedJobs": [job()]}
-    assert [each.path for each in checked("job-set", subject(obj)).problems] == ["metadata.name"]
+    assert [each.path for each in problems_of_group("job-set", subject(obj)).problems] == ["metadata.name"]

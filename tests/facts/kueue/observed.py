@@ -17,8 +17,8 @@ from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.facts.kueue.assignment import Wanted
 from webhook.facts.kueue.never import Fitting
-from webhook.facts.kueue.preflight import preflight
-from webhook.facts.kueue.workload import workload
+from webhook.facts.kueue.preflight import predict_admission
+from webhook.facts.kueue.workload import build_workload
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.schema import decode_object
@@ -72,7 +72,7 @@ def settle(job: JSON, objects: list[JSON]) -> None:
     obj = decode_object(attributes.object, attributes.kind).value
     view = View(AssumedNamespaces(FilesCluster(objects, is_whole=True)), attributes.namespace)
     subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=TABLE)
-    found = subject.once(preflight)
+    found = subject.once(predict_admission)
     place = found.place
     if place is None or place.queue is None or place.tree is None or place.node is None:
         return
@@ -81,7 +81,7 @@ def settle(job: JSON, objects: list[JSON]) -> None:
         status["pendingWorkloads"] += 1
         return
     fitting = Fitting(subject, place, place.queue, place.tree, place.node)
-    for pod_set in subject.once(workload).pod_sets:
+    for pod_set in subject.once(build_workload).pod_sets:
         for wanted in fitting.wanted(pod_set):
             reserve(wanted, fitting, status)
 

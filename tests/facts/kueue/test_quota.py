@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.facts.kueue.trees import PAIR, Member, built, members, most
 from webhook.deadline import Deadline
-from webhook.facts.kueue.assignment import Wanted, together
-from webhook.facts.kueue.never_claims import Devices
+from webhook.facts.kueue.assignment import Wanted, pod_sets_not_fitting_together
+from webhook.facts.kueue.never_claims_and_classes import Devices
 from webhook.facts.kueue.pod_templates import typed_template
-from webhook.facts.kueue.quota import Node, Quota, Tree, adopt
+from webhook.facts.kueue.quota import Node, Quota, Tree, set_parent
 from webhook.facts.kueue.quota_types import QuotaGroup
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.workloads.podsets import PodSet
@@ -93,10 +93,10 @@ def test_pod_sets_fit_together_if_any_choice_of_flavors_does(
     """Of a flavor there is so much, and once so much more."""
     capacities, grown = [each for each, _ in flavors], [each + more for each, more in flavors]
     asked = wanted(requests, tuple(map(str, range(len(capacities)))))
-    fits = not together(asked, lambda pair: capacities[int(pair[0])])
+    fits = not pod_sets_not_fitting_together(asked, lambda pair: capacities[int(pair[0])])
     assert fits == possible((*requests,), (*capacities,))
     if fits:
-        assert not together(asked, lambda pair: grown[int(pair[0])])
+        assert not pod_sets_not_fitting_together(asked, lambda pair: grown[int(pair[0])])
 
 
 def test_a_deep_tree_needs_no_deep_stack() -> None:
@@ -104,7 +104,7 @@ def test_a_deep_tree_needs_no_deep_stack() -> None:
     root = node = Node(name="0", is_cohort=True, quotas={PAIR: Quota(nominal=1)})
     for index in range(1, 5000):
         child = replace(node, name=str(index), parent=None, children=[])
-        adopt(node, child)
+        set_parent(node, child)
         node = child
     tree = Tree(root)
     assert (tree.potential(node, PAIR), tree.available(node, PAIR)) == (5000, 5000)

@@ -6,8 +6,8 @@ from tests.facts.subjects import subject
 from tests.rows import all_rows
 from webhook.attributes import JSON
 from webhook.cluster.files import FilesCluster
-from webhook.facts.kueue.preflight import preflight
-from webhook.facts.kueue.reservations import is_admitted, reservations, waiting_before
+from webhook.facts.kueue.preflight import predict_admission
+from webhook.facts.kueue.reservations import is_admitted, read_reservations, waiting_before
 from webhook.facts.view import View
 
 QUEUE = {
@@ -59,14 +59,14 @@ ROWS = {
 
 @all_rows("workloads, used", ROWS.values(), ids=list(ROWS))
 def test_workloads_use(workloads: list[JSON], used: JSON) -> None:
-    known = reservations(View(FilesCluster(workloads), "team"))
+    known = read_reservations(View(FilesCluster(workloads), "team"))
     assert known is not None
     assert known.usage == used
 
 
 def test_without_workloads_nobody_says_what_is_in_use() -> None:
     view = View(FilesCluster([QUEUE]), "team")
-    assert reservations(view) is None
+    assert read_reservations(view) is None
     assert waiting_before(subject(JOB, QUEUE), "gpus", view) == 0
 
 
@@ -135,7 +135,7 @@ VERDICTS = {
 @all_rows("workloads, counted, verdict, told", VERDICTS.values(), ids=list(VERDICTS))
 def test_what_is_free_is_read_of(workloads: list[JSON], counted: int | None, verdict: str, told: str) -> None:
     status = CLUSTER_QUEUE["status"] | ({} if counted is None else {"reservingWorkloads": counted})
-    found = preflight(subject(ASKS, TEAM, FLAVOR, {**CLUSTER_QUEUE, "status": status}, QUEUE, *workloads))
+    found = predict_admission(subject(ASKS, TEAM, FLAVOR, {**CLUSTER_QUEUE, "status": status}, QUEUE, *workloads))
     assert found.verdict == verdict
     assert [told in each.message for each in found.problems] == [True] * bool(told)
 
@@ -152,6 +152,8 @@ def test_a_strict_queue_counts_who_waits(workloads: list[JSON], pending: int | N
     """Where Workloads that hold quota are missing, those that wait are counted by the status, too."""
     status = {"reservingWorkloads": 1} | ({} if pending is None else {"pendingWorkloads": pending})
     spec = CLUSTER_QUEUE["spec"] | {"queueingStrategy": "StrictFIFO"}
-    found = preflight(subject(ASKS, TEAM, FLAVOR, {**CLUSTER_QUEUE, "spec": spec, "status": status}, QUEUE, *workloads))
+    found = predict_admission(
+        subject(ASKS, TEAM, FLAVOR, {**CLUSTER_QUEUE, "spec": spec, "status": status}, QUEUE, *workloads)
+    )
     wanted = f"behind {before} workloads" if before else ""
     assert [wanted in each.message for each in found.problems] == [True] * bool(before)

@@ -6,10 +6,10 @@ from tests.rows import all_rows
 from webhook.attributes import JSON
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.facts.kueue.flavors import flavor
+from webhook.facts.kueue.flavors import find_flavor
 from webhook.facts.kueue.pod_templates import typed_template
-from webhook.facts.kueue.topology import Wish, mismatch
-from webhook.facts.kueue.topology_nodes import Placement, Shortage, fits, shortage
+from webhook.facts.kueue.topology import Wish, why_topology_does_not_fit
+from webhook.facts.kueue.topology_nodes import Placement, Shortage, count_fitting_pods, missing_node_capacity
 from webhook.facts.view import View
 from webhook.typed.pods import PodTemplate
 
@@ -77,31 +77,34 @@ ROWS = {
 
 @all_rows("wish, pod, expected", ROWS.values(), ids=list(ROWS))
 def test_nodes_could_hold(wish: Wish, pod: JSON, expected: int) -> None:
-    known = flavor("tas", VIEW)
+    known = find_flavor("tas", VIEW)
     assert known is not None
     placed = Placement(wish=wish, flavor=known, template=template({"spec": pod}), count=9, requests={"gpu": 4000})
-    assert fits(placed, VIEW) == expected
+    assert count_fitting_pods(placed, VIEW) == expected
 
 
 def test_without_nodes_nobody_knows() -> None:
     view = View(FilesCluster([TOPOLOGY, FLAVOR]), "team")
-    known = flavor("tas", view)
+    known = find_flavor("tas", view)
     assert known is not None
-    assert fits(Placement(wish=Wish(), flavor=known, template=template({}), count=1, requests={}), view) is None
+    assert (
+        count_fitting_pods(Placement(wish=Wish(), flavor=known, template=template({}), count=1, requests={}), view)
+        is None
+    )
     assert [each.kind for listed in view.missing().values() for each in listed] == ["Node"]
 
 
 def test_a_flavor_with_a_topology_is_for_pods_that_ask_for_one() -> None:
-    known = flavor("tas", VIEW)
+    known = find_flavor("tas", VIEW)
     assert known is not None
-    assert mismatch(Wish(), known, VIEW, is_implied=True) == ""
-    assert "these do not" in mismatch(Wish(), known, VIEW, is_implied=False)
-    assert mismatch(Wish(required="rack"), known, VIEW, is_implied=False) == ""
-    assert "has no level `row`" in mismatch(Wish(preferred="row"), known, VIEW, is_implied=False)
+    assert why_topology_does_not_fit(Wish(), known, VIEW, is_implied=True) == ""
+    assert "these do not" in why_topology_does_not_fit(Wish(), known, VIEW, is_implied=False)
+    assert why_topology_does_not_fit(Wish(required="rack"), known, VIEW, is_implied=False) == ""
+    assert "has no level `row`" in why_topology_does_not_fit(Wish(preferred="row"), known, VIEW, is_implied=False)
 
 
 def placed(count: int, gpus: int, **pod: JSON) -> Placement:
-    known = flavor("tas", VIEW)
+    known = find_flavor("tas", VIEW)
     assert known is not None
     requests = {"gpu": gpus * 1000}
     return Placement(wish=Wish(), flavor=known, template=template({"spec": pod}), count=count, requests=requests)
@@ -124,7 +127,7 @@ TOGETHER = {
 
 @all_rows("sets, level, expected", TOGETHER.values(), ids=list(TOGETHER))
 def test_several_pod_sets_lack(sets: list[Placement], level: str, expected: Shortage | None) -> None:
-    assert shortage(sets, level, VIEW) == expected
+    assert missing_node_capacity(sets, level, VIEW) == expected
 
 
 def test_the_nodes_of_a_lowest_domain_are_added_up_as_kueue_does() -> None:
@@ -134,6 +137,11 @@ def test_the_nodes_of_a_lowest_domain_are_added_up_as_kueue_does() -> None:
         FilesCluster([racks, FLAVOR, node("n1", "b1", "r1", gpus=5), node("n2", "b1", "r1", gpus=5)], is_whole=True),
         "team",
     )
-    known = flavor("tas", view)
+    known = find_flavor("tas", view)
     assert known is not None
-    assert fits(Placement(wish=Wish(), flavor=known, template=template({}), count=1, requests={"gpu": 8000}), view) == 1
+    assert (
+        count_fitting_pods(
+            Placement(wish=Wish(), flavor=known, template=template({}), count=1, requests={"gpu": 8000}), view
+        )
+        == 1
+    )

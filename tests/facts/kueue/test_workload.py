@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.facts.subjects import subject
 from tests.rows import all_rows
 from webhook.attributes import JSON
-from webhook.facts.kueue.workload import workload
+from webhook.facts.kueue.workload import build_workload
 
 QUEUE = {"kueue.x-k8s.io/queue-name": "main"}
 
@@ -30,7 +30,7 @@ def container(name: str = "main", **resources: JSON) -> JSON:
 
 
 def requested(obj: JSON, *context: JSON) -> dict[str, int]:
-    (only,) = workload(subject(obj, *context, is_whole=True)).pod_sets
+    (only,) = build_workload(subject(obj, *context, is_whole=True)).pod_sets
     return dict(only.requests)
 
 
@@ -239,7 +239,7 @@ UNCOUNTED = {
 @all_rows("source, template, held, kind, rule", UNCOUNTED.values(), ids=list(UNCOUNTED))
 def test_devices_are_not_counted(source: str, template: JSON, held: JSON, kind: str, rule: str) -> None:
     context = sourced(source), template, DEVICE_CLASS, resource_slice("s", held)
-    (only,) = workload(subject(CLAIMING, *context, is_whole=True)).pod_sets
+    (only,) = build_workload(subject(CLAIMING, *context, is_whole=True)).pod_sets
     codes = [problem.code for problem in getattr(only.devices, kind)]
     assert [code.rpartition("/")[2] for code in codes] == [rule]
 
@@ -260,5 +260,5 @@ UNKNOWN = {
 
 @all_rows("context, kind, is_whole", UNKNOWN.values(), ids=list(UNKNOWN))
 def test_what_devices_count_for_is_not_known(context: list[JSON], kind: str, is_whole: bool) -> None:
-    made = workload(subject(CLAIMING, sourced(COUNTER), claim_template(1), *context, is_whole=is_whole))
+    made = build_workload(subject(CLAIMING, sourced(COUNTER), claim_template(1), *context, is_whole=is_whole))
     assert [each.kind for each in made.missing] == [kind]

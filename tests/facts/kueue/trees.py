@@ -7,7 +7,7 @@ from functools import cached_property
 
 from hypothesis import strategies as st
 
-from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, adopt
+from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, set_parent
 
 PAIR: FlavorResource = ("a100", "nvidia.com/gpu")
 AMOUNTS = st.integers(0, 9)
@@ -69,7 +69,7 @@ def built(tree: list[Member]) -> tuple[Tree, list[Node]]:
         node = Node(name=str(index), is_cohort=each.is_cohort, quotas={PAIR: quota}, usage={PAIR: each.usage})
         nodes.append(node)
         if each.parent is not None:
-            adopt(nodes[tree.index(each.parent)], node)
+            set_parent(nodes[tree.index(each.parent)], node)
     return Tree(nodes[0]), nodes
 
 

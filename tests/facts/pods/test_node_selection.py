@@ -3,7 +3,12 @@
 import pytest
 
 from webhook.deadline import Deadline
-from webhook.facts.pods.node_selection import first_untolerated, is_selected, meets, selects
+from webhook.facts.pods.node_selection import (
+    first_untolerated,
+    is_selected,
+    labels_meet_requirement,
+    selector_json_matches,
+)
 from webhook.typed.pods import LabelSelector, SelectorRequirement, Taint, Toleration
 
 LABELS = {"zone": "a", "cores": "8"}
@@ -26,7 +31,7 @@ LABELS = {"zone": "a", "cores": "8"}
     ],
 )
 def test_labels_meet_a_requirement(requirement, is_met):
-    assert meets(LABELS, SelectorRequirement.of(requirement)) is is_met
+    assert labels_meet_requirement(LABELS, SelectorRequirement.of(requirement)) is is_met
 
 
 @pytest.mark.parametrize(
@@ -40,7 +45,7 @@ def test_labels_meet_a_requirement(requirement, is_met):
 )
 def test_a_selector_selects_what_meets_all_of_it(selector, is_met):
     assert is_selected(LABELS, LabelSelector.of(selector)) is is_met
-    assert selects(selector, LABELS, Deadline()) is is_met
+    assert selector_json_matches(selector, LABELS, Deadline()) is is_met
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.facts.pods.pod_requests import Limits, container_requests, limits, pod_requests
+from webhook.facts.pods.pod_requests import Limits, combine_limit_ranges, container_requests, pod_requests
 from webhook.typed.limit_ranges import LimitRange
 from webhook.typed.pods import PodSpec
 
@@ -25,7 +25,7 @@ def test_limit_ranges_are_taken_together() -> None:
             {"spec": {"limits": [{"type": "Container", "max": {"cpu": 2}}, {"type": "Pod", "max": {"cpu": 8}}]}}
         ),
     ]
-    together = limits(ranges)
+    together = combine_limit_ranges(ranges)
     assert together.most == {"Container": {"cpu": 2000}, "Pod": {"cpu": 8000}}
     assert together.least == {"Container": {"cpu": 1000}, "Pod": {}}
     assert (together.default, together.default_request) == ({"cpu": 4000}, {"cpu": 4000})

@@ -46,7 +46,7 @@ def disagreements(shape: train_job_and_runtime_fields.Shape, published: dict, at
 
 @pytest.mark.parametrize("kind", FILES)
 def test_the_table_is_that_of_the_published_crds(kind: str) -> None:
-    assert disagreements(train_job_and_runtime_fields.table().kinds[kind], schema(kind), kind) == []
+    assert disagreements(train_job_and_runtime_fields.read_field_table().kinds[kind], schema(kind), kind) == []
 
 
 @all_rows(

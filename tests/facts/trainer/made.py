@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.facts.subjects import subject
-from webhook.facts.check import checked
+from webhook.facts.check import problems_of_group
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.trainer.node_claims import NodeClaim, node_claims
 from webhook.problem import Problem
@@ -66,7 +66,7 @@ class Made:
 def of(obj: dict, *context: dict, version: tuple[int, int] = (2, 3), is_whole: bool = False) -> Made:
     asked = subject(obj, *context, trainer=version, is_whole=is_whole)
     groups = ("train-job", "job-set", "training-runtime") if obj and obj["kind"] == "TrainJob" else ()
-    found = [problem for group in groups for problem in checked(group, asked).problems]
+    found = [problem for group in groups for problem in problems_of_group(group, asked).problems]
     return Made(asked.once(merge_train_job), asked.once(node_claims), found)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.facts.trainer.made import job, node, of, patch, pod_of, pod_patch, replicated, runtime
 from tests.yamldata import documents
-from webhook.facts.jobset.name_length import length, limit
+from webhook.facts.jobset.name_length import length_of_name, longest_allowed_name
 from webhook.facts.train_job_pods.merged_train_job import runtime_podsets
 
 MANIFESTS = Path(__file__).parents[2] / "data" / "manifests" / "kubeflow"
@@ -269,7 +269,7 @@ def test_deprecated_runtimes_say_so() -> None:
 def test_pod_names_bound_the_jobs_name(jobs: list, nodes: int, bound: int, longest: str) -> None:
     """The limits that kubeflow/trainer#2735 found."""
     made = of(job("x" * 20, trainer={"numNodes": nodes}), runtime(*jobs)).job
-    assert (limit(made.job_set), length(made.object.metadata)) == ((bound, "pod", longest), 20)
+    assert (longest_allowed_name(made.job_set), length_of_name(made.object.metadata)) == ((bound, "pod", longest), 20)
 
 
 # --- odd objects ---------------------------------------------------------------------------------------------------------
@@ -334,4 +334,4 @@ def test_a_runtime_of_almost_that_name_is_offered() -> None:
 def test_a_generated_name_gets_five_letters() -> None:
     obj = job()
     obj["metadata"] = {"generateName": "abc-"}
-    assert length(of(obj, runtime()).job.object.metadata) == 9
+    assert length_of_name(of(obj, runtime()).job.object.metadata) == 9

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.commands import commands
-from webhook.facts.volcano.job_ranks_hosts_and_keys import advise_commands
+from webhook.facts.volcano.commands import read_commands
+from webhook.facts.volcano.job_ranks_host_files_and_ssh_keys import advise_commands
 from webhook.facts.volcano.job_ray import advise_tasks
 from webhook.facts.volcano.sent_job import read_job
 from webhook.facts.volcano_objects.types import Job
@@ -37,7 +37,7 @@ def told(asked: tuple[Job, Subject]) -> list[str]:
 
 
 def read_by(script: str, **more: JSON) -> tuple[str, ...]:
-    (command,) = commands(*job({}, task("a", script, **more)))
+    (command,) = read_commands(*job({}, task("a", script, **more)))
     return command.reads
 
 

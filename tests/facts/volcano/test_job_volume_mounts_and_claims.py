@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.storage.mounts import Mounts, mounts
+from webhook.facts.storage.mounts import Mounts, read_mounts
 
 GPU = {"limits": {"nvidia.com/gpu": 1}}
 
@@ -15,7 +15,7 @@ def read(volumes: JSON, kind: str = "Job") -> Mounts:
     held = {"tasks": tasks, "volumes": volumes}
     inner = {"jobTemplate": {"spec": held}} if kind == "CronJob" else held
     obj = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": kind, "metadata": {"name": "j"}, "spec": inner}
-    return subject(obj).once(mounts)
+    return subject(obj).once(read_mounts)
 
 
 def test_every_container_has_the_volumes_of_its_job() -> None:

@@ -11,8 +11,8 @@ from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
-from webhook.facts.volcano.member_pods import members
-from webhook.facts.volcano.pod_group import pod_group
+from webhook.facts.volcano.member_pods import pods_of_group
+from webhook.facts.volcano.pod_group import check_pod_group
 
 
 class Watched(FilesCluster):
@@ -48,7 +48,7 @@ def subject(least: int, view: FilesCluster, **metadata: JSON) -> Subject:
 
 
 def told(least: int, *objects: JSON, **metadata: JSON) -> list[str]:
-    problems = pod_group(subject(least, FilesCluster(objects), **metadata))
+    problems = check_pod_group(subject(least, FilesCluster(objects), **metadata))
     return [each.code.partition("/")[2] + "?" * bool(each.missing) for each in problems if each.path.endswith("Member")]
 
 
@@ -68,6 +68,6 @@ def test_pods_are_counted_wherever_they_are_made() -> None:
 
 
 def test_a_view_without_pods_knows_nothing() -> None:
-    known, missing = members(subject(4, Watched([pod("a", "gang")])), "gang")
+    known, missing = pods_of_group(subject(4, Watched([pod("a", "gang")])), "gang")
     assert not known
     assert [str(each) for each in missing] == ["Pod not looked up: Pod list: not watched"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.volcano.job_dependencies import advise_start
+from webhook.facts.volcano.job_dependencies_and_deadlocks import advise_start
 from webhook.facts.volcano.sent_job import read_job
 
 EXAMPLES = 10_000 if settings().max_examples > 1_000 else 300

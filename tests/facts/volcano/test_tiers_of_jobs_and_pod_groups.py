@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.volcano.checks import job
+from webhook.facts.volcano.checks import check_job
 
 ROOT = {
     "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -30,7 +30,9 @@ def told(topology: JSON, *world: JSON, part: JSON = None) -> list[str]:
     task = {"name": "a", "replicas": 2, "template": {"spec": {"restartPolicy": "Never", "containers": containers}}}
     spec = {"networkTopology": topology, "tasks": [{**task, **policy}]}
     obj = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
-    problems = [each for each in job(subject(obj, *world, is_whole=bool(world))) if "networkTopology" in each.path]
+    problems = [
+        each for each in check_job(subject(obj, *world, is_whole=bool(world))) if "networkTopology" in each.path
+    ]
     return [each.code.partition("/")[2] + "?" * bool(each.missing) for each in problems]
 
 

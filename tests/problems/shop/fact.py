@@ -2,9 +2,9 @@
 
 from tests.problems.shop.checks import NODE
 from webhook.cel.types import BOOL
-from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.fact import Fact, Result, declare_structure
 
-SHOP = structure("Shop", shelf=(BOOL, "whether the shelf is there"), label=(BOOL, "whether the label is there"))
+SHOP = declare_structure("Shop", shelf=(BOOL, "whether the shelf is there"), label=(BOOL, "whether the label is there"))
 
 
 def compute(subject):

@@ -17,7 +17,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.command_lines.launchers import Launcher
 from webhook.facts.command_lines.shell import Reading, Variables
-from webhook.facts.command_lines.wrappers import Start, starts
+from webhook.facts.command_lines.wrappers import Start, commands_started_by
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.same import Same
@@ -123,7 +123,7 @@ class _Command(Typed):
 def launch_of(container: Container) -> Launch:
     """What the command of a container starts; a word that is no text is unknown."""
     words = _Command(container.json, container.at, container.reading).words()
-    return _of_words(words, container.environment, container.reading.deadline) if words else _NOTHING
+    return _launch_of_words(words, container.environment, container.reading.deadline) if words else _NOTHING
 
 
 def launched_by(container: Container, subject: Subject) -> Launch:
@@ -133,17 +133,17 @@ def launched_by(container: Container, subject: Subject) -> Launch:
     return subject.cluster.once((launch_of, Same(container.json)), lambda: launch_of(container))
 
 
-def launch(container: JSON, deadline: Deadline | None = None) -> Launch:
+def launch_of_json(container: JSON, deadline: Deadline | None = None) -> Launch:
     """As `launch_of`, of the JSON of a container."""
     return launch_of(Container.of(container, (), ReadingOf(deadline or Deadline())))
 
 
-def launched(container: JSON, subject: Subject) -> Launch:
+def launched_by_json(container: JSON, subject: Subject) -> Launch:
     """As `launched_by`, of the JSON of a container."""
     return launched_by(Container.of(container, (), ReadingOf(subject.deadline)), subject)
 
 
-def _of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> Launch:
+def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> Launch:
     """What some words start; the variables, of which there may be hundreds, are followed if they make a difference."""
     until.spend(len(env.values))
     if "$" not in "".join(filter(None, (*argv, *env.values))):
@@ -169,7 +169,9 @@ def _read(asked: _Asked) -> Launch:
     words, env = asked.deadline.paced(asked.words), asked.env
     try:
         known = _environment(env, reading)
-        started = list(starts([_expanded(word, known, reading) for word in words], Variables(known, reading)))
+        started = list(
+            commands_started_by([_expanded(word, known, reading) for word in words], Variables(known, reading))
+        )
     except ValueError:
         started = []
     launchers = [start for start in started if start.launcher is not None]
@@ -224,7 +226,7 @@ def _described(start: Start, env: str) -> Launch:
         per_node = match[1]
     processes = _number(per_node)
     if launcher.name == "accelerate":
-        processes, ranks = _each(ranks, nodes, whole=whole and "hosts" not in options), None
+        processes, ranks = _processes_per_machine(ranks, nodes, whole=whole and "hosts" not in options), None
     return Launch(
         by=launcher.name,
         processes=None if launcher.name == "deepspeed" and "hosts" in options else processes,
@@ -242,7 +244,7 @@ def _described(start: Start, env: str) -> Launch:
     )
 
 
-def _each(total: int | None, nodes: str, *, whole: bool) -> int | None:
+def _processes_per_machine(total: int | None, nodes: str, *, whole: bool) -> int | None:
     """How many of all processes run on each machine; one machine where accelerate is told nothing."""
     machines = _number(nodes) if nodes else 1 if whole else None
     return None if total is None or not machines or total % machines else total // machines

@@ -47,7 +47,7 @@ class Catalogue:
 
 
 @cache
-def catalogue() -> Catalogue:
+def read_launcher_catalogue() -> Catalogue:
     """The shipped catalogue; read on first use."""
     (document,) = yamlfile.read(FILE)
     rows = [(row, _launcher(row)) for row in document.value["launchers"]]

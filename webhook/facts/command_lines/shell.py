@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from webhook.deadline import Deadline
-from webhook.facts.command_lines.shell_words import Operator, Word, tokens
+from webhook.facts.command_lines.shell_words import Operator, Word, split_into_tokens
 
 _OPENS = frozenset(("if", "while", "until", "case", "for", "select", "{"))
 _CLOSES = frozenset(("fi", "done", "esac", "}"))
@@ -31,7 +31,7 @@ class Command:
     certain: bool
 
 
-def commands(script: str) -> Iterator[Command]:
+def split_into_commands(script: str) -> Iterator[Command]:
     """The simple commands of a script, in order; assignments are commands too.
 
     Raises:
@@ -40,7 +40,7 @@ def commands(script: str) -> Iterator[Command]:
     nesting = _Nesting()
     words: list[Word] = []
     target = False
-    for token in tokens(script):
+    for token in split_into_tokens(script):
         if isinstance(token, Word):
             if not target:
                 words.append(token)

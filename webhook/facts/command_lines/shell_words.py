@@ -65,7 +65,7 @@ class Word:
         return ["".join(field) for field in fields if field]
 
 
-def word(parts: Sequence[Part]) -> Word:
+def join_word_parts(parts: Sequence[Part]) -> Word:
     """Join the parts of a shell word into one word."""
     written = "".join([part.text for part in parts])
     is_literal = not any(part.quoted or part.name for part in parts)
@@ -86,10 +86,10 @@ def _find_line(text: str, sign: str, start: int) -> int:
 @kept_for_short_texts(1 << 20)
 def _plain(text: str) -> Word:
     """A word of one stretch, made once: scripts repeat themselves."""
-    return word([Part(text)])
+    return join_word_parts([Part(text)])
 
 
-def tokens(script: str) -> Iterator[Word | Operator]:
+def split_into_tokens(script: str) -> Iterator[Word | Operator]:
     """The words and operators of a script, without comments and the bodies of here-documents.
 
     Raises:
@@ -117,9 +117,9 @@ class _Reader:
             if self.text[self.at] == "#":
                 self.at = self._find("\n", len(self.text))
             elif self.text.startswith(("<(", ">("), self.at):
-                yield word([Part(self.text[self.at] + self._nested(self.at + 1))])
+                yield join_word_parts([Part(self.text[self.at] + self._nested(self.at + 1))])
             elif self.text.startswith("((", self.at):
-                yield word([Part(self._nested(self.at))])
+                yield join_word_parts([Part(self._nested(self.at))])
             elif operator := self._take(_OPERATOR):
                 if operator == "\n":
                     self._skip_documents()
@@ -179,7 +179,7 @@ class _Reader:
                     parts.append(Part(self._nested(self.at)))
                 case _:
                     break
-        whole = word(parts)
+        whole = join_word_parts(parts)
         is_file = whole.literal.isdigit() and self.text[self.at : self.at + 1] in ("<", ">")
         return None if is_file else whole
 

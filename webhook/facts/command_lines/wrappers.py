@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.command_lines.launchers import Launcher, catalogue
-from webhook.facts.command_lines.shell import Variables, commands
+from webhook.facts.command_lines.launchers import Launcher, read_launcher_catalogue
+from webhook.facts.command_lines.shell import Variables, split_into_commands
 
 _SHELL: Final = re.compile(r"(ba|da|a|z|k|mk)?sh")
 _SNAKE: Final = re.compile(r"python[0-9.]*")
@@ -30,14 +30,14 @@ class Start:
     arguments: tuple[str, ...] = ()
 
 
-def starts(words: Sequence[str], variables: Variables, depth: int = 0) -> Iterator[Start]:
+def commands_started_by(words: Sequence[str], variables: Variables, depth: int = 0) -> Iterator[Start]:
     """What the words of one command start, themselves or by a script inside them.
 
     Raises:
         ValueError: a script that no shell could read.
     """
     first = _program(words[0]) if words else ""
-    if first in catalogue().others:
+    if first in read_launcher_catalogue().others:
         return
     if first == "eval":
         yield from _script(" ".join(words[1:]), variables, depth)
@@ -50,9 +50,9 @@ def starts(words: Sequence[str], variables: Variables, depth: int = 0) -> Iterat
             yield from _script(_inline(words[index + 1 :]), variables, depth)
             return
         if _SNAKE.fullmatch(program):
-            yield from _python(words[index + 1 :], alone=not index or first in catalogue().wrappers)
+            yield from _python(words[index + 1 :], alone=not index or first in read_launcher_catalogue().wrappers)
             return
-        launcher = catalogue().programs.get(program)
+        launcher = read_launcher_catalogue().programs.get(program)
         if launcher is not None and (not launcher.verb or words[index + 1 : index + 2] == [launcher.verb]):
             yield Start(launcher, tuple(words[index + (2 if launcher.verb else 1) :]))
             return
@@ -62,7 +62,7 @@ def _is_run(words: Sequence[str], index: int) -> bool:
     """Whether a word is a program rather than the value of an option before it."""
     before = words[index - 1] if index else ""
     is_value = before.startswith("-") and "=" not in before and before != "--"
-    return not is_value or _program(words[0]) in catalogue().wrappers
+    return not is_value or _program(words[0]) in read_launcher_catalogue().wrappers
 
 
 def _program(word: str) -> str:
@@ -91,8 +91,8 @@ def _script(script: str, variables: Variables, depth: int) -> Iterator[Start]:
     shown = variables.shown()
     variables.reading.take(len(script) + len(shown))
     inner = Variables(shown, variables.reading)
-    for command in commands(script):
-        yield from starts(inner.take(command), inner, depth + 1)
+    for command in split_into_commands(script):
+        yield from commands_started_by(inner.take(command), inner, depth + 1)
 
 
 def _python(words: Sequence[str], *, alone: bool) -> Iterator[Start]:
@@ -102,7 +102,7 @@ def _python(words: Sequence[str], *, alone: bool) -> Iterator[Start]:
         option, at = words[at], at + 1
         if option.startswith("-m"):
             named = [option[2:], *words[at:]] if option[2:] else words[at:]
-            launcher = catalogue().modules.get(named[0]) if named else None
+            launcher = read_launcher_catalogue().modules.get(named[0]) if named else None
             if launcher is not None:
                 yield Start(launcher, tuple(named[1:]))
             return
@@ -110,7 +110,7 @@ def _python(words: Sequence[str], *, alone: bool) -> Iterator[Start]:
             return
         at += option in _PYTHON_VALUES
     program = words[at] if at < len(words) else ""
-    launcher = catalogue().programs.get(_program(program))
+    launcher = read_launcher_catalogue().programs.get(_program(program))
     if launcher is not None and not launcher.verb:
         yield Start(launcher, tuple(words[at + 1 :]))
     elif alone and program.endswith(".py"):

@@ -13,10 +13,10 @@ from webhook.facts.device_failures import (
     nccl,
     node_taints_and_tolerations,
     readiness_and_disruption,
-    restart_and_failure_policies,
+    restart_policies_and_evictions,
 )
 from webhook.facts.dra import pod_claims
-from webhook.facts.gpu.device_pods import WORKLOADS, advised
+from webhook.facts.gpu.device_pods import WORKLOADS, advice_without_repetitions
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
@@ -24,7 +24,7 @@ from webhook.typed.pod_parts import CLAIMS, DEVICES, NO_CONTROLLER
 from webhook.typed.pods import Pod
 
 _ADVICE: Final = (
-    restart_and_failure_policies.advise_job_policies,
+    restart_policies_and_evictions.advise_job_policies,
     gangs_and_retries.advise_gang_restarts,
     node_taints_and_tolerations.advise_tolerations,
     device_failures.advise_bare_pods,
@@ -40,7 +40,7 @@ _LOOKUPS: Final = (*readiness_and_disruption.LOOKUPS, *pod_claims.LOOKUPS, NAMES
 
 def advise_device_failures(subject: Subject) -> Iterator[Problem]:
     """What is to be said of an object, once where several of its templates share it."""
-    yield from advised(_ADVICE, node_taints_and_tolerations.TOLERATES_EVERYTHING.id, subject)
+    yield from advice_without_repetitions(_ADVICE, node_taints_and_tolerations.TOLERATES_EVERYTHING.id, subject)
 
 
 def _is_judged(subject: Subject) -> bool:

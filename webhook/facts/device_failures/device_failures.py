@@ -11,7 +11,7 @@ from typing import Final
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
 from webhook.facts.dra.device_claims import OWN_DEVICES
 from webhook.facts.dra.pod_claims import pod_claims
-from webhook.facts.gpu.device_pods import DevicePods, trains, workload
+from webhook.facts.gpu.device_pods import DevicePods, is_training_container, read_device_workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 
@@ -44,15 +44,15 @@ _POD: Final = ("", "Pod")
 
 def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
     """A Pod that trains, and that nothing replaces."""
-    for pods in subject.once(workload).device_pods if subject.group_kind == _POD else ():
-        if any(trains(container, subject) for container in pods.containers):
+    for pods in subject.once(read_device_workload).device_pods if subject.group_kind == _POD else ():
+        if any(is_training_container(container, subject) for container in pods.containers):
             message = "the pod trains without a controller, so nothing replaces the pod when its node or device fails"
             yield BARE_POD.problem("spec", message, "create a Job or a training job instead")
 
 
 def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
     """A claim by name in a template of one pod; that several pods share one is told with the rules of claims."""
-    using = [pods for pods in subject.once(workload).device_pods if pods.pods == 1 and _names_claim(pods)]
+    using = [pods for pods in subject.once(read_device_workload).device_pods if pods.pods == 1 and _names_claim(pods)]
     if not using or subject.group_kind == _POD:
         return
     names = {pods.podset.name for pods in using}
@@ -70,7 +70,7 @@ def _names_claim(pods: DevicePods) -> bool:
 
 def advise_image_pulls(subject: Subject) -> Iterator[Problem]:
     """Warn of imagePullPolicy Always for images named by digest, in pods that use devices."""
-    for pods in subject.once(workload).device_pods:
+    for pods in subject.once(read_device_workload).device_pods:
         for container in pods.containers:
             if container.image_pull_policy == "Always" and "@sha256:" in container.image:
                 message = "makes every restart depend on the registry, though an image named by digest cannot change"

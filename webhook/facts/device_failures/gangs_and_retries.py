@@ -16,13 +16,13 @@ from typing import Final
 from webhook.facts.command_lines.command import launched_by
 from webhook.facts.command_lines.node_limits import limits_of
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
+from webhook.facts.device_failures.job_set_restarts import advise_job_set_restarts
 from webhook.facts.device_failures.types import PolicyHolder
-from webhook.facts.gpu.device_pods import DevicePods, trains, workload
+from webhook.facts.gpu.device_pods import DevicePods, is_training_container, read_device_workload
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
-from webhook.typed.job_sets import JobSet
 from webhook.typed.ray import RayJob
 from webhook.typed.view import Reading
 
@@ -35,17 +35,6 @@ GANG_POLICY: Final = DEVICE_FAILURES.rule(
     ),
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
     function="applyPolicies",
-)
-JOB_SET_RESTARTS: Final = DEVICE_FAILURES.rule(
-    "device-failures/job-set-restarts",
-    level="advice",
-    title="A JobSet whose pods train together may be restarted.",
-    why=(
-        "Without maxRestarts the first Job that fails ends the JobSet, so a device that breaks ends a training of "
-        "many nodes."
-    ),
-    source="kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go",
-    function="executeFailurePolicy",
 )
 RAY_JOB_RETRIES: Final = DEVICE_FAILURES.rule(
     "device-failures/ray-job-retries",
@@ -71,16 +60,16 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
     at = kinds.SPECS.get(subject.group_kind)
     if at is None and subject.group_kind != _JOB_SET:
         return
-    training = [pods for pods in subject.once(workload).device_pods if _is_rigid(pods, subject)]
+    training = [pods for pods in subject.once(read_device_workload).device_pods if _is_rigid(pods, subject)]
     if sum(pods.pods for pods in training) < _SEVERAL:
         return
-    yield from _job_set_restarts(subject) if at is None else _gang_policy(at, training, subject)
+    yield from advise_job_set_restarts(subject) if at is None else _gang_policy(at, training, subject)
 
 
 def _is_rigid(pods: DevicePods, subject: Subject) -> bool:
     """Whether its pods train together and need all of them: a launcher of 2 to 4 nodes goes on with fewer."""
     for container in pods.containers:
-        if trains(container, subject):
+        if is_training_container(container, subject):
             limits = limits_of(launched_by(container, subject))
             return limits is None or limits[0] == limits[1] > 1
     return False
@@ -114,21 +103,9 @@ def _events(at: FieldPath, subject: Subject) -> set[str]:
     return events
 
 
-def _job_set_restarts(subject: Subject) -> Iterator[Problem]:
-    """Warn of a JobSet that fails for good after its first failure."""
-    spec = subject.typed(JobSet).spec
-    policy = spec.failure_policy
-    if policy.max_restarts or any("Restart" in rule.action for rule in policy.rules):
-        return
-    path = policy.path("maxRestarts") if policy else spec.path("failurePolicy")
-    is_written = policy.max_restarts is not None
-    message = f"is {'0' if is_written else 'not set'}, so the first Job that fails ends the JobSet and all of its pods"
-    yield JOB_SET_RESTARTS.problem(path, message, "set spec.failurePolicy.maxRestarts, such as to 3")
-
-
 def _devices(subject: Subject) -> int:
     """The devices of all pods, or at least one for each."""
-    using = subject.once(workload).device_pods
+    using = subject.once(read_device_workload).device_pods
     return sum(pods.pods * (sum(pods.devices.values()) or 1) for pods in using)
 
 

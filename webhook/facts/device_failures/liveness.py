@@ -16,7 +16,7 @@ from typing import Final
 
 from webhook import yamlfile
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
-from webhook.facts.gpu.device_pods import BATCH, DevicePods, workload
+from webhook.facts.gpu.device_pods import BATCH, DevicePods, read_device_workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.pods import Container, Probe
@@ -82,7 +82,7 @@ def advise_liveness(subject: Subject) -> Iterator[Problem]:
     """Containers with devices that are killed while they start."""
     if subject.group_kind in BATCH:
         return
-    for pods in subject.once(workload).device_pods:
+    for pods in subject.once(read_device_workload).device_pods:
         for container in pods.containers:
             if container.liveness_probe and not container.has("startupProbe"):
                 yield from _liveness(container, pods)

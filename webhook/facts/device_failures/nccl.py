@@ -15,7 +15,7 @@ from typing import Final
 from webhook import yamlfile
 from webhook.facts.command_lines.command import launched_by
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
-from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, workload
+from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, read_device_workload
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -57,7 +57,7 @@ _CONFIGURATION: Final = "nccl.conf"
 
 def advise_nccl(subject: Subject) -> Iterator[Problem]:
     """Every container with devices that sets NCCL against its pod."""
-    work = subject.once(workload)
+    work = subject.once(read_device_workload)
     for pods in work.device_pods:
         for container in pods.containers:
             variables = _variables(container)

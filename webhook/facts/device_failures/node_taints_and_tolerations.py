@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
 from webhook.facts.dra.types import DeviceSubRequest, ExactDeviceRequest, ResourceClaim, ResourceClaimTemplate
-from webhook.facts.gpu.device_pods import DevicePods, workload
+from webhook.facts.gpu.device_pods import DevicePods, read_device_workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.pods import Toleration
@@ -52,7 +52,7 @@ _NODE_FAILURES: Final = frozenset(("node.kubernetes.io/not-ready", "node.kuberne
 
 def advise_tolerations(subject: Subject) -> Iterator[Problem]:
     """Warn of tolerations with which pods with devices stay on a node that failed."""
-    for pods in subject.once(workload).device_pods:
+    for pods in subject.once(read_device_workload).device_pods:
         for toleration in pods.spec.tolerations:
             if _stays_for_ever(toleration):
                 yield from _lasting_toleration(toleration, pods)

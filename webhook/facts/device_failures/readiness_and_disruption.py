@@ -10,7 +10,7 @@ from webhook.cluster.interest import reading
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
 from webhook.facts.device_failures.liveness import model_servers
 from webhook.facts.device_failures.types import PodDisruptionBudget
-from webhook.facts.gpu.device_pods import SERVING, DevicePods, workload
+from webhook.facts.gpu.device_pods import SERVING, DevicePods, read_device_workload
 from webhook.facts.subject import Subject
 from webhook.paths import render
 from webhook.problem import Problem
@@ -54,11 +54,11 @@ _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|
 def advise_serving(subject: Subject) -> Iterator[Problem]:
     """Servers that get requests before they are ready, or are all drained at once."""
     if subject.group_kind in SERVICES:
-        for pods in subject.once(workload).device_pods:
+        for pods in subject.once(read_device_workload).device_pods:
             yield from _disruption_budget(pods, subject)
     if subject.group_kind not in SERVING:
         return
-    for pods in subject.once(workload).device_pods:
+    for pods in subject.once(read_device_workload).device_pods:
         servers = [container for container in pods.containers if not container.is_init and _answers(container)]
         for container in servers:
             if _serves_model(container, subject):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from webhook.attributes import JSON
-from webhook.facts.dra.device_capacity import used, whole
+from webhook.facts.dra.device_capacity import consumed_capacity, rounded_up_units
 from webhook.facts.dra.device_pools import Device
 from webhook.facts.dra.device_taints import TaintRules, untolerated_taint
 from webhook.typed.collections import Items
@@ -42,7 +42,7 @@ class Allocatable:
     is_counted: bool = False
 
 
-def allocatable(
+def remaining_for_request(
     selected: Items[Device], capacities: Mapping[str, Amount], tolerations: Sequence[JSON], rules: TaintRules
 ) -> Allocatable:
     """What is left for a request that needs some capacities and tolerates some taints."""
@@ -72,7 +72,10 @@ def _has_capacities(device: Device, asks: Mapping[str, Amount]) -> bool:
     for name, amount in asks.items():
         if name not in capacities:
             return False
-        needs, has = used(capacities[name], whole(amount)), whole(capacities[name].value)
+        needs, has = (
+            consumed_capacity(capacities[name], rounded_up_units(amount)),
+            rounded_up_units(capacities[name].value),
+        )
         if needs is None or (has is not None and needs > has):
             return False
     return True

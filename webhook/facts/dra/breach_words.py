@@ -22,7 +22,7 @@ class Words(NamedTuple):
     shown: str = ""
 
 
-def words_of(breach: Breach) -> Words:
+def message_and_fix(breach: Breach) -> Words:
     """Return the message and the fix for a breach of the API server's validation."""
     return _WORDS[breach.what](breach)
 

@@ -9,7 +9,7 @@ from webhook.facts.check import Check, kinds_of
 from webhook.facts.dra.device_claims import validate_claim_names, validate_node_name, validate_pod_claims, validate_use
 from webhook.facts.dra.device_claims_classes import validate_class_resources
 from webhook.facts.dra.device_claims_existence import validate_claims, validate_requests
-from webhook.facts.dra.device_claims_gpus import gpu_asked_twice
+from webhook.facts.dra.device_claims_gpus import advise_gpu_requested_twice
 from webhook.facts.dra.device_claims_group import LOOKUP, validate_pod_group_claims
 from webhook.facts.dra.device_classes import validate_device_class, validate_device_taint_rule
 from webhook.facts.dra.inventory import LOOKUPS as INVENTORY
@@ -56,7 +56,7 @@ def _references(subject: Subject) -> Iterator[Problem]:
     if pod.spec.resource_claims:
         yield from validate_claims(subject)
         yield from validate_requests(subject)
-        yield from gpu_asked_twice(subject)
+        yield from advise_gpu_requested_twice(subject)
 
 
 _PODS: Final = kinds_of(Pod)

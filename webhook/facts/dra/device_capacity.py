@@ -11,7 +11,7 @@ from webhook.attributes import JSON
 from webhook.facts.dra.slice_types import DeviceCapacity
 
 
-def used(capacity: DeviceCapacity, asks: int | None) -> int | None:
+def consumed_capacity(capacity: DeviceCapacity, asks: int | None) -> int | None:
     """What is asked for, or the default, or all of it, rounded up as the policy says; None for too much.
 
     Args:
@@ -19,13 +19,13 @@ def used(capacity: DeviceCapacity, asks: int | None) -> int | None:
         asks: what the request asks for, in whole units; None where it says nothing.
     """
     policy = capacity.request_policy
-    given = (asks, whole(policy.default), whole(capacity.value))
+    given = (asks, rounded_up_units(policy.default), rounded_up_units(capacity.value))
     value = next((amount for amount in given if amount is not None), 0)
-    valid = [whole(amount) for amount in policy.valid_values]
+    valid = [rounded_up_units(amount) for amount in policy.valid_values]
     if valid:
         return next((amount for amount in valid if amount is not None and amount >= value), None)
     bounds = policy.valid_range
-    least, most, step = whole(bounds.min), whole(bounds.max), whole(bounds.step)
+    least, most, step = rounded_up_units(bounds.min), rounded_up_units(bounds.max), rounded_up_units(bounds.step)
     if least is not None:
         value = max(value, least)
         if step is not None and step > 0:
@@ -33,7 +33,7 @@ def used(capacity: DeviceCapacity, asks: int | None) -> int | None:
     return None if most is not None and value > most else value
 
 
-def whole(amount: JSON) -> int | None:
+def rounded_up_units(amount: JSON) -> int | None:
     """A quantity in whole units, rounded up; None for none."""
     read = quantity.read(amount)
     return None if read is None else read.value()

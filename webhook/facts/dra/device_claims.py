@@ -262,7 +262,7 @@ def validate_use(subject: Subject) -> Iterator[Problem]:
 
 def _unused(claim: ResolvedClaim, subject: Subject) -> Iterator[Problem]:
     if not claim.users and may_stay_idle(claim) and (claim.is_found or not subject.once(requests_devices)):
-        message = f"no container uses claim `{claim.name}`{idle(claim)}"
+        message = f"no container uses claim `{claim.name}`{consequence_of_unused_claim(claim)}"
         fix = "name the claim in resources.claims of a container, or remove the claim"
         yield UNUSED.problem(claim.at, message, fix)
 
@@ -272,7 +272,7 @@ def may_stay_idle(claim: ResolvedClaim) -> bool:
     return not claim.is_found or any(request.device.kind in _STAYS_IDLE for request in claim.requests)
 
 
-def idle(claim: ResolvedClaim) -> str:
+def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
     """What comes of a claim that no container names, as far as it is known: the end of a sentence."""
     if claim.is_found:
         return ", so the devices of the claim are allocated and stay idle"

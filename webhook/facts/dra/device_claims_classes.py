@@ -72,7 +72,7 @@ def validate_class(name: str, state: ClassState, asks: str, path: FieldPath, sub
     elif name and not state.is_found and not devices.is_published(name):
         view = subject.view()
         view.find(DeviceClass, name, namespaced=False)
-        yield CLASS_EXISTS.problem(path, missing=view.all_missing())
+        yield CLASS_EXISTS.problem(path, missing=view.every_missing_object())
 
 
 def validate_class_resources(subject: Subject) -> Iterator[Problem]:
@@ -105,14 +105,14 @@ def _class_amount(path: FieldPath, limit: Amount | None, request: Amount | None)
         message = "must be in limits too because a device cannot be overcommitted"
         fix = "set the limit to the request"
     elif request is not None and str(request) != str(limit):
-        message = f"must equal the request {amounts.shown(request)} because a device cannot be overcommitted"
+        message = f"must equal the request {amounts.amount_as_text(request)} because a device cannot be overcommitted"
         fix = "set the limit and the request to the same whole number"
-    yield CLASS_AMOUNT.problem(path, message, fix, shown=amounts.shown(request if limit is None else limit))
+    yield CLASS_AMOUNT.problem(path, message, fix, shown=amounts.amount_as_text(request if limit is None else limit))
 
 
 def _is_whole(limit: Amount | None, request: Amount | None) -> bool:
     """Whether there is a limit, in devices, that the request equals."""
     if limit is None or (request is not None and str(request) != str(limit)):
         return False
-    amount = amounts.read(amounts.text_of(limit))
+    amount = amounts.read_quantity(amounts.text_of(limit))
     return amount is not None and amount.is_whole()

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.facts.dra.device_claims_admin_access import validate_admin_access
 from webhook.facts.dra.device_claims_classes import validate_class
 from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
-from webhook.facts.dra.pod_claims import TEMPLATE, PodClaim, Reference, admin_allowed, pod_claims
+from webhook.facts.dra.pod_claims import PodClaim, Reference, pod_claims
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
 
@@ -29,15 +30,6 @@ REQUEST_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
     why="The container starts without a device.",
     source="k8s.io/api v0.36.1 core/v1 types.go ResourceClaim",
 )
-ADMIN_ACCESS: Final = DEVICE_CLAIMS_ADVICE.rule(
-    "device-claims/admin-access",
-    title="Admin access is asked for in namespaces that allow it.",
-    why="The namespace is asked again for each claim that is made from a template, and the pods stay Pending.",
-    refused_by="the API server, when a claim is made from the template",
-    source="k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go",
-    function="AuthorizedForAdmin",
-    fails="controller",
-)
 
 
 def validate_claims(subject: Subject) -> Iterator[Problem]:
@@ -48,7 +40,7 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
             asks = f"{claim.kind} `{claim.reference}` asks for DeviceClass"
             state = claim.contents.classes[request.device_class]
             yield from validate_class(request.device_class, state, asks, claim.at, subject)
-        yield from _admin_access(claim, subject)
+        yield from validate_admin_access(claim, subject)
 
 
 def _claim_exists(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
@@ -72,22 +64,7 @@ def _missing(claim: PodClaim, subject: Subject) -> tuple[MissingObject, ...]:
     view = subject.view()
     if claim.looks_up:
         view.find(claim.looks_up, claim.reference)
-    return view.all_missing()
-
-
-def _admin_access(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
-    """As AuthorizedForAdmin, which is asked again for every claim that is made from a template."""
-    if not claim.contents.has_admin_access or claim.source != "template":
-        return
-    view = subject.view()
-    allowed = admin_allowed(view)
-    if allowed is None:
-        yield ADMIN_ACCESS.problem(claim.at, missing=view.missing()[""])
-    elif not allowed:
-        label = 'the label resource.kubernetes.io/admin-access: "true"'
-        asks = f"{view.named(TEMPLATE, claim.reference, view.namespace)} asks for admin access"
-        message = f"{asks}, but this namespace lacks {label}, so no claim is created, and the pods stay Pending"
-        yield ADMIN_ACCESS.problem(claim.at, message, "use a namespace with that label")
+    return view.every_missing_object()
 
 
 def validate_requests(subject: Subject) -> Iterator[Problem]:

@@ -35,7 +35,7 @@ class _Gpus(NamedTuple):
         return resource in self.resources or _vendor(resource) in self.vendors
 
 
-def gpu_asked_twice(subject: Subject) -> Iterator[Problem]:
+def advise_gpu_requested_twice(subject: Subject) -> Iterator[Problem]:
     """Containers that ask for a GPU both ways."""
     by_name = {claim.name: _gpus(claim) for claim in subject.once(pod_claims).claims if claim.contents.is_gpu}
     for container in subject.typed(Pod).spec.all_containers() if by_name else ():
@@ -70,5 +70,5 @@ def _gpus(claim: PodClaim) -> _Gpus:
 
 def _vendor(name: str) -> str:
     """Whose devices a resource counts, "" for what is none."""
-    known = devices.resource(name)
+    known = devices.resource_of_name(name)
     return known.vendor if known.kind in devices.COUNTED else ""

@@ -52,17 +52,17 @@ def validate_pod_group_claims(subject: Subject) -> Iterator[Problem]:
 
 def _difference(claim: PodClaim, nearly: PodClaim, group: PodGroup) -> str:
     if claim.name == nearly.name:
-        other = f"claim `{claim.name}` of PodGroup `{group.name}` uses {_source_words(nearly)}"
+        other = f"claim `{claim.name}` of PodGroup `{group.name}` uses {_describe_source(nearly)}"
     else:
         other = f"in PodGroup `{group.name}` that claim is called `{nearly.name}`"
-    return f"claim `{claim.name}` uses {_source_words(claim)}, but {other}"
+    return f"claim `{claim.name}` uses {_describe_source(claim)}, but {other}"
 
 
 def _source(claim: PodClaim) -> tuple[str, str]:
     return claim.resource_claim_name, claim.resource_claim_template_name
 
 
-def _source_words(claim: PodClaim) -> str:
+def _describe_source(claim: PodClaim) -> str:
     if claim.resource_claim_name:
         return f"ResourceClaim `{claim.resource_claim_name}`"
     if claim.resource_claim_template_name:

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from webhook.facts.dra.api_versions import version_fault
-from webhook.facts.dra.breach_words import words_of
+from webhook.facts.dra.breach_words import message_and_fix
 from webhook.facts.dra.claim_values import is_declared, shape_breaches
 from webhook.facts.dra.groups import DEVICE_CLASSES
 from webhook.facts.dra.parameter_values import parameter_breaches
-from webhook.facts.dra.requests import selectors
-from webhook.facts.dra.selector_words import feature_gate_words, refusal_words
+from webhook.facts.dra.requests import read_selectors
+from webhook.facts.dra.selector_words import describe_feature_gate, describe_refusal
 from webhook.facts.dra.slice_types import DeviceTaintRule
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.subject import Subject
@@ -128,7 +128,7 @@ def _api_version(device_class: DeviceClass, subject: Subject) -> Iterator[Proble
 def _values(breaches: Iterable[Breach]) -> Iterator[Problem]:
     """The rules about values, with what to say."""
     for breach in breaches:
-        message, fix, shown = words_of(breach)
+        message, fix, shown = message_and_fix(breach)
         match breach.what:
             case "missing":
                 yield REQUIRED.problem(breach.at, message, fix)
@@ -148,11 +148,11 @@ def _values(breaches: Iterable[Breach]) -> Iterator[Problem]:
 
 def _selectors(device_class: DeviceClass) -> Iterator[Problem]:
     """Yield the problems that validateCELSelector would report: rules selector and selector-feature-gate."""
-    for selector in selectors(device_class.spec.selectors):
+    for selector in read_selectors(device_class.spec.selectors):
         if selector.judged.problem:
-            yield SELECTOR.problem(selector.at, *refusal_words(selector))
+            yield SELECTOR.problem(selector.at, *describe_refusal(selector))
         elif selector.judged.gated:
-            yield SELECTOR_FEATURE_GATE.problem(selector.at, *feature_gate_words(selector))
+            yield SELECTOR_FEATURE_GATE.problem(selector.at, *describe_feature_gate(selector))
 
 
 def _every_device(rule: DeviceTaintRule) -> Iterator[Problem]:

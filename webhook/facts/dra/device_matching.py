@@ -16,10 +16,12 @@ from webhook.cel.library import quantity, semver
 from webhook.cel.values import Defaulting
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
-from webhook.facts.dra.selectors import MOST_COST, compiled
+from webhook.facts.dra.selectors import MOST_COST, compile_selector
 
 
-def selects(expression: str, driver: str, device: Mapping[str, JSON], meter: Meter | None = None) -> bool:
+def selector_matches_device(
+    expression: str, driver: str, device: Mapping[str, JSON], meter: Meter | None = None
+) -> bool:
     """Whether a selector takes a device, as `spec.devices[]` of a ResourceSlice of resource.k8s.io/v1 has it.
 
     Raises:
@@ -27,14 +29,14 @@ def selects(expression: str, driver: str, device: Mapping[str, JSON], meter: Met
         EvaluationError: it asks for what the device does not have, costs too much, or gives something else than a bool.
     """
     meter = meter or Meter(limit=MOST_COST)
-    program = compiled(expression, meter.deadline or Deadline())
-    value = program.evaluate({"device": seen(driver, device)}, meter)
+    program = compile_selector(expression, meter.deadline or Deadline())
+    value = program.evaluate({"device": device_as_cel_value(driver, device)}, meter)
     if type(value) is not bool:
         raise EvaluationError("the result is not a bool")
     return value
 
 
-def seen(driver: str, device: Mapping[str, JSON]) -> JSON:
+def device_as_cel_value(driver: str, device: Mapping[str, JSON]) -> JSON:
     """A device as `device` of a selector.
 
     Raises:

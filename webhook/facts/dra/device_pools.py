@@ -52,7 +52,7 @@ class Pool:
         """How much a set of shared counters has, in thousandths."""
         if self._counters is None:
             sets = [counters for spec in self.slices for counters in spec.shared_counters]
-            self._counters = {counters.name: amounts(counters.counters) for counters in sets}
+            self._counters = {counters.name: counter_values_in_thousandths(counters.counters) for counters in sets}
         return self._counters
 
 
@@ -74,16 +74,18 @@ class Device:
         """How much it takes of the sets of counters that its pool shares, in thousandths."""
         if not self.pool.counters():
             return {}
-        return {taken.counter_set: amounts(taken.counters) for taken in self.fields.consumes_counters}
+        return {
+            taken.counter_set: counter_values_in_thousandths(taken.counters) for taken in self.fields.consumes_counters
+        }
 
 
-def amounts(counters: Entries[CounterValue]) -> dict[str, int]:
+def counter_values_in_thousandths(counters: Entries[CounterValue]) -> dict[str, int]:
     """The values of counters by name, in thousandths; what is no quantity is left out."""
     read = {name: quantity.read(counter.value) for name, counter in counters.items()}
     return {name: max(0, value.milli_value()) for name, value in read.items() if value is not None}
 
 
-def pools(view: View) -> list[Pool]:
+def read_pools(view: View) -> list[Pool]:
     """The pools of a view, of each the newest generation."""
     newest: dict[tuple[str, str], Pool] = {}
     for spec in [published.spec for published in view.every(ResourceSlice) if published.spec]:

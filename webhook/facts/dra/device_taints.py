@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.cluster.interest import reading
 from webhook.facts.dra.device_pools import Device
 from webhook.facts.dra.slice_types import DeviceTaint, DeviceTaintRule
-from webhook.facts.pods.node_selection import untolerated
+from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.view import View
 
 LOOKUP: Final = reading(DeviceTaintRule.gvk, "spec")
@@ -38,7 +38,7 @@ def untolerated_taint(device: Device, tolerations: Sequence[JSON], rules: TaintR
     if rules:
         named = product((device.pool.driver, ""), (device.pool.name, ""), (device.name, ""))
         taints += (taint for key in dict.fromkeys(named) for taint in rules.get(key, ()))
-    first = untolerated(taints, tolerations, fields.reading.deadline) if taints else None
+    first = first_untolerated_taint(taints, tolerations, fields.reading.deadline) if taints else None
     if first is None:
         return ""
     taint = DeviceTaint(first, (), fields.reading)

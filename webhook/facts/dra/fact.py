@@ -8,7 +8,7 @@ from webhook.attributes import JSON
 from webhook.facts.dra.class_lookup import DeviceClasses
 from webhook.facts.dra.fact_values import claim_value, reference_value, request_values
 from webhook.facts.dra.pod_claims import LOOKUPS, pod_claims
-from webhook.facts.dra.requests import own_requests
+from webhook.facts.dra.requests import requests_of_reviewed_claim
 from webhook.facts.dra.structures import DRA, DRA_STRUCTURES
 from webhook.facts.fact import Fact, Result
 from webhook.facts.pods.pod_sets import pod_sets
@@ -28,7 +28,7 @@ def _dra(subject: Subject) -> Result:
 
 def _own_requests(subject: Subject) -> list[JSON]:
     """The requests of a claim or a template itself; they stand in it, whether their classes are known or not."""
-    asked = subject.once(own_requests)
+    asked = subject.once(requests_of_reviewed_claim)
     return request_values(asked, DeviceClasses(subject.view()).states(asked)) if asked else []
 
 

@@ -18,13 +18,13 @@ from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError, TooLarge
 from webhook.facts.dra import device_pools, device_taints
-from webhook.facts.dra.allocatable import Allocatable, allocatable
+from webhook.facts.dra.allocatable import Allocatable, remaining_for_request
 from webhook.facts.dra.class_lookup import CLASS
-from webhook.facts.dra.device_matching import seen
-from webhook.facts.dra.device_pools import Device, pools
+from webhook.facts.dra.device_matching import device_as_cel_value
+from webhook.facts.dra.device_pools import Device, read_pools
 from webhook.facts.dra.device_taints import TaintRules, taint_rules
-from webhook.facts.dra.requests import Request, claim_of, own_requests
-from webhook.facts.dra.selectors import MOST_COST, compiled
+from webhook.facts.dra.requests import Request, claim_of, requests_of_reviewed_claim
+from webhook.facts.dra.selectors import MOST_COST, compile_selector
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
@@ -94,7 +94,7 @@ class _Cluster:
     deadline: Deadline
 
 
-def inventory(subject: Subject) -> Inventory:
+def describe_matching_devices(subject: Subject) -> Inventory:
     """What the requests of a claim or a template find, or a class."""
     view = subject.view()
     devices = Items([*_devices(view)], view.deadline)
@@ -113,7 +113,7 @@ def _selections(subject: Subject) -> Iterator[Selection]:
     if claim_of(subject) is None:
         spec = subject.typed(DeviceClass)
         yield Selection(at=spec.spec.path("selectors"), expressions=spec.expressions)
-    for request in subject.once(own_requests):
+    for request in subject.once(requests_of_reviewed_claim):
         for choice in request.with_choices:
             if choice.kind in ("exactly", "choice"):
                 yield _selection(choice, request.name if choice.kind == "choice" else "")
@@ -140,7 +140,7 @@ def _select(selection: Selection, cluster: _Cluster) -> None:
     selection.count = len(selected)
     asked = selection.asked
     capacities, tolerations = (asked.capacities, asked.tolerations) if asked else ({}, ())
-    selection.allocatable = allocatable(selected, capacities, tolerations, cluster.rules)
+    selection.allocatable = remaining_for_request(selected, capacities, tolerations, cluster.rules)
 
 
 def _programs(selection: Selection, cluster: _Cluster) -> tuple[list[Program] | None, int]:
@@ -153,7 +153,7 @@ def _programs(selection: Selection, cluster: _Cluster) -> tuple[list[Program] | 
         by_class = device_class.expressions
     try:
         written = cluster.devices.of((*by_class, *selection.expressions))
-        return [compiled(expression, cluster.deadline) for expression in written], len(by_class)
+        return [compile_selector(expression, cluster.deadline) for expression in written], len(by_class)
     except CompileError:
         return None, 0
 
@@ -189,9 +189,9 @@ def _meter(cluster: _Cluster) -> Meter:
 
 def _devices(view: View) -> Iterator[tuple[Device, JSON]]:
     """The devices of the view, as expressions see them; without those that no API server stores, as they are."""
-    for pool in pools(view):
+    for pool in read_pools(view):
         for device in pool.devices():
             try:
-                yield device, {"device": seen(pool.driver, device.fields.json)}
+                yield device, {"device": device_as_cel_value(pool.driver, device.fields.json)}
             except EvaluationError:
                 continue

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from webhook.facts.dra.breach_words import words_of
+from webhook.facts.dra.breach_words import message_and_fix
 from webhook.facts.dra.groups import NVIDIA_DEVICE_CONFIG
-from webhook.facts.dra.requests import Request, claim_of, own_requests
+from webhook.facts.dra.requests import Request, claim_of, requests_of_reviewed_claim
 from webhook.facts.dra.types import DeviceClass, DeviceConfiguration, NvidiaParameters, OpaqueConfiguration
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -140,7 +140,7 @@ def validate_device_configs(subject: Subject) -> Iterator[Problem]:
         for class_config in subject.typed(DeviceClass).spec.config:
             yield from _parameters(class_config.opaque, gates)
         return
-    asked = {request.name: request for request in reversed(subject.once(own_requests))}
+    asked = {request.name: request for request in reversed(subject.once(requests_of_reviewed_claim))}
     for config in claim.claim.devices.config:
         yield from _parameters(config.opaque, gates)
         if _is_for_nvidia(config.opaque):
@@ -222,7 +222,7 @@ def _feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> Iterat
 
 def _value(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case
     """The rules about values; of a kind that may change, those alone that say what is there and not known."""
-    message, fix, value = words_of(breach)
+    message, fix, value = message_and_fix(breach)
     if breach.what == "unknownField":
         message = "must not be set because the driver, as of 0.5, has no such field and refuses the configuration"
         yield UNKNOWN_FIELD.problem(breach.at, message, fix)

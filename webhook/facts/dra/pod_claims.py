@@ -15,8 +15,8 @@ from typing import Final, Literal, TypeAlias
 from webhook.attributes import NAMESPACE
 from webhook.cluster.interest import reading
 from webhook.facts.dra.absent_claims import DEFAULT, DOMAINS, Absence, Absences, ClaimKind
-from webhook.facts.dra.claim_contents import NOTHING, ClaimContents, contents_of
 from webhook.facts.dra.class_lookup import CLASS, DeviceClasses
+from webhook.facts.dra.requested_devices import NOTHING, ClaimContents, contents_of
 from webhook.facts.dra.requests import Request
 from webhook.facts.dra.types import ResourceClaim, ResourceClaimTemplate
 from webhook.facts.fact import Missing

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
-from webhook.facts.dra.selectors import Judged, judge
+from webhook.facts.dra.selectors import Judged, check_selector
 from webhook.facts.dra.types import (
     GROUP,
     ClaimSpec,
@@ -98,13 +98,13 @@ def claim_of(subject: Subject) -> ResourceClaim | ResourceClaimTemplate | None:
     return subject.typed(kind) if kind else None
 
 
-def own_requests(subject: Subject) -> Items[Request]:
+def requests_of_reviewed_claim(subject: Subject) -> Items[Request]:
     """The requests of a claim or a template that is asked about, to be asked for with `Subject.once`."""
     claim = claim_of(subject)
-    return requests(claim.claim, claim.version) if claim else Items((), subject.deadline)
+    return read_requests(claim.claim, claim.version) if claim else Items((), subject.deadline)
 
 
-def requests(spec: ClaimSpec, version: str) -> Items[Request]:
+def read_requests(spec: ClaimSpec, version: str) -> Items[Request]:
     """The requests of a claim's spec in a version of the API; one that is empty says nothing, as for the API server."""
     deadline = spec.reading.deadline
     if version == "v1alpha2":
@@ -157,7 +157,7 @@ def _asked(
         allocation_mode=mode,
         count=count,
         has_admin_access=has_admin_access,
-        selectors=selectors(asked.selectors),
+        selectors=read_selectors(asked.selectors),
         capacities=dict(asked.capacity.requests.items()),
         tolerations=tuple(asked.tolerations_json),
         devices=count if is_exact else None,
@@ -171,7 +171,7 @@ def _count(asked: ExactDeviceRequest | DeviceSubRequest, mode: str) -> int:
     return count if count in _INTEGERS else 0
 
 
-def selectors(listed: Items[DeviceSelector]) -> tuple[Selector, ...]:
+def read_selectors(listed: Items[DeviceSelector]) -> tuple[Selector, ...]:
     """The selectors of a request or of a DeviceClass, with what the API server says to their expressions.
 
     One without `cel` is for the declared shape to tell.
@@ -181,4 +181,4 @@ def selectors(listed: Items[DeviceSelector]) -> tuple[Selector, ...]:
 
 def _selector(selector: DeviceSelector) -> Selector:
     expression = selector.cel.expression
-    return Selector(selector.cel.path("expression"), expression, judge(expression, selector.reading.deadline))
+    return Selector(selector.cel.path("expression"), expression, check_selector(expression, selector.reading.deadline))

@@ -12,12 +12,12 @@ from typing import Final
 
 from webhook.attributes import Operation
 from webhook.facts.dra.api_versions import version_fault
-from webhook.facts.dra.breach_words import words_of
+from webhook.facts.dra.breach_words import message_and_fix
 from webhook.facts.dra.claim_values import claim_breaches
 from webhook.facts.dra.groups import RESOURCE_CLAIMS
 from webhook.facts.dra.pod_claims import admin_allowed
-from webhook.facts.dra.requests import FLAT_VERSIONS, Request, Selector, claim_of, own_requests
-from webhook.facts.dra.selector_words import feature_gate_words, refusal_words
+from webhook.facts.dra.requests import FLAT_VERSIONS, Request, Selector, claim_of, requests_of_reviewed_claim
+from webhook.facts.dra.selector_words import describe_feature_gate, describe_refusal
 from webhook.facts.dra.types import DeviceConstraint, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
@@ -193,7 +193,7 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
     if subject.attributes.operation is Operation.UPDATE:
         yield from _immutable(claim, subject.typed_old(type(claim)))
         return
-    asked = subject.once(own_requests)
+    asked = subject.once(requests_of_reviewed_claim)
     yield from value_problems(_without_moved(claim_breaches(claim, asked, subject.view()), asked))
     yield from validate_requests(asked, claim.version)
     yield from _admin_access(asked, subject)
@@ -264,7 +264,7 @@ def value_problems(breaches: Iterable[Breach]) -> Iterator[Problem]:
 
 def value_problem(breach: Breach) -> Problem:  # one rule a case
     """The rule that a breach breaks, with what to say."""
-    message, fix, shown = words_of(breach)
+    message, fix, shown = message_and_fix(breach)
     match breach.what:
         case "notQuantity":
             return QUANTITY.problem(breach.at, message, fix, shown=shown)
@@ -347,6 +347,6 @@ def _count(request: Request) -> Iterator[Problem]:
 def _selector(selector: Selector) -> Iterator[Problem]:
     """Yield the problems that validateCELSelector would report: rules selector and selector-feature-gate."""
     if selector.judged.problem:
-        yield SELECTOR.problem(selector.at, *refusal_words(selector))
+        yield SELECTOR.problem(selector.at, *describe_refusal(selector))
     elif selector.judged.gated:
-        yield SELECTOR_FEATURE_GATE.problem(selector.at, *feature_gate_words(selector))
+        yield SELECTOR_FEATURE_GATE.problem(selector.at, *describe_feature_gate(selector))

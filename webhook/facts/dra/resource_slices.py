@@ -11,7 +11,7 @@ from typing import Final
 from webhook.facts.dra.allocatable import Allocatable
 from webhook.facts.dra.device_models import different_models
 from webhook.facts.dra.groups import RESOURCE_SLICES
-from webhook.facts.dra.inventory import Selection, inventory
+from webhook.facts.dra.inventory import Selection, describe_matching_devices
 from webhook.facts.dra.requests import claim_of
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.subject import Subject
@@ -58,7 +58,7 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
     obj = claim_of(subject) or subject.typed(DeviceClass)
     if any(name in obj.metadata.annotations for name in _GENERATED):
         return
-    devices = inventory(subject)
+    devices = describe_matching_devices(subject)
     most, constrained = _most_of_alternatives(devices.selections), _constrained(subject)
     for selection in devices.selections:
         if selection.failures:

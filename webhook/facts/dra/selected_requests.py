@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from webhook.facts.dra.claim_contents import ClaimContents, devices_of
+from webhook.facts.dra.requested_devices import ClaimContents, devices_of
 
 
-def selected(claim: ClaimContents, named: Collection[str]) -> ClaimContents:
+def claim_with_selected_requests(claim: ClaimContents, named: Collection[str]) -> ClaimContents:
     """A claim with those of its requests alone that a container names.
 
     k8s.io/api resource/v1 types.go: a reference without a request, "" here, takes them all.

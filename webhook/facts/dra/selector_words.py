@@ -5,12 +5,12 @@ from __future__ import annotations
 from webhook.facts.dra.requests import Selector
 
 
-def refusal_words(selector: Selector) -> tuple[str, str]:
+def describe_refusal(selector: Selector) -> tuple[str, str]:
     """Of one that it refuses in any case."""
     return f"{_first_line(selector.judged.problem)}, so no device is ever selected", "correct the expression"
 
 
-def feature_gate_words(selector: Selector) -> tuple[str, str]:
+def describe_feature_gate(selector: Selector) -> tuple[str, str]:
     """Of one that it refuses without a feature gate."""
     message = (
         "needs the feature gate DRAListTypeAttributes, which is off by default; without the gate, the expression "

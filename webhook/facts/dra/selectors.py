@@ -40,7 +40,7 @@ class Judged:
     gated: str = ""
 
 
-def judge(expression: str, deadline: Deadline) -> Judged:
+def check_selector(expression: str, deadline: Deadline) -> Judged:
     """What the API server will say to a selector's expression.
 
     Raises:
@@ -55,7 +55,7 @@ def judge(expression: str, deadline: Deadline) -> Judged:
     return judged
 
 
-def compiled(expression: str, deadline: Deadline) -> Program:
+def compile_selector(expression: str, deadline: Deadline) -> Program:
     """The program of a selector, for attributes of every kind.
 
     Raises:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, object_type
-from webhook.facts.fact import structure
+from webhook.facts.fact import declare_structure
 
 TEXTS: Final = list_of(STRING)
 
-SELECTOR: Final = structure(
+SELECTOR: Final = declare_structure(
     "DeviceSelector",
     path=(STRING, "where its expression stands"),
     expression=(STRING, "the expression"),
     problem=(STRING, "what the API server refuses it for, its cost included"),
     gated=(STRING, "what it refuses unless the feature gate DRAListTypeAttributes is on"),
 )
-REQUEST: Final = structure(
+REQUEST: Final = declare_structure(
     "DeviceRequest",
     name=(STRING, "name of the request"),
     path=(STRING, "where it stands"),
@@ -37,7 +37,7 @@ REQUEST: Final = structure(
     nearestClass=(STRING, "the class that was probably meant"),
     extendedResource=(STRING, "extendedResourceName of the class"),
 )
-CLAIM: Final = structure(
+CLAIM: Final = declare_structure(
     "PodClaim",
     podSet=(STRING, "name of the pod set"),
     pods=(DYN, "number of pods of the pod set; null where nobody can know"),
@@ -60,7 +60,7 @@ CLAIM: Final = structure(
     users=(TEXTS, "where containers refer to it"),
     duplicate=(BOOL, "whether an earlier entry has its name"),
 )
-REFERENCE: Final = structure(
+REFERENCE: Final = declare_structure(
     "ClaimReference",
     podSet=(STRING, "name of the pod set"),
     container=(STRING, "container that refers to a claim"),
@@ -73,7 +73,7 @@ REFERENCE: Final = structure(
     duplicate=(BOOL, "whether the container refers to it before"),
     nearestRequest=(STRING, "the request that was probably meant"),
 )
-DRA: Final = structure(
+DRA: Final = declare_structure(
     "Dra",
     claims=(list_of(CLAIM.type), "every entry of `spec.resourceClaims` of the pods"),
     references=(list_of(REFERENCE.type), "every entry of `resources.claims` of their containers"),

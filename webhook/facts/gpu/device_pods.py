@@ -93,7 +93,7 @@ class Workload:
         return sum(pods.pods for pods in self.device_pods)
 
 
-def workload(subject: Subject) -> Workload:
+def read_device_workload(subject: Subject) -> Workload:
     """What an object has of such pods, to be asked for with `Subject.once`."""
     listed = subject.once(pod_sets)
     located = [located_in_runtime(podset) for podset in listed.all]
@@ -118,20 +118,20 @@ def devices_of(container: Container) -> dict[str, int]:
     counts = {}
     requests, limits = container.resources.requests, container.resources.limits
     for name, amount in dict((*requests.items(), *limits.items())).items():
-        if devices.resource(name).kind in devices.COUNTED:
+        if devices.resource_of_name(name).kind in devices.COUNTED:
             count = quantity.read(amount)
             if count is not None and count.is_whole() and count.sign() > 0:
                 counts[name] = count.value()
     return counts
 
 
-def trains(container: Container, subject: Subject) -> bool:
+def is_training_container(container: Container, subject: Subject) -> bool:
     """Whether the command of a container starts several processes that train together."""
     by = launched_by(container, subject).by
     return by not in ("", "python", "several")
 
 
-def once_each(problems: Iterable[Problem], subject: Subject) -> Iterator[Problem]:
+def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> Iterator[Problem]:
     """Problems without those that say again of another template what was said of one, told where users find them."""
     seen = set()
     for problem in problems:
@@ -140,9 +140,11 @@ def once_each(problems: Iterable[Problem], subject: Subject) -> Iterator[Problem
             yield located_in_train_job(problem, subject)
 
 
-def advised(advice: Iterable[Callable[[Subject], Iterable[Problem]]], code: str, subject: Subject) -> Iterator[Problem]:
+def advice_without_repetitions(
+    advice: Iterable[Callable[[Subject], Iterable[Problem]]], code: str, subject: Subject
+) -> Iterator[Problem]:
     """What advice says of an object, once where several of its templates share it; `code` tells what is missing."""
-    if missing := subject.once(workload).missing:
+    if missing := subject.once(read_device_workload).missing:
         yield Problem(code=code, path="spec.runtimeRef.name", missing=missing)
     for advise in advice:
-        yield from once_each(advise(subject), subject)
+        yield from without_repeated_problems(advise(subject), subject)

@@ -63,7 +63,7 @@ class Catalogue:
 
 
 @cache
-def catalogue() -> Catalogue:
+def read_device_catalogue() -> Catalogue:
     """The shipped catalogue; read on first use."""
     (document,) = yamlfile.read(FILE)
     value = document.value
@@ -86,24 +86,24 @@ def _device(row: JSON) -> Device:
 
 
 @kept_for_short_texts(1 << 20)
-def resource(name: str) -> Device:
+def resource_of_name(name: str) -> Device:
     """What a container resource is: `nvidia.com/mig-1g.5gb` -> a slice of nvidia's.
 
     Kubernetes compares names letter by letter, so that a known one in other letters is no known device.
     """
-    return UNKNOWN if _in_other_case(name) else _first(name, catalogue().resources)
+    return UNKNOWN if _in_other_case(name) else _first(name, read_device_catalogue().resources)
 
 
 def _in_other_case(name: str) -> str:
     """The known resource that differs from a name in capital letters alone: `gpu.intel.com/i915` of `…/I915`."""
-    meant = catalogue().whole_names.get(name.lower(), name)
+    meant = read_device_catalogue().whole_names.get(name.lower(), name)
     return "" if meant == name else meant
 
 
 @kept_for_short_texts(1 << 20)
 def device_class(name: str) -> Device:
     """What devices a DeviceClass probably has, by its name."""
-    return _first(name, catalogue().classes)
+    return _first(name, read_device_catalogue().classes)
 
 
 def is_published(name: str) -> bool:
@@ -112,7 +112,7 @@ def is_published(name: str) -> bool:
 
 
 @kept_for_short_texts(1 << 20)
-def nearest(name: str) -> str:
+def nearest_known_resource(name: str) -> str:
     """The known resource that an unknown one was probably meant to be: `nvidia.com/gpus` is near `nvidia.com/gpu`.
 
     What stands before the slash may lack its end (`nvidia/gpu`), and a slice its dot (`mig-1g5gb`).
@@ -120,14 +120,14 @@ def nearest(name: str) -> str:
     slice_ = _SLICE.fullmatch(name.lower())
     if slice_:
         return f"nvidia.com/mig-{slice_[1]}g.{slice_[2]}gb{slice_[3]}"
-    return _of_family(name) or nearest_resource(
-        name, (row.name for row in catalogue().resources if "*" not in row.name and "/" in row.name)
+    return _spelled_like_family(name) or nearest_resource(
+        name, (row.name for row in read_device_catalogue().resources if "*" not in row.name and "/" in row.name)
     )
 
 
-def _of_family(name: str) -> str:
+def _spelled_like_family(name: str) -> str:
     """A name of a family in the letters of the family: `huawei.com/Ascend910` for `huawei.com/ASCEND910`."""
-    for row in catalogue().resources:
+    for row in read_device_catalogue().resources:
         family, star, rest = row.name.partition("*")
         is_of_family = star and not rest and not family.endswith("/") and name.lower().startswith(family.lower())
         if is_of_family and not name.startswith(family):
@@ -138,7 +138,7 @@ def _of_family(name: str) -> str:
 @kept_for_short_texts(1 << 20)
 def is_gpu_image(image: str) -> bool:
     """Whether an image is built to compute on GPUs, by its name; what looks after devices, such as a plugin, is not."""
-    known = catalogue()
+    known = read_device_catalogue()
     if len(image) > _LONGEST_IMAGE or not known.images.match(image) or known.without_cuda.match(image):
         return False
     _, is_of_nvidia, rest = image.partition(_NVIDIA)

@@ -18,10 +18,9 @@ from webhook.paths import FieldPath
 from webhook.quantity import Quantity
 from webhook.typed.collections import Items
 from webhook.typed.environment import first_value
-from webhook.typed.pod_parts import DEVICES
+from webhook.typed.pod_parts import DEVICES, VISIBLE
 from webhook.typed.pods import Container, Pod
 
-_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _SEARCH_WORK = STEP + 1
 """A name that is seen for the first time is compared with all known ones, which takes up to a millisecond."""
 
@@ -53,7 +52,7 @@ class RequestedDevice(NamedTuple):
     @property
     def nearest(self) -> str:
         """The known resource that an unknown one was probably meant to be."""
-        return "" if self.device.kind else devices.nearest(self.name)
+        return "" if self.device.kind else devices.nearest_known_resource(self.name)
 
 
 class DeviceContainer(NamedTuple):
@@ -107,13 +106,13 @@ def names_devices(subject: Subject) -> bool:
 
 def visible_devices(container: Container) -> str:
     """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
-    return first_value(_VISIBLE, container.json.get("env"), container.reading.deadline)
+    return first_value(VISIBLE, container.json.get("env"), container.reading.deadline)
 
 
 def _requested(container: Container) -> tuple[RequestedDevice, ...]:
     limits, requests, requested = container.resources.limits, container.resources.requests, []
     for name in dict.fromkeys((*limits, *requests)):
-        device = devices.resource(name)
+        device = devices.resource_of_name(name)
         if device.kind or ("/" in name and _nearest(name, container)):
             requested.append(RequestedDevice(name, device, limits.get(name), requests.get(name)))
     return tuple(requested)
@@ -121,4 +120,4 @@ def _requested(container: Container) -> tuple[RequestedDevice, ...]:
 
 def _nearest(name: str, container: Container) -> str:
     container.reading.deadline.spend(_SEARCH_WORK)
-    return devices.nearest(name)
+    return devices.nearest_known_resource(name)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
-from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.fact import Fact, Result, declare_structure
 from webhook.facts.gpu.portable_fact import PORTABLE_GPU
-from webhook.facts.gpu.resources import gpu
+from webhook.facts.gpu.resources import compute_gpu_fact
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.workloads.podsets import fragments
 from webhook.workloads.resource_fields import resource_fields
 
-RESOURCE: Final = structure(
+RESOURCE: Final = declare_structure(
     "GpuResource",
     name=(STRING, "name of the resource: `nvidia.com/gpu`"),
     path=(STRING, "where the limit stands, or the request where there is no limit"),
@@ -34,7 +34,7 @@ RESOURCE: Final = structure(
     equal=(BOOL, "whether limit and request are equal, or one of them is not set"),
     nearest=(STRING, "the known resource that an unknown name was probably meant to be"),
 )
-CONTAINER: Final = structure(
+CONTAINER: Final = declare_structure(
     "GpuContainer",
     podSet=(STRING, "name of its pod set"),
     path=(STRING, "where it stands"),
@@ -48,7 +48,7 @@ CONTAINER: Final = structure(
     visibleDevices=(STRING, "value of NVIDIA_VISIBLE_DEVICES"),
     claims=(INT, "device claims that it refers to"),
 )
-POD_SET: Final = structure(
+POD_SET: Final = declare_structure(
     "GpuPodSet",
     name=(STRING, "name of the pod set"),
     path=(STRING, "where its template stands"),
@@ -60,7 +60,7 @@ POD_SET: Final = structure(
     runtimeClass=(STRING, "runtimeClassName of the pods"),
     gpuRuntime=(BOOL, "whether that class is known to give access to GPUs"),
 )
-GPU: Final = structure(
+GPU: Final = declare_structure(
     "Gpu",
     containers=(
         list_of(CONTAINER.type),
@@ -77,7 +77,7 @@ def _compute(subject: Subject) -> Result:
     listed = subject.once(pod_sets)
     parts = listed.all.of(fragments(subject.object, subject.table, subject.deadline))
     fields = listed.all.of(tuple(resource_fields(subject.object, subject.table)))
-    return listed.result(gpu(listed.all, parts, fields, subject.reading), "patches", missing={})
+    return listed.result(compute_gpu_fact(listed.all, parts, fields, subject.reading), "patches", missing={})
 
 
 FACTS: Final = (

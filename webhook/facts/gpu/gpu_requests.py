@@ -17,15 +17,15 @@ from webhook.facts.gpu.extended_resources import (
     DeviceContainer,
     RequestedDevice,
     device_containers,
-    names_devices,
     requests_devices,
     visible_devices,
 )
 from webhook.facts.gpu.groups import GPU_REQUESTS
-from webhook.facts.gpu.windows import is_anywhere, windows
+from webhook.facts.gpu.windows import is_anywhere, windows_fields
 from webhook.facts.pods.amounts import name_of
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
+from webhook.typed.pod_parts import DEVICES, RUNTIME_CLASS, VISIBLE_DEVICES
 from webhook.typed.pods import Container, Pod
 
 EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
@@ -90,6 +90,8 @@ WINDOWS: Final = GPU_REQUESTS.rule(
     source="https://kubernetes.io/docs/concepts/windows/intro/",
 )
 
+_SIGNS_OF_GPUS: Final = frozenset((DEVICES, VISIBLE_DEVICES, RUNTIME_CLASS))
+"""Without these parts a pod sees GPUs only by its images."""
 _OTHER_VENDORS: Final = re.compile("rocm|amdgpu|intel")
 _SEES_NOTHING: Final = ("none", "void")
 _OTHERS_DECIDE: Final = frozenset(
@@ -120,10 +122,11 @@ _NEED_NONE: Final = frozenset(
 
 
 def may_use_gpus(subject: Subject) -> bool:
-    """Whether a pod requests devices, or sees GPUs without a request, to be asked for with `Subject.once`."""
-    if names_devices(subject):
+    """Whether a pod may request devices, or see GPUs without a request, to be asked for with `Subject.once`."""
+    parts = subject.typed(Pod).parts
+    if not parts.present.isdisjoint(_SIGNS_OF_GPUS):
         return True
-    return any(_sees_gpus(container, subject) for container in subject.typed(Pod).spec.all_containers())
+    return any(map(devices.is_gpu_image, parts.images))
 
 
 def gpu_requests(subject: Subject) -> Iterator[Problem]:
@@ -174,7 +177,7 @@ def _starts_elsewhere(requesting: DeviceContainer, subject: Subject) -> bool:
 def _gpu_runtime(subject: Subject) -> str:
     """The runtime class of a pod where it is known to give access to GPUs, else ""."""
     runtime_class = subject.typed(Pod).spec.runtime_class_name
-    return runtime_class if runtime_class in devices.catalogue().runtime_classes else ""
+    return runtime_class if runtime_class in devices.read_device_catalogue().runtime_classes else ""
 
 
 def _every_gpu_visible(requesting: DeviceContainer, subject: Subject) -> Problem:
@@ -276,7 +279,7 @@ def validate_windows(subject: Subject) -> Iterator[Problem]:
     if is_anywhere(pod):
         return
     name = next(filter(None, map(_counted, subject.once(device_containers))), "")
-    if name and (where := windows(pod, subject.view())):
+    if name and (where := windows_fields(pod, subject.view())):
         message = f"binds the pod to Windows, where no device plugin offers `{name}`, so the pod stays Pending"
         yield WINDOWS.problem(where, message, "use Linux nodes, or remove the request")
 

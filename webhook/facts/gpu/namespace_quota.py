@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook import quantity
 from webhook.cluster.interest import reading
-from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
+from webhook.facts.gpu.device_pods import DevicePods, read_device_workload, without_repeated_problems
 from webhook.facts.gpu.groups import NAMESPACE_QUOTA
 from webhook.facts.gpu.types import ResourceQuota
 from webhook.facts.kinds import TRAIN_JOB
@@ -39,7 +39,7 @@ QUOTA_LOOKUPS: Final = (reading(ResourceQuota.gvk, "spec.hard", "spec.scopes", "
 
 def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
     """Devices that the pods of a workload request at once, and that no quota of the namespace allows."""
-    using = [pods for pods in subject.once(workload).device_pods if pods.devices and pods.podset.pods]
+    using = [pods for pods in subject.once(read_device_workload).device_pods if pods.devices and pods.podset.pods]
     view = subject.view()
     quotas = view.list(ResourceQuota, view.namespace) if using else ()
     if not quotas:
@@ -52,7 +52,7 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
         for name, request in requests.items():
             allowed = quantity.read(quota.spec.hard.get(f"requests.{name}"))
             if allowed is not None and allowed.value() < request.devices:
-                yield from once_each((_devices(name, request, allowed.value(), told),), subject)
+                yield from without_repeated_problems((_devices(name, request, allowed.value(), told),), subject)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from typing import Final
 
 from webhook import quantity
 from webhook.cluster.interest import reading
-from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
+from webhook.facts.gpu.device_pods import DevicePods, read_device_workload, without_repeated_problems
 from webhook.facts.gpu.groups import NODE_DEVICES
-from webhook.facts.pods.pod_requests import Limits, container_requests, pod_requests, units
-from webhook.facts.resource_units import amount, of_resource
+from webhook.facts.pods.pod_requests import Limits, container_requests, pod_requests, units_of_thousandths
+from webhook.facts.resource_units import amount_in_units, amount_with_resource
 from webhook.facts.subject import Subject
 from webhook.paths import render
 from webhook.problem import Problem
@@ -61,16 +61,16 @@ class _Largest:
 
 def validate_node_devices(subject: Subject) -> Iterator[Problem]:
     """Devices that no node of a whole cluster has, or not as many."""
-    using = [each for each in subject.once(workload).device_pods if each.devices]
+    using = [each for each in subject.once(read_device_workload).device_pods if each.devices]
     view = subject.view()
     nodes = view.objects(Node.gvk) if using and view.is_whole(Node.gvk) else ()
     if nodes:
         subject.deadline.spend(len(nodes))
         largest, shapes = _largest(Same(nodes)).amounts, _shapes(Same(nodes))
         for pods in using:
-            yield from once_each(_node_devices(pods, largest), subject)
+            yield from without_repeated_problems(_node_devices(pods, largest), subject)
             if all(count <= largest.get(name, 0) for name, count in pods.devices.items()):
-                yield from once_each(_cpu_and_memory(pods, shapes, subject), subject)
+                yield from without_repeated_problems(_cpu_and_memory(pods, shapes, subject), subject)
 
 
 def _node_devices(pods: DevicePods, largest: Mapping[str, int]) -> Iterator[Problem]:
@@ -93,7 +93,7 @@ def _node_devices(pods: DevicePods, largest: Mapping[str, int]) -> Iterator[Prob
 def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject) -> Iterator[Problem]:
     """CPUs or memory that no node with the devices of a pod has beside them; overhead and other pods are left out."""
     requests = pod_requests(pods.spec, container_requests(pods.spec, Limits()), {})
-    wanted = {name: units(name, requests[name]) for name in _ORDINARY if requests.get(name)}
+    wanted = {name: units_of_thousandths(name, requests[name]) for name in _ORDINARY if requests.get(name)}
     if not wanted:
         return
     fitting = [shape for shape in Items(shapes, subject.deadline) if shape.has(pods.devices)]
@@ -101,9 +101,9 @@ def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject
         return
     most = {name: max((shape.amounts.get(name, 0) for shape in fitting), default=0) for name in wanted}
     above = [name for name, amount in wanted.items() if amount > most[name]] or list(wanted)
-    listed = " and ".join(of_resource(name, wanted[name]) for name in above)
+    listed = " and ".join(amount_with_resource(name, wanted[name]) for name in above)
     devices = " and ".join(f"{count} `{name}`" for name, count in pods.devices.items())
-    had = " and ".join(of_resource(name, most[name]) for name in above)
+    had = " and ".join(amount_with_resource(name, most[name]) for name in above)
     message = f"requests {listed} together with {devices} for one pod, but nodes with these devices have at most {had}"
     together = ", but not together" if len(above) > 1 else ""
     fix = "request less for each pod, or use more pods with fewer devices"
@@ -127,7 +127,9 @@ def _shapes(nodes: Same) -> tuple[_Shape, ...]:
     distinct: set[frozenset[tuple[str, int]]] = set()
     for node in nodes.held:
         written = Node.of(node).status.allocatable
-        read = ((name, amount(name, value)) for name, value in written.items() if "/" in name or name in _ORDINARY)
+        read = (
+            (name, amount_in_units(name, value)) for name, value in written.items() if "/" in name or name in _ORDINARY
+        )
         distinct.add(frozenset((name, count) for name, count in read if count))
     return tuple(_Shape(dict(each)) for each in distinct)
 

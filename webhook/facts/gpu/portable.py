@@ -15,7 +15,7 @@ from typing import Final
 
 from webhook import paths, quantity
 from webhook.attributes import JSON
-from webhook.facts.gpu.windows import is_anywhere, windows
+from webhook.facts.gpu.windows import is_anywhere, windows_fields
 from webhook.facts.kinds import POD
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -62,7 +62,7 @@ class Place:
                 yield (*self.path, side, NAME), value
 
 
-def asked(subject: Subject) -> list[tuple[Place, Place | None]]:
+def places_requesting_gpu(subject: Subject) -> list[tuple[Place, Place | None]]:
     """Places that ask for `gpu` and are new or have changed, each with what stood there before."""
     old = () if subject.old_object is None else _places(subject.old_object, subject)
     before = {place.path: place for place in old}
@@ -112,7 +112,7 @@ def _in_fragment(fragment: Fragment, path: FieldPath, root: JSON, subject: Subje
 
 
 def _is_windows(pod: PodSpec, subject: Subject) -> bool:
-    return not is_anywhere(pod) and windows(pod, subject.view().unnoted()) != ()
+    return not is_anywhere(pod) and windows_fields(pod, subject.view().unnoted()) != ()
 
 
 def _in_template(template: PodTemplate, *, is_windows: bool, is_patch: bool = False) -> Iterator[Place]:
@@ -127,7 +127,7 @@ def _without_containers(pod: PodSpec) -> tuple[PodSpec, ...]:
     return () if pod.containers else (pod,)
 
 
-def devices(subject: Subject) -> Iterator[FieldPath]:
+def device_amounts(subject: Subject) -> Iterator[FieldPath]:
     """Fields with the name of a device and a quantity whose name is `gpu`, and was another before; never of a Pod."""
     if group_kind(subject.object) == POD:
         return
@@ -142,7 +142,7 @@ def _devices(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
                 yield (*path, *field.path)
 
 
-def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
+def misplaced_gpu_requests(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
     """Where a Pod asks for `gpu` and Kubernetes takes no device, and whether that is in an ephemeral container.
 
     k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceName,
@@ -157,27 +157,27 @@ def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
                 yield holder.path("resources", side, NAME), holder is not pod
 
 
-def count(value: JSON) -> str:
+def intended_gpu_count(value: JSON) -> str:
     """The positive whole number that somebody means, in plain digits: `" +02 "` -> "2"; "" for everything else."""
-    match = _COUNT.fullmatch(shown(value).strip())
+    match = _COUNT.fullmatch(amount_as_cel_text(value).strip())
     return match[1] if match else ""
 
 
 def count_of_patch(value: JSON) -> str:
     """The same in a patch of a template, where 0 takes the devices of the template away."""
-    return count(value) or ("0" if _ZERO.fullmatch(shown(value).strip()) else "")
+    return intended_gpu_count(value) or ("0" if _ZERO.fullmatch(amount_as_cel_text(value).strip()) else "")
 
 
-def whole(value: JSON) -> str:
+def whole_number_text(value: JSON) -> str:
     """The whole number that Kubernetes reads: `2000m` -> "2"; "" for everything else."""
     try:
-        amount = quantity.parse(shown(value).strip())
+        amount = quantity.parse(amount_as_cel_text(value).strip())
     except ValueError:
         return ""
     return str(amount.value()) if amount.is_whole() else ""
 
 
-def shown(value: JSON) -> str:
+def amount_as_cel_text(value: JSON) -> str:
     """An amount as CEL shows it: 2.0 is `2`; "" for null."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))

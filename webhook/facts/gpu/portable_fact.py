@@ -9,18 +9,18 @@ from webhook import paths
 from webhook.attributes import JSON
 from webhook.cel.types import BOOL, STRING, list_of
 from webhook.errors import LookupFailed
-from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.fact import Fact, Result, declare_structure
 from webhook.facts.gpu.portable import (
     NAME,
     SIDES,
     Place,
-    asked,
-    count,
+    amount_as_cel_text,
     count_of_patch,
-    devices,
-    elsewhere,
-    shown,
-    whole,
+    device_amounts,
+    intended_gpu_count,
+    misplaced_gpu_requests,
+    places_requesting_gpu,
+    whole_number_text,
 )
 from webhook.facts.gpu.windows import LOOKUPS as WINDOWS_LOOKUPS
 from webhook.facts.kinds import POD
@@ -36,7 +36,7 @@ DEFAULT: Final = "nvidia.com/gpu"
 OWN: Final = "own"
 """The value of the label that is no vendor: the params of the namespace itself count."""
 
-AMOUNT: Final = structure(
+AMOUNT: Final = declare_structure(
     "PortableAmount",
     path=(STRING, 'where it stands, or would, below the resources of the ask: `limits["nvidia.com/gpu"]`'),
     pointer=(STRING, "the same as JSON Pointer, to be added to the ask's: `/limits/nvidia.com~1gpu`"),
@@ -46,7 +46,7 @@ AMOUNT: Final = structure(
     text=(STRING, 'as it is written, an empty text with its quotes; `""` for null'),
     count=(STRING, 'as a number of devices in plain digits; `""` where it is none'),
 )
-ASK: Final = structure(
+ASK: Final = declare_structure(
     "PortableAsk",
     path=(STRING, "where the amount that counts stands"),
     resources=(STRING, "where the limits and requests stand"),
@@ -70,18 +70,18 @@ ASK: Final = structure(
     ownRequest=(AMOUNT.type, "the request of that resource"),
     contradicting=(list_of(AMOUNT.type), "of these, what somebody wrote that is another count than `gpu`"),
 )
-DEVICE: Final = structure(
+DEVICE: Final = declare_structure(
     "PortableDevice", path=(STRING, "where it stands"), pointer=(STRING, "its name, as JSON Pointer")
 )
-MISPLACED: Final = structure(
+MISPLACED: Final = declare_structure(
     "MisplacedGpu",
     path=(STRING, "where it stands"),
     isEphemeral=(BOOL, "whether that is an ephemeral container, and not the pod as a whole"),
 )
-MISTYPED: Final = structure(
+MISTYPED: Final = declare_structure(
     "MistypedGpu", path=(STRING, "where it stands"), found=(STRING, "what stands there, shortly: `a list`")
 )
-PORTABLE: Final = structure(
+PORTABLE: Final = declare_structure(
     "PortableGpu",
     resource=(STRING, 'the extended resource that `gpu` means in the namespace; `""` where nobody asks'),
     unknownVendor=(STRING, "what the label `claimgate.dev/gpu` of the namespace says, where no vendor has that name"),
@@ -107,7 +107,11 @@ def _is_absent(subject: Subject) -> bool:
 def _compute(subject: Subject) -> Result:
     if _is_absent(subject):
         return Result(dict(_NOTHING))
-    places, named, misplaced = asked(subject), [*devices(subject)], [*elsewhere(subject)]
+    places, named, misplaced = (
+        places_requesting_gpu(subject),
+        [*device_amounts(subject)],
+        [*misplaced_gpu_requests(subject)],
+    )
     wrong = {place.path: [*place.mistyped()] for place, _ in places}
     if not (places or named or misplaced):
         return Result(dict(_NOTHING))
@@ -162,14 +166,14 @@ def _label(subject: Subject) -> str:
     view = subject.view()
     namespace = view.find(Namespace, subject.namespace, namespaced=False)
     if not namespace:
-        raise LookupFailed("; ".join(map(str, view.all_missing())))
+        raise LookupFailed("; ".join(map(str, view.every_missing_object())))
     return namespace.metadata.labels.get(LABEL, "")
 
 
 def _ask(place: Place, at: str, old: Place | None, portable: Sequence[_Field], meant: Sequence[_Field]) -> JSON:
-    read = count_of_patch if place.is_patch else count
+    read = count_of_patch if place.is_patch else intended_gpu_count
     limit, request = [_amount(place, old, field, read) for field in portable]
-    own = {field.side: _amount(place, old, field, whole) for field in meant}
+    own = {field.side: _amount(place, old, field, whole_number_text) for field in meant}
     written = [each for each in (limit, request) if each["isSet"] and not each["isNull"]]
     every = [each for each in written if each["text"].strip().lower() == "all"]
     chosen = (*every, *written, limit)[0]
@@ -181,7 +185,7 @@ def _ask(place: Place, at: str, old: Place | None, portable: Sequence[_Field], m
         "isPatch": place.is_patch,
         "isWindows": place.is_windows,
         "isNull": not written,
-        "outcome": _outcome(place, own),
+        "outcome": _amounts_after_translation(place, own),
         **_state(written, chosen, is_all=bool(every), is_windows=place.is_windows),
         "hasLimits": bool(place.amounts("limits")),
         "count": number,
@@ -204,7 +208,7 @@ def _state(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is_windows: b
     }
 
 
-def _outcome(place: Place, own: Mapping[str, JSON]) -> str:
+def _amounts_after_translation(place: Place, own: Mapping[str, JSON]) -> str:
     """What is requested once the key is gone."""
     kept = next((each for each in own.values() if each["isSet"] and not (each["isNull"] or each["isKept"])), None)
     if kept:
@@ -244,7 +248,7 @@ def _amount(place: Place, old: Place | None, field: _Field, read: Callable[[JSON
         "isSet": True,
         "isNull": value is None,
         "isKept": old is not None and old.amounts(side).get(name) == value,
-        "text": '""' if value == "" else shown(value),
+        "text": '""' if value == "" else amount_as_cel_text(value),
         "count": read(value),
     }
 

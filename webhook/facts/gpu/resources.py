@@ -21,7 +21,7 @@ from webhook.workloads.podsets import Fragment, PodSet
 from webhook.workloads.resource_fields import ResourceField
 
 
-def gpu(
+def compute_gpu_fact(
     podsets: Sequence[PodSet],
     fragments: Sequence[Fragment] = (),
     fields: Sequence[ResourceField] = (),
@@ -94,7 +94,7 @@ def _podset(podset: PodSet, own: Sequence[JSON]) -> JSON:
         "vendors": vendors,
         "kinds": sorted({each["kind"] for container in own for each in container["resources"] if each["kind"]}),
         "runtimeClass": runtime_class,
-        "gpuRuntime": runtime_class in devices.catalogue().runtime_classes,
+        "gpuRuntime": runtime_class in devices.read_device_catalogue().runtime_classes,
     }
 
 
@@ -157,7 +157,7 @@ def gpus_of(resources: Resources) -> int:
     total = 0
     amounts = (*resources.written_requests.items(), *resources.written_limits.items())
     for name, written in dict(amounts).items():
-        device = devices.resource(name)
+        device = devices.resource_of_name(name)
         if device.gpu and device.kind in devices.COUNTED:
             amount = quantity.read(written)
             total += amount.value() if amount is not None and amount.is_whole() and amount.sign() > 0 else 0

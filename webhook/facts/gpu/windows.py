@@ -25,7 +25,7 @@ def is_anywhere(pod: PodSpec) -> bool:
     return _BINDING.isdisjoint(pod.json)
 
 
-def windows(pod: PodSpec, view: View) -> FieldPath:
+def windows_fields(pod: PodSpec, view: View) -> FieldPath:
     """Where a pod says that it runs on Windows, () where it does not; the view notes a RuntimeClass that is missing."""
     if pod.os.name == "windows":
         return pod.os.path("name")

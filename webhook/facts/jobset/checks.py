@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check, kinds_of
 from webhook.facts.jobset.generated_job_set import validate_generated_job_set
-from webhook.facts.jobset.name_length import limit, validate_name
+from webhook.facts.jobset.name_length import longest_allowed_name, validate_name
 from webhook.facts.jobset.unknown_keys import advise_keys
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
@@ -20,12 +20,12 @@ from webhook.typed.job_sets import JobSet
 def job_set(subject: Subject) -> Iterator[Problem]:
     """What JobSet refuses of a JobSet."""
     sent = subject.typed(JobSet)
-    yield from validate_name(sent.metadata, (limit(sent.spec),))
+    yield from validate_name(sent.metadata, (longest_allowed_name(sent.spec),))
     yield from validate_create(sent.spec)
     yield from advise_keys(sent.metadata, sent.spec)
 
 
-def runtime(subject: Subject) -> Iterator[Problem]:
+def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
     """What JobSet refuses of the JobSet of every TrainJob of a runtime, whose pods a TrainJob counts."""
     template = subject.typed(TrainingRuntime).spec.template
     yield from validate_create(template.spec, is_counted=False)
@@ -34,6 +34,6 @@ def runtime(subject: Subject) -> Iterator[Problem]:
 
 CHECKS: Final = (
     Check(group="job-set", run=job_set, kinds=kinds_of(JobSet)),
-    Check(group="job-set", run=runtime, kinds=TRAINING_RUNTIMES),
+    Check(group="job-set", run=check_job_set_of_runtime, kinds=TRAINING_RUNTIMES),
     Check(group="job-set", run=validate_generated_job_set, kinds=frozenset((TRAIN_JOB,))),
 )

@@ -1,8 +1,7 @@
 """What JobSet's webhook refuses of the failure policy of a JobSet.
 
-Sources: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go validateFailurePolicy; the rules of
-its CustomResourceDefinition; pkg/features: RestartJob and InPlaceRestart are alpha and off, unless a site turns them
-on.
+Sources: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go validateFailurePolicy, and the
+rules of its CustomResourceDefinition.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from webhook.facts.jobset.alpha_features import validate_alpha_features
 from webhook.facts.jobset.groups import JOB_SET
 from webhook.facts.jobset.job_set import validate_targets
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.typed.job_sets import FailurePolicy, FailureRule, JobSetSpec
+from webhook.typed.job_sets import FailureRule, JobSetSpec
 
 FAILURE_RULE_NAME: Final = JOB_SET.rule(
     "job-set/failure-rule-name",
@@ -36,26 +36,11 @@ FAILURE_REASON: Final = JOB_SET.rule(
     why="A rule with another reason never applies.",
     function="validateFailurePolicy",
 )
-RESTARTED_REPLICAS: Final = JOB_SET.rule(
-    "job-set/restarted-replicas",
-    title="A replicated job whose jobs restart one by one has at most 1024 replicas.",
-    why="JobSet counts the restarts of each of them in its status.",
-    function="validateFailurePolicy",
-)
-ALPHA_FEATURE: Final = JOB_SET.rule(
-    "job-set/alpha-feature",
-    title="Restarts of single jobs and in place are alpha features of JobSet.",
-    why="Their feature gates are off by default, and JobSet then refuses the JobSet.",
-    source="kubernetes-sigs/jobset@08dfbdfd pkg/features/features.go",
-    level="warn",
-)
 
 _RULE: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,126}[A-Za-z0-9_])?")
 _REASONS: Final = (
     *("BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy"),
 )
-_GATED: Final = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
-_MOST_RESTARTED: Final = 1024
 
 
 def validate_failure_policy(job_set: JobSetSpec) -> Iterator[Problem]:
@@ -68,7 +53,7 @@ def validate_failure_policy(job_set: JobSetSpec) -> Iterator[Problem]:
         names.add(name)
         yield from validate_targets(rule.target_replicated_jobs, job_set, rule.path("targetReplicatedJobs"))
         yield from _failure_reason(rule)
-    yield from _validate_alpha_features(policy, job_set)
+    yield from validate_alpha_features(policy, job_set)
 
 
 def _validate_rule_name(name: str, before: Collection[str], path: FieldPath) -> Iterator[Problem]:
@@ -88,28 +73,3 @@ def _failure_reason(rule: FailureRule) -> Iterator[Problem]:
             message = "must be a reason that Kubernetes gives for a failed Job"
             fix = f"use one of {', '.join(_REASONS)}"
             yield FAILURE_REASON.problem(rule.path("onJobFailureReasons", index), message, fix, reason)
-
-
-def _validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Iterator[Problem]:
-    """Features that only some sites have turned on, and what one of them is limited to."""
-    if policy.restart_strategy == "InPlaceRestart":
-        yield _alpha_feature(policy.path("restartStrategy"), "InPlaceRestart", "InPlaceRestart", "Recreate")
-    rule = next((rule for rule in policy.rules if rule.action in _GATED), None)
-    if rule is not None:
-        instead = rule.action.replace("Job", "JobSet", 1)
-        yield _alpha_feature(rule.path("action"), rule.action, "RestartJob", instead)
-        yield from _restarted_replicas(job_set, rule.action)
-
-
-def _alpha_feature(path: FieldPath, name: str, gate: str, instead: str) -> Problem:
-    message = f"is refused by JobSet unless its alpha feature gate {gate} is on, which is off by default"
-    fix = f"use {instead}, or ask the administrator to turn on feature gate {gate} of JobSet"
-    return ALPHA_FEATURE.problem(path, message, fix, name)
-
-
-def _restarted_replicas(job_set: JobSetSpec, action: str) -> Iterator[Problem]:
-    for job in job_set.replicated_jobs:
-        if job.replicas > _MOST_RESTARTED:
-            message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of each replica"
-            fix = f"set at most {_MOST_RESTARTED} replicas"
-            yield RESTARTED_REPLICAS.problem(job.path("replicas"), message, fix, job.replicas)

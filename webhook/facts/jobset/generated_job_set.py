@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from webhook.facts.jobset.failures import ALPHA_FEATURE
+from webhook.facts.jobset.alpha_features import ALPHA_FEATURE
 from webhook.facts.jobset.job_set import invalid_label, is_invalid_label
-from webhook.facts.jobset.name_length import MOST, Limit, limit, validate_name
+from webhook.facts.jobset.name_length import MOST, Limit, longest_allowed_name, validate_name
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
-from webhook.facts.train_job_pods.flux_pods import entrypoint
+from webhook.facts.train_job_pods.flux_pods import entrypoint_config_map
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
 from webhook.problem import Problem
@@ -31,9 +31,9 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
-    yield from validate_name(job.object.metadata, (limit(job.job_set), *_volumes(job)))
+    yield from validate_name(job.object.metadata, (longest_allowed_name(job.job_set), *_volumes(job)))
     yield from _validate_labels(Entries(job.merged.labels, subject.deadline), job)
-    problems = [problem for problem in validate_create(_with_known_jobs(job)) if problem.code != ALPHA_FEATURE.id]
+    problems = [problem for problem in validate_create(_without_unknown_jobs(job)) if problem.code != ALPHA_FEATURE.id]
     if problems:
         yield from _located_in_train_job(Items(problems, subject.deadline), job)
 
@@ -41,10 +41,10 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
 def _volumes(job: MergedTrainJob) -> Iterator[Limit]:
     """What flux names a volume, which is a DNS label."""
     if job.plugin == "flux" and any(replicated.name == "node" for replicated in job.jobs):
-        yield MOST - len(entrypoint("")), "volume", entrypoint("")
+        yield MOST - len(entrypoint_config_map("")), "volume", entrypoint_config_map("")
 
 
-def _with_known_jobs(job: MergedTrainJob) -> JobSetSpec:
+def _without_unknown_jobs(job: MergedTrainJob) -> JobSetSpec:
     """The JobSet without the replicated jobs that exist only because a patch misspells their names."""
     if not job.merged.unknown:
         return job.job_set
@@ -56,7 +56,7 @@ def _validate_labels(labels: Entries[str], job: MergedTrainJob) -> Iterator[Prob
     """The labels that patches give the JobSet."""
     for key, value in labels.items():
         if is_invalid_label(key, value):
-            yield invalid_label(key, value, f"spec.{overlays.field(job.release)}", is_of_patch=True)
+            yield invalid_label(key, value, f"spec.{overlays.patches_path(job.release)}", is_of_patch=True)
 
 
 def _located_in_train_job(problems: Items[Problem], job: MergedTrainJob) -> Iterator[Problem]:

@@ -93,6 +93,13 @@ TARGET_EXISTS: Final = JOB_SET.rule(
     why="A policy about a job that does not exist never applies.",
     function="ValidateCreate",
 )
+RESTARTED_REPLICAS: Final = JOB_SET.rule(
+    "job-set/restarted-replicas",
+    title="A replicated job whose jobs restart one by one has at most 1024 replicas.",
+    why="JobSet counts the restarts of each of them in its status.",
+    function="validateFailurePolicy",
+)
+_MOST_RESTARTED: Final = 1024
 
 
 def validate_network(job_set: JobSetSpec) -> Iterator[Problem]:
@@ -221,3 +228,12 @@ def validate_targets(targets: Items[str], job_set: JobSetSpec, at: FieldPath) ->
         if target not in names and not is_placeholder(target):
             message = "is not the name of a replicated job of this JobSet"
             yield TARGET_EXISTS.problem((*at, index), message, choose_another(job_set), target)
+
+
+def validate_restarted_replicas(job_set: JobSetSpec, action: str) -> Iterator[Problem]:
+    """A replicated job whose jobs restart one by one has few replicas."""
+    for job in job_set.replicated_jobs:
+        if job.replicas > _MOST_RESTARTED:
+            message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of each replica"
+            fix = f"set at most {_MOST_RESTARTED} replicas"
+            yield RESTARTED_REPLICAS.problem(job.path("replicas"), message, fix, job.replicas)

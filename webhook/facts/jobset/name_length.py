@@ -49,12 +49,12 @@ def validate_name(metadata: Metadata, limits: Iterable[Limit]) -> Iterator[Probl
     most, of, name = min(limits)
     field = "name" if metadata.has("name") else "generateName"
     given = metadata.name if field == "name" else metadata.generate_name
-    if of and length(metadata) > most and not is_placeholder(given):
+    if of and length_of_name(metadata) > most and not is_placeholder(given):
         message = f"is too long because {_NAMED[of].format(name)}, with at most {MOST} characters in all"
         yield NAME_LENGTH.problem(metadata.path(field), message, f"use at most {most} characters", given)
 
 
-def limit(job_set: JobSetSpec) -> Limit:
+def longest_allowed_name(job_set: JobSetSpec) -> Limit:
     """The most characters, and whose names make it so: `pod` or `job` and a replicated job, `claim` and a template.
 
     (63, "", "") where nothing is named after the JobSet.
@@ -85,7 +85,7 @@ def _limit_of_label(coordinator: Coordinator, subdomain: str) -> Limit:
     return (remaining - len(subdomain) if subdomain else remaining // 2), "coordinator", job
 
 
-def length(metadata: Metadata) -> int:
+def length_of_name(metadata: Metadata) -> int:
     """Of an object's name, or of the one that generateName will make (k8s.io/apiserver pkg/storage/names)."""
     prefix = metadata.generate_name
     return len(metadata.name) or (min(len(prefix), MOST - 5) + 5 if prefix else 0)

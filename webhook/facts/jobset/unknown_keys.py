@@ -56,11 +56,11 @@ def _unknown_keys(metadata: Metadata) -> Iterator[Problem]:
             if key.startswith((_ALPHA, _STABLE)) and key not in _KEYS and not is_placeholder(key):
                 message = "has no effect because JobSet does not know this key"
                 yield UNKNOWN_KEY.problem(
-                    metadata.path(field, key), message, did_you_mean(_meant(key), f"remove the {field[:-1]}")
+                    metadata.path(field, key), message, did_you_mean(_intended_key(key), f"remove the {field[:-1]}")
                 )
 
 
-def _meant(key: str) -> str:
+def _intended_key(key: str) -> str:
     """The key that was probably meant: with another prefix, or nearly spelt so."""
     name = key.partition("/")[2]
     return next((known for known in _KEYS if known.endswith(f"/{name}")), "") or nearest(key, _KEYS)

@@ -10,17 +10,17 @@ from typing import Final
 
 from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, may_be_on
 from webhook.facts.kueue.flavor_nodes import without_nodes
-from webhook.facts.kueue.flavors import Flavor, flavors, mismatch, overlooked
+from webhook.facts.kueue.flavors import Flavor, existing_flavors, overlooked_label, why_flavor_does_not_fit
 from webhook.facts.kueue.groups import KUEUE_ADVICE
-from webhook.facts.kueue.managed import managed
+from webhook.facts.kueue.managed import how_kueue_manages
 from webhook.facts.kueue.never import PODS
 from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
 from webhook.facts.kueue.place import Place
-from webhook.facts.kueue.preflight import preflight
+from webhook.facts.kueue.preflight import predict_admission
 from webhook.facts.kueue.quota_types import Queue, QuotaGroup
 from webhook.facts.kueue.releases import OWN_KEYS, knows_release
 from webhook.facts.kueue.types import ClusterQueue
-from webhook.facts.kueue.workload import PodSetRequests, workload
+from webhook.facts.kueue.workload import PodSetRequests, build_workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.objects import Object
@@ -87,7 +87,7 @@ def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
     """A limit that Kueue's webhook takes and its controller cannot read."""
     metadata = subject.metadata
     given = metadata.labels.get(MAX_EXEC_TIME, "")
-    if not subject.once(managed).why_not and given.isdecimal() and int(given[:20]) > _LARGEST:
+    if not subject.once(how_kueue_manages).why_not and given.isdecimal() and int(given[:20]) > _LARGEST:
         path, message = metadata.path("labels", MAX_EXEC_TIME), f"is ignored because it is above {_LARGEST}"
         yield MAX_EXEC_TIME_IGNORED.problem(path, message, f"set at most {_LARGEST}", given)
 
@@ -97,10 +97,10 @@ def advise_flavors(subject: Subject) -> Iterator[Problem]:
     place = _admitted(subject)
     if place is None or place.queue is None:
         return
-    for pod_set in subject.once(workload).pod_sets:
+    for pod_set in subject.once(build_workload).pod_sets:
         for group in place.queue.groups:
             if any(value and name in group.resources for name, value in pod_set.requests.items()):
-                existing = flavors(group.flavors, place.view)
+                existing = existing_flavors(group.flavors, place.view)
                 if knows_release(subject) and subject.assumptions.kueue >= OWN_KEYS:
                     yield from _flavor_ambiguous(pod_set, _with_quota(existing, pod_set, group, place))
                 yield from _flavor_without_nodes(pod_set, existing, place.queue, subject)
@@ -108,7 +108,7 @@ def advise_flavors(subject: Subject) -> Iterator[Problem]:
 
 def _admitted(subject: Subject) -> Place | None:
     """Where a job queues that can be admitted."""
-    outcome = subject.once(preflight)
+    outcome = subject.once(predict_admission)
     return outcome.place if outcome.verdict == "possible" else None
 
 
@@ -130,7 +130,7 @@ def _with_quota(
 def _flavor_without_nodes(
     pod_set: PodSetRequests, existing: Sequence[Flavor], queue: Queue, subject: Subject
 ) -> Iterator[Problem]:
-    fitting = [flavor for flavor in existing if not mismatch(flavor, pod_set.template, flavor.labels)]
+    fitting = [flavor for flavor in existing if not why_flavor_does_not_fit(flavor, pod_set.template, flavor.labels)]
     labels = without_nodes(fitting, queue, subject.view()) if fitting else ""
     if labels:
         message = f"can be admitted, but no node has the labels {labels}, so the pods then wait for such a node"
@@ -141,8 +141,10 @@ def _flavor_without_nodes(
 def _flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[Flavor]) -> Iterator[Problem]:
     """The first flavor that fits says nothing of a label that the pods select."""
     keys = {key for flavor in existing for key in flavor.labels}
-    first = next((flavor for flavor in existing if not mismatch(flavor, pod_set.template, flavor.labels)), None)
-    key = overlooked(first, pod_set.template, keys) if first else ""
+    first = next(
+        (flavor for flavor in existing if not why_flavor_does_not_fit(flavor, pod_set.template, flavor.labels)), None
+    )
+    key = overlooked_label(first, pod_set.template, keys) if first else ""
     if first and key:
         path = pod_set.at(("spec", "nodeSelector", key))
         message = (
@@ -155,7 +157,7 @@ def _flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[Flavor]) -> It
 
 def advise_quota(subject: Subject) -> Iterator[Problem]:
     """Pods that quota does not count: they ask for nothing that is covered, or Kueue does not look at their claims."""
-    place, pod_sets = _admitted(subject), [pods for pods in subject.once(workload).pod_sets if pods.least > 0]
+    place, pod_sets = _admitted(subject), [pods for pods in subject.once(build_workload).pod_sets if pods.least > 0]
     if place is None or place.queue is None or not pod_sets:
         return
     claiming = next((pod_set for pod_set in pod_sets if pod_set.template.spec.resource_claims), None)

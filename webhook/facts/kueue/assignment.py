@@ -108,7 +108,7 @@ class _Search:
             self.used[flavor, name] = self.used.get((flavor, name), 0) + value * times
 
 
-def together(wanted: Sequence[Wanted], capacity: Capacity) -> Sequence[Wanted]:
+def pod_sets_not_fitting_together(wanted: Sequence[Wanted], capacity: Capacity) -> Sequence[Wanted]:
     """The pod sets of the first resource group whose flavors have not enough for all of them; none where all have."""
     groups: dict[QuotaGroup, list[Wanted]] = {}
     for pods in wanted:

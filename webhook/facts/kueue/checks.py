@@ -9,26 +9,29 @@ from webhook.facts.check import Check
 from webhook.facts.kueue import (
     job,
     job_parallelism_and_completions,
-    job_pod_labels,
+    job_pod_group_and_managed_label,
     job_ray,
     job_scale_and_groups,
     job_spark,
     job_topology,
     queue,
+    queue_admission_checks,
     queue_cohorts,
     queue_concurrent_admission,
-    queue_flavors_and_resources,
-    queue_node_labels_and_taints,
+    queue_fair_sharing,
+    queue_flavors,
+    queue_node_labels_taints_and_tolerations,
+    queue_priority_boost,
     queue_quota_lending_borrowing,
-    queue_topology_levels,
+    queue_topology_labels_and_levels,
     queue_workloads,
 )
 from webhook.facts.kueue.advice import advise_flavors, advise_max_exec_time, advise_quota
 from webhook.facts.kueue.feature_gates import TOPOLOGY, is_on
-from webhook.facts.kueue.managed import concerns_kueue, managed
+from webhook.facts.kueue.managed import concerns_kueue, how_kueue_manages
 from webhook.facts.kueue.not_now import queue_required
 from webhook.facts.kueue.objects import CONFIGURATIONS, GROUP, LOOKUPS, QUEUE_NAME, QUEUES
-from webhook.facts.kueue.preflight import preflight
+from webhook.facts.kueue.preflight import predict_admission
 from webhook.facts.kueue.unmanaged import unmanaged
 from webhook.facts.read_changes import changes_what_is_read
 from webhook.facts.subject import Subject
@@ -44,7 +47,7 @@ _RULES: Final = (
     job.validate_admission_gates,
     job.validate_update,
     job_parallelism_and_completions.validate_partial_admission,
-    job_pod_labels.validate_pod,
+    job_pod_group_and_managed_label.validate_pod,
     job_ray.validate_ray,
     job_spark.validate_spark,
     job_scale_and_groups.validate_serving,
@@ -56,7 +59,7 @@ _UNASKED: Final = ("owner", "kind", "framework", "namespace")
 
 def validate_job(subject: Subject) -> Iterator[Problem]:
     """What Kueue's webhooks refuse of a job."""
-    how = subject.once(managed)
+    how = subject.once(how_kueue_manages)
     if how.why_not in _UNASKED or not subject.once(changes_what_is_read):
         return
     for validate in _RULES:
@@ -85,7 +88,7 @@ def not_now(subject: Subject) -> Iterator[Problem]:
 
 def _preflight(subject: Subject, group: str) -> Iterator[Problem]:
     if subject.once(_is_queued_now):
-        yield from (problem for problem in subject.once(preflight).problems if problem.code.startswith(group))
+        yield from (problem for problem in subject.once(predict_admission).problems if problem.code.startswith(group))
 
 
 def not_managed(subject: Subject) -> Iterator[Problem]:
@@ -119,37 +122,37 @@ CHECKS: Final = (
     Check(group="kueue-advice", run=advice, lookups=LOOKUPS, when=concerns_kueue),
     _queue_check(
         "ClusterQueue",
-        queue_flavors_and_resources.validate_resource_groups,
+        queue_flavors.validate_resource_groups,
         queue_quota_lending_borrowing.validate_quotas,
         queue.validate_choices,
         queue.validate_preemption,
         queue.validate_namespace_selector,
-        queue.validate_fair_sharing,
-        queue.validate_admission_checks,
+        queue_fair_sharing.validate_fair_sharing,
+        queue_admission_checks.validate_admission_checks,
         queue_concurrent_admission.validate_concurrent_admission,
         queue.advise_cluster_queue,
-        queue.advise_fair_sharing,
+        queue_fair_sharing.advise_fair_sharing,
     ),
     _queue_check(
         "Cohort",
-        queue_flavors_and_resources.validate_resource_groups,
+        queue_flavors.validate_resource_groups,
         queue_quota_lending_borrowing.validate_quotas,
-        queue.validate_fair_sharing,
+        queue_fair_sharing.validate_fair_sharing,
         queue_cohorts.advise_cohort,
-        queue.advise_fair_sharing,
+        queue_fair_sharing.advise_fair_sharing,
     ),
     _queue_check("LocalQueue", queue.validate_local_queue, queue.advise_local_queue),
     _queue_check(
         "ResourceFlavor",
-        queue_node_labels_and_taints.validate_resource_flavor,
-        queue_node_labels_and_taints.advise_flavor,
+        queue_node_labels_taints_and_tolerations.validate_resource_flavor,
+        queue_flavors.advise_unused_flavor,
     ),
-    _queue_check("Topology", queue_topology_levels.validate_topology),
-    _queue_check("AdmissionCheck", queue_node_labels_and_taints.validate_admission_check),
+    _queue_check("Topology", queue_topology_labels_and_levels.validate_topology),
+    _queue_check("AdmissionCheck", queue_admission_checks.validate_admission_check),
     _queue_check(
         "Workload",
         queue_workloads.validate_workload,
-        queue_workloads.validate_priority_boost,
+        queue_priority_boost.validate_priority_boost,
         queue_workloads.validate_workload_update,
     ),
 )

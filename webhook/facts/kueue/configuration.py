@@ -122,13 +122,13 @@ class Transformation:
     times: str = ""
 
 
-def configuration(subject: Subject) -> Configuration:
+def read_kueue_configuration(subject: Subject) -> Configuration:
     """The Configuration, to be asked for with `Subject.once`."""
     written = subject.assumptions.kueue_configuration
     if not written:
         stored = subject.cluster.peek(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
         written = ConfigMap.of(stored, (), subject.reading).data.get(FILE, "") if stored else ""
-        written = written or _of_a_file(subject)
+        written = written or _configuration_of_file(subject)
     key = written, subject.assumptions.kueue
     read = _READ.get(key, None)
     if read is None:
@@ -138,7 +138,7 @@ def configuration(subject: Subject) -> Configuration:
     return read
 
 
-def _of_a_file(subject: Subject) -> str:
+def _configuration_of_file(subject: Subject) -> str:
     """The Configuration that stands in a file as it is, which no cluster has; "" for none, or several."""
     listed = subject.cluster.objects(_CONFIGURATION)
     return yamlfile.dump(listed[0]) if len(listed) == 1 else ""

@@ -6,22 +6,22 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
-from webhook.facts.fact import Fact, Result, structure
-from webhook.facts.kueue.managed import managed
+from webhook.facts.fact import Fact, Result, declare_structure
+from webhook.facts.kueue.managed import how_kueue_manages
 from webhook.facts.kueue.objects import LOOKUPS
-from webhook.facts.kueue.preflight import Preflight, preflight
+from webhook.facts.kueue.preflight import Preflight, predict_admission
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.facts.resource_units import amount_text
 from webhook.facts.subject import Subject
 
-QUEUED_PODS: Final = structure(
+QUEUED_PODS: Final = declare_structure(
     "QueuedPodSet",
     name=(STRING, "name of the pod set"),
     count=(DYN, "its pods; null where nobody can know"),
     least=(INT, "pods that it starts with at least, which are counted"),
     requests=(map_of(STRING, STRING), "what these count for together, as quantities by the names of quota"),
 )
-KUEUE: Final = structure(
+KUEUE: Final = declare_structure(
     "Kueue",
     managed=(BOOL, "whether Kueue manages the object"),
     queue=(STRING, 'its LocalQueue, or ""'),
@@ -39,7 +39,7 @@ KUEUE: Final = structure(
 
 
 def _compute(subject: Subject) -> Result:
-    how, outcome = subject.once(managed), subject.once(preflight)
+    how, outcome = subject.once(how_kueue_manages), subject.once(predict_admission)
     queue = outcome.place.queue if outcome.place else None
     missing = tuple(missing for problem in outcome.problems for missing in problem.missing)
     value = {

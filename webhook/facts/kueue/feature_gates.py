@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, configuration
+from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, read_kueue_configuration
 from webhook.facts.kueue.releases import OLDEST, knows_release
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject
@@ -60,15 +60,15 @@ def may_be_on(gate: str, subject: Subject) -> bool:
 
 
 def _is_on(gate: str, release: Release, subject: Subject) -> bool:
-    gates = subject.once(configuration).feature_gates
+    gates = subject.once(read_kueue_configuration).feature_gates
     configured = gates.get(gate, gates.get(_FORMER.get(gate, gate)))
     since = _ON_SINCE.get(gate)
     return configured if configured is not None else since is not None and release >= since
 
 
-def unsaid(gate: str, subject: Subject) -> tuple[MissingObject, ...]:
+def missing_configuration_of_gate(gate: str, subject: Subject) -> tuple[MissingObject, ...]:
     """What would have to say that a gate is on which is off by default; nothing where the Configuration names it."""
-    read = subject.once(configuration)
+    read = subject.once(read_kueue_configuration)
     if gate in read.feature_gates:
         return ()
     why = f"names no feature gate {gate}" if read.is_known else "not found"

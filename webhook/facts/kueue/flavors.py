@@ -14,7 +14,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.kueue.types import ResourceFlavor
-from webhook.facts.pods.node_selection import meets, untolerated
+from webhook.facts.pods.node_selection import first_untolerated_taint, labels_meet_requirement
 from webhook.facts.view import View
 from webhook.same import Same
 from webhook.typed.pods import NodeSelectorTerm, PodTemplate, SelectorRequirement, Taint
@@ -47,19 +47,19 @@ def _flavor(key: Same) -> Flavor:
     )
 
 
-def flavor(name: str, view: View) -> Flavor | None:
+def find_flavor(name: str, view: View) -> Flavor | None:
     """The flavor of a name, or None, which the view's `missing` then explains."""
     obj = view.get(ResourceFlavor.gvk, name, namespaced=False)
     return None if obj is None else _flavor(Same(obj))
 
 
-def flavors(names: Collection[str], view: View) -> list[Flavor]:
+def existing_flavors(names: Collection[str], view: View) -> list[Flavor]:
     """The flavors of these names that exist."""
     view.deadline.spend(len(names))
-    return [existing for name in names if (existing := flavor(name, view)) is not None]
+    return [existing for name in names if (existing := find_flavor(name, view)) is not None]
 
 
-def mismatch(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> str:
+def why_flavor_does_not_fit(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> str:
     """Why pods of a template cannot have a flavor, "" where they can.
 
     Args:
@@ -78,7 +78,7 @@ def mismatch(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> st
 def untolerated_taint(taints: Sequence[JSON], flavor: Flavor, template: PodTemplate) -> Taint:
     """The first taint that keeps pods out which get the tolerations of a flavor; false where none does."""
     tolerations = (*(toleration.json for toleration in template.spec.tolerations), *flavor.tolerations)
-    taint = untolerated(taints, tolerations, template.reading.deadline)
+    taint = first_untolerated_taint(taints, tolerations, template.reading.deadline)
     return Taint(taint or {}, (), template.reading, is_set=taint is not None)
 
 
@@ -91,7 +91,11 @@ def _unmatched(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> 
     terms = [[*_counting(term, keys)] for term in required.node_selector_terms]
     if not terms or not all(terms):  # a term of which no key counts fits every flavor
         return ""
-    return "" if any(all(meets(flavor.labels, one) for one in term) for term in terms) else "node affinity"
+    return (
+        ""
+        if any(all(labels_meet_requirement(flavor.labels, one) for one in term) for term in terms)
+        else "node affinity"
+    )
 
 
 def _counting(term: NodeSelectorTerm, keys: Collection[str]) -> Iterator[SelectorRequirement]:
@@ -99,7 +103,7 @@ def _counting(term: NodeSelectorTerm, keys: Collection[str]) -> Iterator[Selecto
     return (requirement for requirement in term.match_expressions if requirement.key in keys)
 
 
-def overlooked(flavor: Flavor, template: PodTemplate, others: Collection[str]) -> str:
+def overlooked_label(flavor: Flavor, template: PodTemplate, others: Collection[str]) -> str:
     """A label that the pods select and other flavors of the group have, which this flavor says nothing of."""
     for key in template.spec.node_selector:
         if key in others and key not in flavor.labels:

@@ -165,7 +165,7 @@ def validate_update(subject: Subject, how: Managed) -> Iterator[Problem]:
         yield label_immutable(QUEUE_NAME, subject)
     elif old.labels.get(QUEUE_NAME) and how.is_default:
         message = f"cannot be removed because the namespace has a LocalQueue `{DEFAULT_QUEUE}` for jobs without a name"
-        yield immutable((*_LABELS, QUEUE_NAME), message, f"set the label, for example to {DEFAULT_QUEUE}")
+        yield immutable_field_problem((*_LABELS, QUEUE_NAME), message, f"set the label, for example to {DEFAULT_QUEUE}")
     was_elastic = is_elastic(old, subject)
     may_be_elastic = old.annotations.get(ELASTIC) == "true" and may_be_on(ELASTIC_JOBS, subject)
     if not new.is_suspended and not may_be_elastic and old.labels.get(PREBUILT) != new.labels.get(PREBUILT):
@@ -174,7 +174,7 @@ def validate_update(subject: Subject, how: Managed) -> Iterator[Problem]:
         yield label_immutable(MAX_EXEC_TIME, subject)
     if was_elastic != is_elastic(new, subject):
         message = "cannot change because Kueue counts the pods of an elastic job in another way"
-        yield immutable((*_NOTES, ELASTIC), message, "restore the annotation, or create another job")
+        yield immutable_field_problem((*_NOTES, ELASTIC), message, "restore the annotation, or create another job")
     yield from validate_priority_update(subject, is_waiting=new.is_suspended)
     yield from validate_gates_update(subject)
 
@@ -184,7 +184,7 @@ def _differs(old: Object, new: Object, label: str) -> bool:
     return old.labels.get(label, "") != new.labels.get(label, "")
 
 
-def immutable(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
+def immutable_field_problem(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
     """What may not change of a job that runs."""
     return IMMUTABLE.problem(path, message, fix, value)
 
@@ -192,7 +192,7 @@ def immutable(path: FieldPath, message: str, fix: str, value: str | None = None)
 def label_immutable(label: str, subject: Subject, stop: str = _SUSPEND) -> Problem:
     """A label that changed of a job that runs, and how it can be stopped."""
     was, now = (job.labels.get(label, "") for job in (subject.typed_old(Object), subject.typed(Object)))
-    return immutable((*_LABELS, label), f"{change(was, now)} while the job runs", stop)
+    return immutable_field_problem((*_LABELS, label), f"{change(was, now)} while the job runs", stop)
 
 
 def validate_priority_update(subject: Subject, stop: str = _SUSPEND, *, is_waiting: bool) -> Iterator[Problem]:
@@ -202,7 +202,7 @@ def validate_priority_update(subject: Subject, stop: str = _SUSPEND, *, is_waiti
         yield label_immutable(PRIORITY, subject, stop)
     if was and not now:
         message = f"cannot be removed (it was `{was}`)"
-        yield immutable((*_LABELS, PRIORITY), message, f"set `{was}` or another WorkloadPriorityClass")
+        yield immutable_field_problem((*_LABELS, PRIORITY), message, f"set `{was}` or another WorkloadPriorityClass")
 
 
 def validate_gates_update(subject: Subject) -> Iterator[Problem]:
@@ -213,7 +213,7 @@ def validate_gates_update(subject: Subject) -> Iterator[Problem]:
     added = set(_gates(subject.typed(Object))) - before
     if added:
         message = "is a new gate, but gates can only be removed once the job exists"
-        yield immutable((*_NOTES, GATED_BY), message, "remove the new gate", min(added))
+        yield immutable_field_problem((*_NOTES, GATED_BY), message, "remove the new gate", min(added))
 
 
 def _gates(job: Object) -> Items[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_JOB
-from webhook.facts.kueue.job_pod_labels import _NUMBER
+from webhook.facts.kueue.job_pod_group_and_managed_label import _NUMBER
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.objects import (
     BOOLEANS,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.objects import (
@@ -52,7 +52,7 @@ RAY_GROUPS: Final = KUEUE_JOB.rule(
 
 def validate_ray(subject: Subject, how: Managed) -> Iterator[Problem]:
     """As the webhooks of RayCluster, RayJob and RayService, of what Kueue manages."""
-    if not (how.queue or subject.once(configuration).manages_all):
+    if not (how.queue or subject.once(read_kueue_configuration).manages_all):
         return
     match how.framework:
         case "ray.io/raycluster":

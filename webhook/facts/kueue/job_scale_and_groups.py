@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.feature_gates import GROUP_SIZE, is_on
 from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.job import (
-    immutable,
+    immutable_field_problem,
     label_immutable,
     validate_gates_update,
     validate_priority_update,
@@ -61,7 +61,7 @@ def validate_serving(subject: Subject, how: Managed) -> Iterator[Problem]:
         yield from _group_replicas(subject.typed(LeaderWorkerSet))
     if subject.typed_old(Serving):
         yield from _validate_update(subject)
-        if how.queue or subject.once(configuration).manages_all:
+        if how.queue or subject.once(read_kueue_configuration).manages_all:
             yield from _validate_pods(subject, how)
 
 
@@ -83,7 +83,7 @@ def _validate_update(subject: Subject) -> Iterator[Problem]:
         yield label_immutable(QUEUE_NAME, subject, _STOP)
     elif was and not now:
         message = f"cannot be removed (it was `{was}`)"
-        yield immutable(new.metadata.path("labels", QUEUE_NAME), message, f"set `{was}` or another queue")
+        yield immutable_field_problem(new.metadata.path("labels", QUEUE_NAME), message, f"set `{was}` or another queue")
     yield from validate_priority_update(subject, _STOP, is_waiting=is_waiting)
     yield from validate_gates_update(subject)
 

@@ -11,17 +11,18 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON, NAME_LABEL
-from webhook.facts.kueue.configuration import KINDS, configuration
+from webhook.facts.kinds import POD
+from webhook.facts.kueue.configuration import KINDS, read_kueue_configuration
 from webhook.facts.kueue.feature_gates import SELECTOR_RESPECTED, is_on
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, QUEUE_NAME
 from webhook.facts.kueue.pod_templates import pod_templates
 from webhook.facts.kueue.types import LocalQueue
-from webhook.facts.pods.node_selection import selects
+from webhook.facts.pods.node_selection import selector_json_matches
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.placeholders import is_placeholder
 from webhook.typed.objects import Namespace, Object
-from webhook.typed.pods import LabelSelector
+from webhook.typed.pods import LabelSelector, Pod
 from webhook.typed.ray import RayJob
 from webhook.typed.view import Reading
 
@@ -58,23 +59,23 @@ def concerns_kueue(subject: Subject) -> bool:
     Its metadata, or that of its pods, has a label or an annotation of Kueue, its namespace has queues, or
     Kueue manages every job.
     """
-    if GROUP in subject.metadata.keys or subject.cluster.has_any(LocalQueue.gvk, subject.namespace):
+    is_pod = subject.group_kind == POD
+    keys = subject.typed(Pod).parts.keys if is_pod else subject.metadata.keys
+    if GROUP in keys or subject.cluster.has_any(LocalQueue.gvk, subject.attributes.namespace):
         return True
-    if subject.once(configuration).manages_all:
+    if subject.once(read_kueue_configuration).manages_all:
         return True
-    if subject.group_kind == ("", "Pod"):
-        return False
-    return any(GROUP in template.metadata.keys for template in subject.once(pod_templates))
+    return not is_pod and any(GROUP in template.metadata.keys for template in subject.once(pod_templates))
 
 
-def managed(subject: Subject) -> Managed:
+def how_kueue_manages(subject: Subject) -> Managed:
     """How Kueue manages an object, to be asked for with `Subject.once`."""
     queue, framework = queue_name(subject.typed(Object)), KINDS.get(subject.group_kind, "")
     if _has_managed_owner(subject):
         return Managed(why_not="owner", queue=queue, framework=framework)
     if not framework:
         return Managed(why_not="kind", queue=queue)
-    if framework not in subject.once(configuration).frameworks:
+    if framework not in subject.once(read_kueue_configuration).frameworks:
         return Managed(why_not="framework", queue=queue, framework=framework)
     if not is_managed_namespace(subject) and not _is_managed_by_name(queue, framework, subject):
         return Managed(why_not="namespace", queue=queue, framework=framework)
@@ -98,7 +99,7 @@ def _is_managed_by_name(queue: str, framework: str, subject: Subject) -> bool:
 
 def _has_managed_owner(subject: Subject) -> bool:
     """Whether the controller of an object is of an integrated kind, which is then what Kueue manages."""
-    frameworks = subject.once(configuration).frameworks
+    frameworks = subject.once(read_kueue_configuration).frameworks
     owners = subject.metadata.owner_references
     return any(owner.controller and KINDS.get(owner.group_kind) in frameworks for owner in owners)
 
@@ -115,7 +116,7 @@ def says_namespace(subject: Subject) -> bool:
 
 def is_managed_namespace(subject: Subject) -> bool:
     """Whether Kueue looks at the object's namespace at all."""
-    is_taken = takes_namespace(subject.once(configuration).namespaces, subject.namespace, subject.view())
+    is_taken = takes_namespace(subject.once(read_kueue_configuration).namespaces, subject.namespace, subject.view())
     return subject.namespace not in SYSTEM if is_taken is None else is_taken
 
 
@@ -129,13 +130,17 @@ def takes_namespace(selector: Mapping[str, JSON] | None, name: str, view: View) 
     if not namespace:
         return None
     labels = {NAME_LABEL: name, **namespace.labels}
-    if selects(selector, labels, view.deadline):
+    if selector_json_matches(selector, labels, view.deadline):
         return True
     is_listed = any(listed.name == name for listed in view.every(Namespace))
-    return None if not is_listed and selects(_of_name(selector, view), labels, view.deadline) else False
+    return (
+        None
+        if not is_listed and selector_json_matches(_selects_namespace_name(selector, view), labels, view.deadline)
+        else False
+    )
 
 
-def _of_name(selector: Mapping[str, JSON] | None, view: View) -> JSON:
+def _selects_namespace_name(selector: Mapping[str, JSON] | None, view: View) -> JSON:
     """What a selector asks of the name of a namespace."""
     asked = LabelSelector(selector or {}, (), Reading(view.deadline))
     return {

@@ -1,4 +1,4 @@
-"""Why a ClusterQueue never admits a job: pod sets, namespace, LimitRanges, flavors and quota, and how that is told.
+"""Why a ClusterQueue never admits a job: its namespace, LimitRanges, flavors and quota, and how that is told.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go, flavorassigner/flavorassigner.go and
 pkg/workload/resources.go.
@@ -14,23 +14,22 @@ from typing import Final
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology
 from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted
-from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.flavors import Flavor
 from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.managed import Managed, takes_namespace
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.quota import FlavorResource, Node, Tree
 from webhook.facts.kueue.quota_types import Queue, QuotaGroup
-from webhook.facts.kueue.releases import OWN_KEYS, most_pod_sets
+from webhook.facts.kueue.releases import OWN_KEYS
 from webhook.facts.kueue.topology import Wish
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceFlavor
-from webhook.facts.kueue.workload import PodSetRequests, workload
-from webhook.facts.pods.pod_requests import OutOfRange, units
-from webhook.facts.resource_units import amount_text, of_resource
+from webhook.facts.kueue.workload import PodSetRequests, build_workload
+from webhook.facts.pods.pod_requests import OutOfRange, units_of_thousandths
+from webhook.facts.resource_units import amount_text, amount_with_resource
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
-from webhook.releases import shown
 from webhook.typed.collections import Items
 from webhook.wording import counted
 
@@ -57,18 +56,6 @@ RESOURCE_UNCOVERED: Final = KUEUE_NEVER.rule(
     function="findFlavorForPodSets",
     issues=("https://github.com/AI-Hypercomputer/xpk/issues/603",),
 )
-POD_SET_COUNT: Final = KUEUE_NEVER.rule(
-    "kueue-never/pod-set-count",
-    title="A job has no more pod sets than a Workload can have.",
-    why="The API server refuses the Workload, and only the log of Kueue tells.",
-    source="kubernetes-sigs/kueue#12818, config/components/crd/bases/kueue.x-k8s.io_workloads.yaml",
-    issues=(
-        "https://github.com/kubernetes-sigs/jobset/issues/597",
-        "https://github.com/kubernetes-sigs/kueue/issues/12818",
-        "https://github.com/kubernetes-sigs/kueue/pull/12819",
-        "https://github.com/kubernetes-sigs/kueue/issues/11379",
-    ),
-)
 NAMESPACE: Final = KUEUE_NEVER.rule(
     "kueue-never/namespace",
     title="The ClusterQueue takes jobs of the namespace.",
@@ -84,11 +71,6 @@ LIMIT_RANGE: Final = KUEUE_NEVER.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go",
     function="ValidateLimitRange",
 )
-_REPEATED: Final = {
-    ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
-    ("workload.codeflare.dev", "AppWrapper"): "components",
-}
-"""What kinds have several of, each with a pod template."""
 
 PODS: Final = "pods"
 MOST_TOLD: Final = 6
@@ -110,7 +92,7 @@ class Fitting:
 
     def __post_init__(self) -> None:
         view = self.place.view
-        flavors = (of_flavors.flavor(name, view) for group in self.queue.groups for name in group.flavors)
+        flavors = (of_flavors.find_flavor(name, view) for group in self.queue.groups for name in group.flavors)
         self.is_implied = all(flavor is not None and flavor.topology for flavor in flavors)
 
     def told_queue(self) -> str:
@@ -130,7 +112,7 @@ class Fitting:
 
     def uncovered(self, pod_set: PodSetRequests) -> Problem | None:
         """A resource that no group of the queue covers."""
-        if self.subject.once(configuration).ignores_undeclared:
+        if self.subject.once(read_kueue_configuration).ignores_undeclared:
             return None
         for name, value in self._requests(pod_set).items():
             if self.queue.group_of(name) is None:
@@ -138,8 +120,8 @@ class Fitting:
         return None
 
     def _resource_uncovered(self, pod_set: PodSetRequests, name: str, value: int) -> Problem:
-        message = f"asks for {of_resource(name, value)}, which {self.told_queue()} does not cover"
-        if not self.subject.once(configuration).is_known:
+        message = f"asks for {amount_with_resource(name, value)}, which {self.told_queue()} does not cover"
+        if not self.subject.once(read_kueue_configuration).is_known:
             message += " and which Kueue counts unless its Configuration says otherwise"
         reason = f"Kueue: resource {name} unavailable in ClusterQueue"
         fix = (
@@ -155,12 +137,12 @@ class Fitting:
             group = self.queue.group_of(name)
             if group is not None:
                 asked.setdefault(group, {})[name] = value
-        wish = topology.wish(pod_set.template)
+        wish = topology.read_topology_request(pod_set.template)
         for group, requests in asked.items():
             is_of_nodes = not pod_set.per_pod.keys().isdisjoint(group.resources)
             reasons = [
                 self._rejected(flavor, group, pod_set, wish, is_of_nodes=is_of_nodes)
-                for flavor in of_flavors.flavors(group.flavors, self.place.view)
+                for flavor in of_flavors.existing_flavors(group.flavors, self.place.view)
             ]
             rejected = tuple(reason for reason in reasons if reason is not None)
             excluded = {reason.flavor for reason in rejected}
@@ -172,18 +154,20 @@ class Fitting:
     ) -> Rejected | None:
         """Why pods cannot have a flavor whatever its quota is."""
         view = self.place.view
-        reason = topology.mismatch(wish, flavor, view, is_implied=self.is_implied, is_of_nodes=is_of_nodes)
+        reason = topology.why_topology_does_not_fit(
+            wish, flavor, view, is_implied=self.is_implied, is_of_nodes=is_of_nodes
+        )
         if reason:
             return Rejected(flavor.name, reason, is_topology=True)
         keys = self._keys(flavor, group)
-        reason = of_flavors.mismatch(flavor, pod_set.template, keys)
+        reason = of_flavors.why_flavor_does_not_fit(flavor, pod_set.template, keys)
         return Rejected(flavor.name, reason) if reason else None
 
     def _keys(self, flavor: Flavor, group: QuotaGroup) -> frozenset[str]:
         """The labels that selectors are asked about: the flavor's own, before 0.17 those of the whole group."""
         if self.subject.assumptions.kueue >= OWN_KEYS:
             return frozenset(flavor.labels)
-        flavors = of_flavors.flavors(group.flavors, self.place.view)
+        flavors = of_flavors.existing_flavors(group.flavors, self.place.view)
         return frozenset(key for other in flavors for key in other.labels)
 
     def hopeless(self, wanted: Wanted, ever: Capacity) -> Problem:
@@ -202,7 +186,7 @@ class Fitting:
     def asks(self, wanted: Wanted, reasons: Sequence[Rejected]) -> str:
         """`the 3 pods together ask for 24 nvidia.com/gpu`: the amounts that are short."""
         names = dict.fromkeys(reason.resource for reason in reasons if reason.resource)
-        amounts = " and ".join(of_resource(name, wanted.requests[name]) for name in names)
+        amounts = " and ".join(amount_with_resource(name, wanted.requests[name]) for name in names)
         count = wanted.pod_set.least
         if count == 1 or [*names] == [PODS]:
             return f"asks for {amounts}"
@@ -219,7 +203,7 @@ class Fitting:
     def explained(self, pair: FlavorResource, most: int) -> str:
         """`16 nvidia.com/gpu, 8 of its own and 8 borrowed from cohort research`."""
         name, own = pair[1], self.node.quota(pair).nominal
-        amount = of_resource(name, most)
+        amount = amount_with_resource(name, most)
         if self.node.parent is None or most <= own:
             return amount
         borrowed = f"{amount_text(name, most - own)} borrowed from cohort `{self.node.parent.name}`"
@@ -235,7 +219,7 @@ class Fitting:
         for reason in reasons:
             if reason.resource:
                 most[reason.resource] = max(most.get(reason.resource, 0), reason.most)
-        positive = [of_resource(name, value) for name, value in most.items() if value > 0]
+        positive = [amount_with_resource(name, value) for name, value in most.items() if value > 0]
         if len(positive) < len(most) or not positive:
             return f"use another queue, or {_RAISE}"
         return f"ask for at most {' and '.join(positive)}, use another queue, or {_RAISE}"
@@ -246,7 +230,7 @@ class Fitting:
         for wanted in short:
             totals.update(wanted.requests)
         names = ", ".join(wanted.pod_set.name for wanted in short)
-        asked = " and ".join(of_resource(name, value) for name, value in totals.items())
+        asked = " and ".join(amount_with_resource(name, value) for name, value in totals.items())
         flavors = dict.fromkeys(flavor for wanted in short for flavor in wanted.flavors)
         told = []
         for flavor in [*flavors][:MOST_TOLD]:
@@ -277,7 +261,7 @@ def no_matching_flavor(path: FieldPath | str, queue: str, told: str = "", fix: s
 def _fix_of_flavors(wanted: Wanted, reasons: Sequence[Rejected]) -> str:
     if not all(reason.is_topology for reason in reasons):
         return f"{', '.join(dict.fromkeys(_change(rejected.reason) for rejected in reasons))}, or use another queue"
-    if topology.wish(wanted.pod_set.template).is_explicit:
+    if topology.read_topology_request(wanted.pod_set.template).is_explicit:
         return "use a queue with such a topology, or do not ask for a topology"
     return "use a queue without a topology"
 
@@ -289,20 +273,6 @@ def _change(reason: str) -> str:
     if reason.startswith(of_flavors.UNMATCHED):
         return f"change the {reason.removeprefix(of_flavors.UNMATCHED).removesuffix('of the pods').strip()}"
     return "change what the pods ask of a topology"
-
-
-def validate_pod_set_count(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """The CustomResourceDefinition of Workloads bounds their pod sets; no event tells a job of it."""
-    count, most = len(subject.once(workload).pod_sets), most_pod_sets(subject.assumptions.kueue)
-    if count > most:
-        release = f"a Workload of Kueue {shown(subject.assumptions.kueue)}"
-        message = (
-            f"has {count} pod templates, but {release} has at most {most} pod sets, one for each template, so Kueue "
-            "creates no Workload and the job waits"
-        )
-        what = _REPEATED.get(subject.group_kind, "pod templates")
-        fix = f"use at most {most} {what}, and more replicas of those that are alike"
-        yield POD_SET_COUNT.problem("spec", message, fix)
 
 
 def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
@@ -332,14 +302,16 @@ def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator
 
 def validate_limit_ranges(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """Kueue refuses what a LimitRange would refuse of the pods later."""
-    for pod_set in subject.once(workload).pod_sets:
+    for pod_set in subject.once(build_workload).pod_sets:
         for outside in pod_set.outside:
             yield _limit_range(pod_set, outside)
 
 
 def _limit_range(pod_set: PodSetRequests, outside: OutOfRange) -> Problem:
     name = outside.resource
-    value, bound = (of_resource(name, units(name, milli)) for milli in (outside.value, outside.bound))
+    value, bound = (
+        amount_with_resource(name, units_of_thousandths(name, milli)) for milli in (outside.value, outside.bound)
+    )
     side, allowed = ("more", "most") if outside.is_above else ("less", "least")
     message = f"asks for {value}, {side} than the {bound} that a LimitRange of the namespace allows"
     path = pod_set.at(outside.path)

@@ -18,8 +18,8 @@ from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.never import PODS, Fitting
 from webhook.facts.kueue.topology_nodes import Placement, Shortage
 from webhook.facts.kueue.workload import PodSetRequests
-from webhook.facts.pods.pod_requests import units
-from webhook.facts.resource_units import of_resource
+from webhook.facts.pods.pod_requests import units_of_thousandths
+from webhook.facts.resource_units import amount_with_resource
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -40,22 +40,22 @@ TOPOLOGY_PLACEMENT: Final = KUEUE_NEVER.rule(
 _FEWER: Final = "ask for fewer or smaller pods, or add nodes"
 
 
-def unplaced(fitting: Fitting, wanted: Wanted, ever: Capacity) -> Problem | None:
+def advise_unplaceable_pods(fitting: Fitting, wanted: Wanted, ever: Capacity) -> Problem | None:
     """What no nodes of a topology could hold."""
     lacking, pod_set, higher = [], wanted.pod_set, ""
     for name in wanted.fitting(ever):
-        flavor = of_flavors.flavor(name, fitting.place.view)
+        flavor = of_flavors.find_flavor(name, fitting.place.view)
         if flavor is None or not flavor.topology or is_placed_later(fitting.queue, name, fitting.place.view):
             return None
         placed = _placement(pod_set, flavor)
-        most = topology_nodes.fits(placed, fitting.place.view)
+        most = topology_nodes.count_fitting_pods(placed, fitting.place.view)
         if most is None or most >= pod_set.least:
             return None
         level = placed.wish.required
         where = f"no `{level}` has room for more than" if level else "all nodes together can hold only"
         lacking.append(f"in topology `{flavor.topology}` of flavor `{name}`, {where} {counted(most, 'pod')}")
         higher = higher or _above(level, flavor, fitting)
-    wish = topology.wish(pod_set.template).required
+    wish = topology.read_topology_request(pod_set.template).required
     asked = f"must run in one `{wish}`" if wish else "must be placed by topology"
     message = f"its {counted(pod_set.least, 'pod')} {asked}, but {'; '.join(lacking)}"
     fix = f"set annotation {topology.REQUIRED} to the higher level `{higher}`, {_FEWER}" if higher else _FEWER
@@ -71,7 +71,7 @@ def unplaced_together(fitting: Fitting, wanted: Sequence[Wanted], ever: Capacity
     bound: dict[str, dict[str, Placement]] = {}
     for pods in wanted:
         names = pods.fitting(ever)
-        flavor = of_flavors.flavor(names[0], fitting.place.view) if len(names) == 1 else None
+        flavor = of_flavors.find_flavor(names[0], fitting.place.view) if len(names) == 1 else None
         if flavor is not None and flavor.topology:
             bound.setdefault(flavor.name, {})[pods.pod_set.name] = _placement(pods.pod_set, flavor)
     for name, placed in bound.items():
@@ -86,7 +86,7 @@ def _short_of_nodes(fitting: Fitting, placed: Mapping[str, Placement]) -> Iterat
         if pods.wish.group and pods.wish.required:
             groups.setdefault((pods.wish.group, pods.wish.required), {})[name] = pods
     for (_, level), members in groups.items():
-        short = topology_nodes.shortage([*members.values()], level, fitting.place.view)
+        short = topology_nodes.missing_node_capacity([*members.values()], level, fitting.place.view)
         if short is not None:
             yield _short(members, level, short)
 
@@ -108,12 +108,16 @@ def _above(level: str, flavor: Flavor, fitting: Fitting) -> str:
 
 
 def _of_nodes(resource: str, value: int) -> str:
-    return f"room for {counted(value, 'pod')}" if resource == PODS else of_resource(resource, units(resource, value))
+    return (
+        f"room for {counted(value, 'pod')}"
+        if resource == PODS
+        else amount_with_resource(resource, units_of_thousandths(resource, value))
+    )
 
 
 def _placement(pod_set: PodSetRequests, flavor: Flavor) -> Placement:
     return Placement(
-        wish=topology.wish(pod_set.template),
+        wish=topology.read_topology_request(pod_set.template),
         flavor=flavor,
         template=pod_set.template,
         count=pod_set.least,

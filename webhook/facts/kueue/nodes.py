@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.pods.pod_requests import Amounts, amounts
+from webhook.facts.pods.pod_requests import Amounts, amounts_in_thousandths
 from webhook.facts.view import View
 from webhook.same import Same
 from webhook.typed.collections import Items
@@ -39,7 +39,7 @@ class NodeCapacity:
     allocatable: Amounts
 
 
-def nodes(view: View) -> Items[NodeCapacity]:
+def read_kueue_nodes(view: View) -> Items[NodeCapacity]:
     """The nodes of a view's cluster; what cannot be looked up is missing in the view."""
     return Items(read_nodes(Same(view.all(Node.gvk))), view.deadline)
 
@@ -57,7 +57,7 @@ def _node(key: Same) -> NodeCapacity:
         labels=dict(node.labels),
         taints=tuple(taint.json for taint in node.spec.taints),
         is_open=not node.spec.unschedulable and _is_ready(node),
-        allocatable=amounts(node.status.allocatable),
+        allocatable=amounts_in_thousandths(node.status.allocatable),
     )
 
 

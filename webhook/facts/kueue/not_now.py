@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
-from webhook.facts.kueue.inactive import causes
-from webhook.facts.kueue.managed import SERVING, Managed, is_owned, local_queues, managed, says_namespace
+from webhook.facts.kueue.managed import SERVING, Managed, how_kueue_manages, is_owned, local_queues, says_namespace
+from webhook.facts.kueue.not_now_inactive import WAIT, causes_of_inactivity, inactive_queue_problem
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.kueue.place import Place
 from webhook.facts.kueue.quota_types import Queue
@@ -51,13 +51,6 @@ STOPPED: Final = KUEUE_NOT_NOW.rule(
     why="stopPolicy Hold or HoldAndDrain admits nothing until somebody resumes the queue.",
     function="inactiveReason",
 )
-INACTIVE: Final = KUEUE_NOT_NOW.rule(
-    "kueue-not-now/inactive",
-    title="The ClusterQueue of a job is active.",
-    why="A single flavor, topology or admission check that is missing makes all of it inactive.",
-    function="inactiveReason",
-    issues=("https://github.com/headlamp-k8s/plugins/issues/1191",),
-)
 COHORT_CYCLE: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/cohort-cycle",
     title="The cohorts above a ClusterQueue have no cycle.",
@@ -67,13 +60,12 @@ COHORT_CYCLE: Final = KUEUE_NOT_NOW.rule(
 
 _MOST_NAMED: Final = 5
 """Cohorts of a cycle that are named after the first."""
-_WAIT: Final = "wait, ask the owner of the queue, or use another queue"
 
 
 def queue_required(subject: Subject) -> Iterator[Problem]:
     """A job that names no queue waits for one where Kueue manages every job."""
-    how = subject.once(managed)
-    if how.why_not != "no-queue" or how.framework in SERVING or not subject.once(configuration).manages_all:
+    how = subject.once(how_kueue_manages)
+    if how.why_not != "no-queue" or how.framework in SERVING or not subject.once(read_kueue_configuration).manages_all:
         return
     if is_owned(subject) or not says_namespace(subject):
         return
@@ -112,8 +104,8 @@ def validate_cluster_queue(subject: Subject, how: Managed, place: Place) -> Iter
 def _is_active(place: Place, queue: Queue) -> Iterator[Problem]:
     if queue.is_stopped():
         yield _stopped(place, ClusterQueue.gvk.kind, queue.name, queue.stop_policy)
-    elif cause := next(causes(queue, place.view), ""):
-        yield _inactive(place, queue, cause)
+    elif cause := next(causes_of_inactivity(queue, place.view), ""):
+        yield inactive_queue_problem(place, queue, cause)
     elif place.tree is None:
         yield _cohort_cycle(place, queue)
 
@@ -128,12 +120,7 @@ def _cluster_queue_missing(how: Managed, place: Place) -> Problem:
 
 def _stopped(place: Place, kind: str, name: str, policy: str) -> Problem:
     message = f"leads to {kind} `{name}`, which is stopped because its stopPolicy is {policy}"
-    return STOPPED.problem(place.at, f"{message} (Kueue: {kind} {name} is inactive)", _WAIT)
-
-
-def _inactive(place: Place, queue: Queue, cause: str) -> Problem:
-    message = f"leads to {place.view.named(ClusterQueue.gvk, queue.name)}, which is inactive because {cause}"
-    return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", _WAIT)
+    return STOPPED.problem(place.at, f"{message} (Kueue: {kind} {name} is inactive)", WAIT)
 
 
 def _cohort_cycle(place: Place, queue: Queue) -> Problem:

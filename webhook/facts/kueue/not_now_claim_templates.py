@@ -13,7 +13,7 @@ from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.place import Place
-from webhook.facts.kueue.workload import PodSetRequests, workload
+from webhook.facts.kueue.workload import PodSetRequests, build_workload
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import Problem
@@ -29,7 +29,7 @@ CLAIM_TEMPLATE_MISSING: Final = KUEUE_NOT_NOW.rule(
 
 def validate_claims(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """Claims of the pods that Kueue cannot count, and templates that are not there and that nobody will make."""
-    pod_sets = subject.once(workload).pod_sets
+    pod_sets = subject.once(build_workload).pod_sets
     for pod_set in pod_sets:
         yield from pod_set.devices.refused
     for pod_set in pod_sets:

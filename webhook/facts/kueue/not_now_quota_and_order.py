@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted, together
+from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted, pod_sets_not_fitting_together
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.never import MOST_TOLD, Fitting
 from webhook.facts.kueue.quota import FlavorResource
 from webhook.facts.kueue.reservations import is_queued, waiting_before
-from webhook.facts.resource_units import amount_text, of_resource
+from webhook.facts.resource_units import amount_text, amount_with_resource
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -38,7 +38,7 @@ QUEUE_ORDER: Final = KUEUE_NOT_NOW.rule(
 )
 
 
-def waiting(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
+def advise_waiting_for_quota(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
     """What is free now, and whether preemption could free the rest."""
     before = _before(fitting) if fitting.queue.is_strict else 0
     now = partial(fitting.tree.available, fitting.node)
@@ -49,7 +49,7 @@ def waiting(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
 
 
 def _fit(wanted: Sequence[Wanted], capacity: Capacity) -> bool:
-    return all(pods.fitting(capacity) for pods in wanted) and not together(wanted, capacity)
+    return all(pods.fitting(capacity) for pods in wanted) and not pod_sets_not_fitting_together(wanted, capacity)
 
 
 def _queue_order(fitting: Fitting, before: int) -> Problem:
@@ -89,7 +89,7 @@ def _before(fitting: Fitting) -> int:
 
 def _left(fitting: Fitting, rejected: Rejected) -> str:
     pair = (rejected.flavor, rejected.resource)
-    ever = of_resource(rejected.resource, fitting.tree.potential(fitting.node, pair))
+    ever = amount_with_resource(rejected.resource, fitting.tree.potential(fitting.node, pair))
     free = amount_text(rejected.resource, max(0, rejected.most))
     return f"flavor `{rejected.flavor}` has {free} of {ever} free now"
 
@@ -106,4 +106,4 @@ def _may_preempt(fitting: Fitting, wanted: Sequence[Wanted]) -> bool:
         nominal = fitting.node.quota(pair).nominal - (0 if queue.preempts_own else used)
         return max(left, nominal) if queue.reclaims else left
 
-    return (queue.preempts_own or queue.reclaims) and not together(wanted, freed)
+    return (queue.preempts_own or queue.reclaims) and not pod_sets_not_fitting_together(wanted, freed)

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from webhook.facts.kueue.inactive import causes
 from webhook.facts.kueue.managed import takes_namespace
+from webhook.facts.kueue.not_now_inactive import causes_of_inactivity
 from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, parents_first
-from webhook.facts.kueue.quota_tree import Queues, queues
+from webhook.facts.kueue.quota_tree import Queues, read_quota_tree
 from webhook.facts.kueue.quota_types import Queue
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue, ResourceFlavor
 from webhook.facts.resource_units import amount_text
@@ -82,9 +82,9 @@ class Overview:
     workloads: int | None = None
 
 
-def overview(view: View) -> Overview:
+def read_queue_overview(view: View) -> Overview:
     """Every queue of a cluster; what cannot be looked up is missing in the view."""
-    everything = queues(view)
+    everything = read_quota_tree(view)
     local: dict[str, list[LocalQueue]] = {}
     for queue in view.list(LocalQueue):
         local.setdefault(queue.spec.cluster_queue, []).append(queue)
@@ -155,7 +155,7 @@ class _Trees:
         self, queue: Queue, amounts: Sequence[Amount], obstacles: Sequence[str], depth: int
     ) -> Iterator[Row]:
         for local in Items(self.local.get(queue.name, ()), self.view.deadline):
-            in_the_way = tuple(_of_local_queue(local, queue, self.view))
+            in_the_way = tuple(_describe_local_queue(local, queue, self.view))
             yield Row(
                 kind="LocalQueue",
                 name=local.name,
@@ -182,14 +182,14 @@ def _amount(pair: FlavorResource, tree: Tree, node: Node) -> Amount:
 def _obstacles(queue: Queue, view: View) -> Iterator[str]:
     if queue.is_stopped():
         yield f"{_STOPPED} {queue.stop_policy}"
-    yield from (f"is inactive because {cause}" for cause in causes(queue, view))
+    yield from (f"is inactive because {cause}" for cause in causes_of_inactivity(queue, view))
     if queue.namespace_selector is None:
         yield "takes jobs of no namespace because it has no namespaceSelector"
     if not queue.groups:
         yield "has no resource group"
 
 
-def _of_local_queue(local: LocalQueue, queue: Queue, view: View) -> Iterator[str]:
+def _describe_local_queue(local: LocalQueue, queue: Queue, view: View) -> Iterator[str]:
     policy, selector = local.spec.stop_policy, queue.namespace_selector
     if policy not in ("", "None"):
         yield f"{_STOPPED} {policy}"

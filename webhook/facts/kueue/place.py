@@ -8,7 +8,7 @@ from typing import Final
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.kueue.quota import Node, Tree
-from webhook.facts.kueue.quota_tree import Queues, queues
+from webhook.facts.kueue.quota_tree import Queues, read_quota_tree
 from webhook.facts.kueue.quota_types import Queue
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.subject import Subject
@@ -43,7 +43,7 @@ class Place:
 def place_of(subject: Subject, how: Managed) -> Place:
     """Return the LocalQueue and ClusterQueue that a managed job waits in."""
     view = subject.view()
-    local, everything = view.find(LocalQueue, how.queue), queues(view)
+    local, everything = view.find(LocalQueue, how.queue), read_quota_tree(view)
     at, target = "" if how.is_default else render(_AT), local.spec.cluster_queue
     queue = everything.cluster_queues.get(target) if target else None  # files may have one without a name
     if queue is None:

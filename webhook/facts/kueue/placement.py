@@ -9,27 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from webhook.facts.kueue.assignment import Capacity, Wanted, together
+from webhook.facts.kueue.assignment import Capacity, Wanted, pod_sets_not_fitting_together
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.never import Fitting, no_matching_flavor
-from webhook.facts.kueue.never_topology_placement import unplaced, unplaced_together
-from webhook.facts.kueue.not_now_quota_and_order import waiting
+from webhook.facts.kueue.never_topology_placement import advise_unplaceable_pods, unplaced_together
+from webhook.facts.kueue.not_now_quota_and_order import advise_waiting_for_quota
 from webhook.facts.kueue.place import Place
-from webhook.facts.kueue.workload import workload
+from webhook.facts.kueue.workload import build_workload
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
 
 
 def validate_flavors_and_quota(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """Every pod set gets flavors with enough quota: ever, and now."""
-    if place.queue is None or place.tree is None or place.node is None or subject.once(workload).missing:
+    if place.queue is None or place.tree is None or place.node is None or subject.once(build_workload).missing:
         return
     yield from _problems(Fitting(subject, place, place.queue, place.tree, place.node))
 
 
 def _problems(fitting: Fitting) -> Iterator[Problem]:
     """What is in the way, the first kind of it alone."""
-    pod_sets = [pod_set for pod_set in fitting.subject.once(workload).pod_sets if pod_set.least > 0]
+    pod_sets = [pod_set for pod_set in fitting.subject.once(build_workload).pod_sets if pod_set.least > 0]
     if not fitting.queue.groups and pod_sets:
         yield no_matching_flavor(fitting.place.at, fitting.told_queue())
         return
@@ -45,7 +45,7 @@ def _problems(fitting: Fitting) -> Iterator[Problem]:
 
 
 def _fits(wanted: Sequence[Wanted], capacity: Capacity) -> bool:
-    return all(pods.fitting(capacity) for pods in wanted) and not together(wanted, capacity)
+    return all(pods.fitting(capacity) for pods in wanted) and not pod_sets_not_fitting_together(wanted, capacity)
 
 
 def _without_lenders(fitting: Fitting, wanted: Sequence[Wanted], ever: Capacity) -> Iterator[Problem]:
@@ -65,14 +65,14 @@ def _judged(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
     if hopeless:
         yield from (fitting.hopeless(pods, ever) for pods in hopeless)
         return
-    short = together(wanted, ever)
+    short = pod_sets_not_fitting_together(wanted, ever)
     if short:
         yield fitting.too_much_together(short, ever)
         return
-    lacking = [lack for pods in wanted if (lack := unplaced(fitting, pods, ever))]
+    lacking = [lack for pods in wanted if (lack := advise_unplaceable_pods(fitting, pods, ever))]
     if not lacking:
         lacking = [*unplaced_together(fitting, wanted, ever)]
     if lacking or fitting.place.view.missing():
         yield from lacking
         return
-    yield from waiting(fitting, wanted)
+    yield from advise_waiting_for_quota(fitting, wanted)

@@ -12,12 +12,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from webhook.facts.kueue import never, not_now, not_now_claim_templates, not_now_priority_class, placement, pod_group
-from webhook.facts.kueue.managed import Managed, managed
+from webhook.facts.kueue import (
+    never,
+    never_pod_group,
+    never_pod_sets,
+    not_now,
+    not_now_claim_templates,
+    not_now_pod_group,
+    not_now_priority_class,
+    placement,
+)
+from webhook.facts.kueue.managed import Managed, how_kueue_manages
 from webhook.facts.kueue.never import exceeds_max_quota
 from webhook.facts.kueue.place import Place, place_of
 from webhook.facts.kueue.reservations import is_admitted
-from webhook.facts.kueue.workload import Workload, workload
+from webhook.facts.kueue.workload import Workload, build_workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 
@@ -42,19 +51,19 @@ class Preflight:
     workload: Workload | None = None
 
 
-def preflight(subject: Subject) -> Preflight:
+def predict_admission(subject: Subject) -> Preflight:
     """What becomes of an object, to be asked for with `Subject.once`."""
-    how = subject.once(managed)
+    how = subject.once(how_kueue_manages)
     if how.why_not:
         return Preflight()
     place = place_of(subject, how)
     if is_admitted(subject, place.view):
-        return Preflight(verdict="possible", place=place, workload=subject.once(workload))
+        return Preflight(verdict="possible", place=place, workload=subject.once(build_workload))
     problems = tuple(_first(subject, how, place))
     verdict: Verdict = "possible"
     if problems:
         verdict = "unknown" if problems[0].missing else _class(problems[0])
-    return Preflight(verdict=verdict, place=place, problems=problems, workload=subject.once(workload))
+    return Preflight(verdict=verdict, place=place, problems=problems, workload=subject.once(build_workload))
 
 
 def _class(problem: Problem) -> Verdict:
@@ -68,7 +77,7 @@ def _first(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
         if problems:
             yield from problems
             return
-    noted = (*subject.once(workload).missing, *place.view.all_missing())
+    noted = (*subject.once(build_workload).missing, *place.view.every_missing_object())
     if noted:
         yield exceeds_max_quota(place.at, missing=noted)
 
@@ -77,11 +86,11 @@ _STEPS = (
     not_now_priority_class.validate_priority_classes,
     not_now.validate_local_queue,
     not_now.validate_cluster_queue,
-    pod_group.validate_same_group,
+    never_pod_group.validate_same_group,
     not_now_claim_templates.validate_claims,
-    never.validate_pod_set_count,
+    never_pod_sets.validate_pod_set_count,
     never.validate_namespace,
     never.validate_limit_ranges,
     placement.validate_flavors_and_quota,
-    pod_group.validate_whole_group,
+    not_now_pod_group.validate_whole_group,
 )

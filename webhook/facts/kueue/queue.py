@@ -1,4 +1,4 @@
-"""What Kueue refuses of the other fields of ClusterQueues, Cohorts and LocalQueues.
+"""What Kueue refuses of ClusterQueues and LocalQueues: policies, preemption, selectors and names.
 
 Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go and cohort_webhook.go, after whose
 functions these are named, and the rules of config/components/crd/bases.
@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook import quantity
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.managed import takes_namespace
-from webhook.facts.kueue.queue_flavors_and_resources import advise_resource_groups, cluster_queue_or_cohort
+from webhook.facts.kueue.queue_flavors import advise_resource_groups
 from webhook.facts.kueue.queue_quota_lending_borrowing import advise_borrowing
-from webhook.facts.kueue.quota_tree import queues
+from webhook.facts.kueue.quota_tree import read_quota_tree
 from webhook.facts.kueue.quota_types import Queue, read_cluster_queue
-from webhook.facts.kueue.types import AdmissionChecksStrategy, ClusterQueue, FlavorFungibility, LocalQueue, Preemption
+from webhook.facts.kueue.types import ClusterQueue, FlavorFungibility, LocalQueue, Preemption
 from webhook.facts.subject import Subject
 from webhook.name_faults import key_fault, subdomain_fault
 from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain, qualified_name
@@ -45,23 +44,11 @@ PREFERENCE: Final = KUEUE_QUEUE.rule(
     why="It chooses between what both find.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
 )
-FAIR_SHARING: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/fair-sharing",
-    title="A weight is 0 or more, and not tinier than Kueue can calculate with.",
-    why="Shares are divided by it.",
-    function="validateFairSharing",
-)
 SELECTOR: Final = KUEUE_QUEUE.rule(
     "kueue-queue/selector",
     title="The namespaceSelector is a label selector.",
     why="It selects the namespaces whose jobs are taken.",
     function="validateClusterQueue",
-)
-CHECK_FLAVOR: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/check-flavor",
-    title="An admission check is for flavors of its ClusterQueue.",
-    why="It would never apply to another flavor.",
-    function="validateAdmissionChecks",
 )
 IMMUTABLE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/immutable",
@@ -77,14 +64,6 @@ NO_NAMESPACE: Final = KUEUE_QUEUE_ADVICE.rule(
     title="A ClusterQueue selects namespaces.",
     why="Without a selector it takes jobs of none; an empty selector means all.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go",
-)
-FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
-    "kueue-queue/fair-sharing-zero",
-    title="A queue that borrows has a weight above 0.",
-    why="With fair sharing, a weight of 0 means that others borrow first.",
-    refused_by="nobody; others come first",
-    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/fair_sharing.go",
-    fails="silent",
 )
 
 _SEARCHES: Final = "TryNextFlavor"
@@ -153,18 +132,6 @@ def _preference(fungibility: FlavorFungibility) -> Iterator[Problem]:
         yield PREFERENCE.problem(fungibility.path("preference"), message, fix, fungibility.preference)
 
 
-def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that validateFairSharing would report: a weight is 0, or above a thousand-millionth."""
-    sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
-    given, weight = sharing.weight, quantity.read(sharing.weight)
-    if given is None or is_placeholder(str(given)):
-        return
-    is_tiny = weight is not None and weight.sign() > 0 and weight <= quantity.parse("1n")
-    if weight is None or weight.sign() < 0 or is_tiny:
-        message = "must be 0 or more, and above 1n unless it is 0" if is_tiny else "must be a quantity of 0 or more"
-        yield FAIR_SHARING.problem(sharing.path("weight"), message, "set 1, which is the default", given)
-
-
 def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that ValidateLabelSelector would report, for operators, keys and values."""
     selector = subject.typed(ClusterQueue).spec.namespace_selector
@@ -190,24 +157,7 @@ def _selector(key: str, path: FieldPath, requirement: SelectorRequirement | None
         yield SELECTOR.problem(requirement.path("values"), message, fix)
 
 
-def validate_admission_checks(subject: Subject) -> Iterator[Problem]:
-    """As validateAdmissionChecks: flavors that a check is for are those of the queue, where it has any."""
-    spec, old = subject.typed(ClusterQueue).spec, subject.typed_old(ClusterQueue)
-    checks, before = spec.admission_checks_strategy, old.spec.admission_checks_strategy
-    if spec.resource_groups and (not old or checks.differs(before, "admissionChecks")):
-        yield from _check_flavor(checks, spec.flavor_names())
-
-
-def _check_flavor(checks: AdmissionChecksStrategy, flavors: set[str]) -> Iterator[Problem]:
-    for check in checks.admission_checks:
-        for index, name in enumerate(check.on_flavors):
-            if name not in flavors and not is_placeholder(name):
-                message = "is not a flavor of this ClusterQueue"
-                fix = "write the name of a flavor of this ClusterQueue, or remove the entry"
-                yield CHECK_FLAVOR.problem(check.path("onFlavors", index), message, fix, name)
-
-
-def immutable(path: FieldPath, message: str, fix: str) -> Problem:
+def immutable_field_problem(path: FieldPath, message: str, fix: str) -> Problem:
     """A field that an object of Kueue keeps."""
     return IMMUTABLE.problem(path, message, fix)
 
@@ -223,15 +173,6 @@ def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
     yield from advise_borrowing(subject)
 
 
-def advise_fair_sharing(subject: Subject) -> Iterator[Problem]:
-    """Warn of a fair sharing weight of 0."""
-    sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
-    weight = quantity.read(sharing.weight)
-    if weight is not None and weight.sign() == 0:
-        message = "is 0, which means that with fair sharing all other queues borrow first"
-        yield FAIR_SHARING_ZERO.problem(sharing.path("weight"), message, "set 1, which is the default")
-
-
 def validate_local_queue(subject: Subject) -> Iterator[Problem]:
     """The CustomResourceDefinition of LocalQueues: its ClusterQueue stays, and has a name that one can have."""
     spec, old = subject.typed(LocalQueue).spec, subject.typed_old(LocalQueue).spec.cluster_queue
@@ -241,7 +182,7 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
         yield CLUSTER_QUEUE_NAME.problem(path, message, USE_SUBDOMAIN, new)
     if old and new != old:
         message = f"{change(old, new)} because a LocalQueue keeps its ClusterQueue"
-        yield immutable(path, message, f"set `{old}` again, or create another LocalQueue")
+        yield immutable_field_problem(path, message, f"set `{old}` again, or create another LocalQueue")
 
 
 def advise_local_queue(subject: Subject) -> Iterator[Problem]:
@@ -252,7 +193,7 @@ def advise_local_queue(subject: Subject) -> Iterator[Problem]:
     if queue:
         yield from _namespace_not_selected(read_cluster_queue(queue), path, subject)
     elif name and view.is_whole(ClusterQueue.gvk):
-        near = view.nearest(name, queues(view).cluster_queues)
+        near = view.nearest(name, read_quota_tree(view).cluster_queues)
         message = "is a ClusterQueue that does not exist, so the jobs of this LocalQueue wait"
         fix = did_you_mean(near, "create the ClusterQueue, or correct the name")
         yield CLUSTER_QUEUE_MISSING.problem(path, message, fix, name)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.groups import KUEUE_QUEUE_ADVICE
-from webhook.facts.kueue.quota_tree import queues
-from webhook.facts.kueue.types import Cohort
+from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
+from webhook.facts.kueue.quota_tree import read_quota_tree
+from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceQuota
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.problem import Problem
@@ -21,6 +21,12 @@ COHORT_CYCLE: Final = KUEUE_QUEUE_ADVICE.rule(
     title="The parents of a Cohort do not lead back to it.",
     why="The ClusterQueues below stay active and admit nothing; only a log tells.",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy",
+)
+LIMIT_WITHOUT_COHORT: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/limit-without-cohort",
+    title="Borrowing and lending limits stand in a cohort.",
+    why="Without a cohort there is nobody to borrow from or lend to.",
+    function="validateLimit",
 )
 
 
@@ -37,8 +43,34 @@ def advise_cohort(subject: Subject) -> Iterator[Problem]:
 
 def _cycle(name: str, parent: str, view: View) -> str:
     """The cohort at which the parents of a cohort come round to one before; "" where they do not."""
-    everything, passed = queues(view), {name}
+    everything, passed = read_quota_tree(view), {name}
     while parent and parent not in passed:
         passed.add(parent)
         parent = everything.parent_of(parent)
     return parent
+
+
+def cohort_of(subject: Subject) -> str:
+    """The cohort above a ClusterQueue or a Cohort; v1beta1 and v1beta2 have different fields, and drop the other's."""
+    if subject.group_kind[1] == Cohort.gvk.kind:
+        return subject.typed(Cohort).spec.parent_name
+    spec = subject.typed(ClusterQueue).spec
+    return spec.cohort if subject.attributes.kind.version == "v1beta1" else spec.cohort_name
+
+
+def cohort_field(subject: Subject) -> str:
+    """The field that names the cohort above."""
+    return "cohortName" if subject.group_kind[1] == ClusterQueue.gvk.kind else "parentName"
+
+
+def validate_limit_without_cohort(quota: ResourceQuota, field: str) -> Iterator[Problem]:
+    """A limit of borrowing or lending needs a cohort."""
+    limits = (
+        ("borrowingLimit", quota.borrowing_limit, "borrow from"),
+        ("lendingLimit", quota.lending_limit, "lend to"),
+    )
+    for name, limit, verb in limits:
+        if limit is not None:
+            message = f"must not be set without {field} because there is no cohort to {verb}"
+            fix = f"set spec.{field}, or remove the limit"
+            yield LIMIT_WITHOUT_COHORT.problem(quota.path(name), message, fix, limit)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from webhook.facts.kueue.feature_gates import CONCURRENT_ADMISSION, is_on, unsaid
+from webhook.facts.kueue.feature_gates import CONCURRENT_ADMISSION, is_on, missing_configuration_of_gate
 from webhook.facts.kueue.groups import KUEUE_QUEUE
-from webhook.facts.kueue.queue import immutable
+from webhook.facts.kueue.queue import immutable_field_problem
 from webhook.facts.kueue.types import ClusterQueue, ClusterQueueSpec
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -42,13 +42,13 @@ def validate_concurrent_admission(subject: Subject) -> Iterator[Problem]:
     if old and queue.spec.differs(old.spec, _POLICY):
         message = "cannot change because Workloads were created with the old policy"
         fix = "restore the old policy, or create another ClusterQueue"
-        yield immutable(queue.spec.path(_POLICY), message, fix)
+        yield immutable_field_problem(queue.spec.path(_POLICY), message, fix)
     if not queue.spec.concurrent_admission_policy:
         return
     for broken in _validate_policy(queue.spec):
         if is_on(CONCURRENT_ADMISSION, subject):
             yield broken
-        elif missing := unsaid(CONCURRENT_ADMISSION, subject):
+        elif missing := missing_configuration_of_gate(CONCURRENT_ADMISSION, subject):
             yield replace(broken, message="", fix="", found="", missing=missing)
 
 

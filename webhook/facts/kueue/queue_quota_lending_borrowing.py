@@ -11,11 +11,12 @@ from typing import Final
 
 from webhook import quantity
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
-from webhook.facts.kueue.queue_flavors_and_resources import cluster_queue_or_cohort
+from webhook.facts.kueue.queue_cohorts import cohort_field, cohort_of, validate_limit_without_cohort
+from webhook.facts.kueue.queue_flavors import cluster_queue_or_cohort
 from webhook.facts.kueue.quota_tree import others_of
 from webhook.facts.kueue.quota_types import read_cluster_queue
-from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceQuota
-from webhook.facts.resource_units import of_resource
+from webhook.facts.kueue.types import ClusterQueue, ResourceQuota
+from webhook.facts.resource_units import amount_with_resource
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -25,12 +26,6 @@ QUOTA_AMOUNT: Final = KUEUE_QUEUE.rule(
     title="Quotas are quantities that are not negative, and every resource has a nominal one.",
     why="Kueue calculates with them.",
     function="validateResourceQuota",
-)
-LIMIT_WITHOUT_COHORT: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/limit-without-cohort",
-    title="Borrowing and lending limits stand in a cohort.",
-    why="Without a cohort there is nobody to borrow from or lend to.",
-    function="validateLimit",
 )
 LENDING_ABOVE_NOMINAL: Final = KUEUE_QUEUE.rule(
     "kueue-queue/lending-above-nominal",
@@ -56,21 +51,9 @@ def validate_quotas(subject: Subject) -> Iterator[Problem]:
             for quota in flavor.resources:
                 yield from _validate_amounts(quota)
                 if not cohort:
-                    yield from _limit_without_cohort(quota, _cohort_field(subject))
+                    yield from validate_limit_without_cohort(quota, cohort_field(subject))
                 if subject.group_kind[1] == ClusterQueue.gvk.kind:
                     yield from _lending_above_nominal(quota)
-
-
-def cohort_of(subject: Subject) -> str:
-    """The cohort above a ClusterQueue or a Cohort; v1beta1 and v1beta2 have different fields, and drop the other's."""
-    if subject.group_kind[1] == Cohort.gvk.kind:
-        return subject.typed(Cohort).spec.parent_name
-    spec = subject.typed(ClusterQueue).spec
-    return spec.cohort if subject.attributes.kind.version == "v1beta1" else spec.cohort_name
-
-
-def _cohort_field(subject: Subject) -> str:
-    return "cohortName" if subject.group_kind[1] == ClusterQueue.gvk.kind else "parentName"
 
 
 def _validate_amounts(quota: ResourceQuota) -> Iterator[Problem]:
@@ -87,18 +70,6 @@ def _validate_amounts(quota: ResourceQuota) -> Iterator[Problem]:
             yield QUOTA_AMOUNT.problem(path, "must be a quantity", "write a number such as 8 or 64Gi", given)
         elif amount.sign() < 0:
             yield QUOTA_AMOUNT.problem(path, "must not be negative", "set 0 or more", given)
-
-
-def _limit_without_cohort(quota: ResourceQuota, field: str) -> Iterator[Problem]:
-    limits = (
-        ("borrowingLimit", quota.borrowing_limit, "borrow from"),
-        ("lendingLimit", quota.lending_limit, "lend to"),
-    )
-    for name, limit, verb in limits:
-        if limit is not None:
-            message = f"must not be set without {field} because there is no cohort to {verb}"
-            fix = f"set spec.{field}, or remove the limit"
-            yield LIMIT_WITHOUT_COHORT.problem(quota.path(name), message, fix, limit)
 
 
 def _lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
@@ -119,7 +90,7 @@ def advise_borrowing(subject: Subject) -> Iterator[Problem]:
     lent = {pair for node in others for pair, quota in node.quotas.items() if quota.nominal > 0}
     for (flavor, resource), quota in queue.quotas.items():
         if quota.borrowing_limit and (flavor, resource) not in lent:
-            limit = of_resource(resource, quota.borrowing_limit)
+            limit = amount_with_resource(resource, quota.borrowing_limit)
             message = (
                 f"lets flavor `{flavor}` borrow {limit}, which has no effect because no other member of cohort "
                 f"`{cohort}` has quota for {resource} of this flavor"

@@ -6,23 +6,21 @@ rules of config/components/crd/bases. Kueue writes Workloads itself; the status 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, PRIORITY_BOOST, is_on, may_be_on, unsaid
+from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, is_on, may_be_on
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.job import is_elastic
-from webhook.facts.kueue.objects import BOOST, GROUP
-from webhook.facts.kueue.queue_flavors_and_resources import count_fault, count_fix
+from webhook.facts.kueue.objects import GROUP
+from webhook.facts.kueue.queue_too_many_entries import count_fault, count_fix
 from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.reservations import has_quota
 from webhook.facts.kueue.workload_types import Workload, WorkloadPodSet, WorkloadSpec
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.pods import Resources
 from webhook.typed.view import Typed
@@ -52,21 +50,9 @@ WORKLOAD_IMMUTABLE: Final = KUEUE_QUEUE.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
     function="ValidateWorkloadUpdate",
 )
-KUEUE_QUEUE_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/priority-boost",
-    title="The priority boost of a Workload is a whole number.",
-    why=(
-        "Kueue adds it to the priority, where its feature gate PriorityBoost is on. That is asked of its "
-        "Configuration because the gate is off by default."
-    ),
-    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
-    function="ValidateWorkload",
-)
 
 _REQUIRED_IN: Final = "v1beta1"
 """Later versions do not need podSets, but a list has an entry: config/components/crd/bases."""
-_BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
-_BOOSTS: Final = range(-(2**31), 2**31)
 _AMOUNTS: Final = frozenset(("requests", "limits", "overhead"))
 """Fields whose values are quantities, which are the same however they are written."""
 _OF_PODS: Final = ("scheduling.k8s.io", "PriorityClass")
@@ -117,22 +103,6 @@ def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[
             amount = quantity.read(value)
             if amount is not None and amount.sign() < 0 and is_on(NON_NEGATIVE, subject):
                 yield WORKLOAD_RESOURCES.problem(path, "must not be negative", "set 0 or more", value)
-
-
-def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
-    """The annotation is a signed number, where the gate for it is on."""
-    metadata = subject.typed(Workload).metadata
-    given = metadata.annotations.get(BOOST)
-    if given is None or is_placeholder(given) or (_BOOST.fullmatch(given) and int(given) in _BOOSTS):
-        return
-    path, missing = metadata.path("annotations", BOOST), unsaid(PRIORITY_BOOST, subject)
-    if is_on(PRIORITY_BOOST, subject):
-        message = "must be a whole number because it is added to the priority"
-        yield KUEUE_QUEUE_PRIORITY_BOOST.problem(
-            path, message, "set a number such as 10 or -10, or remove the annotation", given
-        )
-    elif missing:
-        yield KUEUE_QUEUE_PRIORITY_BOOST.problem(path, missing=missing)
 
 
 def validate_workload_update(subject: Subject) -> Iterator[Problem]:

@@ -53,7 +53,7 @@ class Node:
             node = node.parent
 
 
-def adopt(parent: Node, child: Node) -> None:
+def set_parent(parent: Node, child: Node) -> None:
     """Make a node of the quota tree the child of another."""
     child.parent = parent
     parent.children.append(child)

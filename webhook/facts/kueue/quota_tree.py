@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from webhook.facts.kueue.quota import Node, Tree, adopt
+from webhook.facts.kueue.quota import Node, Tree, set_parent
 from webhook.facts.kueue.quota_types import Queue, stored_cluster_queue, stored_cohort
-from webhook.facts.kueue.reservations import Reservations, reservations
+from webhook.facts.kueue.reservations import Reservations, read_reservations
 from webhook.facts.kueue.types import ClusterQueue, Cohort
 from webhook.facts.view import View
 from webhook.same import Same
@@ -107,10 +107,10 @@ class Queues:
             node = waiting.pop()
             for queue in self.members.get(node.name, ()):
                 child = self._nodes[queue.name] = self._node(queue)
-                adopt(node, child)
+                set_parent(node, child)
             for cohort in self.below.get(node.name, ()):
                 child = self._cohort(cohort.name)
-                adopt(node, child)
+                set_parent(node, child)
                 waiting.append(child)
         return top
 
@@ -123,14 +123,14 @@ class Queues:
         return Node(name=queue.name, quotas=queue.quotas, usage=usage)
 
 
-def queues(view: View) -> Queues:
+def read_quota_tree(view: View) -> Queues:
     """The queues of a view's cluster; what cannot be looked up is missing in the view."""
-    return _queues(Same(view.all(ClusterQueue.gvk)), Same(view.all(Cohort.gvk)), Same(reservations(view)))
+    return _queues(Same(view.all(ClusterQueue.gvk)), Same(view.all(Cohort.gvk)), Same(read_reservations(view)))
 
 
 def others_of(name: str, cohort: str, view: View) -> Items[Node]:
     """All but one of the ClusterQueues and Cohorts that are in one tree with a cohort; none where it has a cycle."""
-    tree = queues(view).tree_of(cohort)
+    tree = read_quota_tree(view).tree_of(cohort)
     nodes = tree.nodes() if tree else ()
     return Items([node for node in nodes if node.name != name], view.deadline)
 

@@ -20,7 +20,7 @@ from webhook.facts.kueue.types import (
     Preemption,
     ResourceGroup,
 )
-from webhook.facts.resource_units import amount
+from webhook.facts.resource_units import amount_in_units
 from webhook.same import Same
 from webhook.typed.fields import Amount
 
@@ -159,13 +159,13 @@ def _quota(is_cpu: bool, nominal: Amount | None, borrowing: Amount | None, lendi
     """Queues have few different quotas, and thousands of them are read at once."""
     resource = "cpu" if is_cpu else ""
     return Quota(
-        nominal=amount(resource, nominal) or 0,
-        borrowing_limit=amount(resource, borrowing),
-        lending_limit=amount(resource, lending),
+        nominal=amount_in_units(resource, nominal) or 0,
+        borrowing_limit=amount_in_units(resource, borrowing),
+        lending_limit=amount_in_units(resource, lending),
     )
 
 
 def _usage(status: ClusterQueueStatus) -> Iterator[tuple[FlavorResource, int]]:
     for flavor in status.flavors_reservation:
         for resource in flavor.resources:
-            yield (flavor.name, resource.name), amount(resource.name, resource.total) or 0
+            yield (flavor.name, resource.name), amount_in_units(resource.name, resource.total) or 0

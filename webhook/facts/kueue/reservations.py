@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from webhook.facts.kueue.quota import FlavorResource
 from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.kueue.workload_types import PodSetAssignment, Workload
-from webhook.facts.resource_units import amount
+from webhook.facts.resource_units import amount_in_units
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.same import Same
@@ -51,7 +51,7 @@ class Reservations:
         return self.holders.total()
 
 
-def reservations(view: View) -> Reservations | None:
+def read_reservations(view: View) -> Reservations | None:
     """What the Workloads of a view say, None where it has none."""
     listed = view.unnoted().all(Workload.gvk)
     return _read(Same(listed)) if listed else None
@@ -109,18 +109,18 @@ def _usage(workload: Workload) -> Counter[FlavorResource]:
 
 def _assigned(assigned: PodSetAssignment) -> Iterator[tuple[FlavorResource, int]]:
     for resource, value in assigned.resource_usage.items():
-        yield (assigned.flavors.get(resource, ""), resource), amount(resource, value) or 0
+        yield (assigned.flavors.get(resource, ""), resource), amount_in_units(resource, value) or 0
 
 
-def owner(subject: Subject) -> Owner:
+def owner_key(subject: Subject) -> Owner:
     """How the Workload of an object names it."""
     return subject.namespace or "default", *subject.group_kind, subject.typed(Object).name
 
 
 def is_admitted(subject: Subject, view: View) -> bool:
     """Whether the Workload of an object has quota already: Kueue has answered then."""
-    total = reservations(view)
-    return total is not None and owner(subject) in total.admitted
+    total = read_reservations(view)
+    return total is not None and owner_key(subject) in total.admitted
 
 
 def waiting_before(subject: Subject, queue: str, view: View) -> int:
@@ -131,8 +131,8 @@ def waiting_before(subject: Subject, queue: str, view: View) -> int:
 
 def is_queued(subject: Subject, view: View) -> bool:
     """Whether the Workload of an object waits."""
-    total = reservations(view)
-    return total is not None and owner(subject) in total.queued
+    total = read_reservations(view)
+    return total is not None and owner_key(subject) in total.queued
 
 
 @lru_cache(maxsize=_KEPT_STATES)

@@ -47,7 +47,7 @@ class Wish:
         return tuple(filter(None, (self.required, self.preferred, self.slice_level)))
 
 
-def wish(template: PodTemplate) -> Wish:
+def read_topology_request(template: PodTemplate) -> Wish:
     """What the annotations of a pod template ask for."""
     notes = template.metadata.annotations
     size = notes.get(SLICE_SIZE, "")
@@ -61,7 +61,9 @@ def wish(template: PodTemplate) -> Wish:
     )
 
 
-def mismatch(wanted: Wish, flavor: Flavor, view: View, *, is_implied: bool, is_of_nodes: bool = True) -> str:
+def why_topology_does_not_fit(
+    wanted: Wish, flavor: Flavor, view: View, *, is_implied: bool, is_of_nodes: bool = True
+) -> str:
     """Why a flavor is none for what a pod set asks of the topology, "" where it is.
 
     Args:

@@ -17,7 +17,7 @@ from operator import or_
 from typing import Final, TypeAlias
 
 from webhook.facts.kueue.flavors import Flavor, untolerated_taint
-from webhook.facts.kueue.nodes import NodeCapacity, nodes
+from webhook.facts.kueue.nodes import NodeCapacity, read_kueue_nodes
 from webhook.facts.kueue.topology import HOSTNAME, Wish, levels_of
 from webhook.facts.pods.pod_requests import Amounts
 from webhook.facts.view import View
@@ -44,7 +44,7 @@ class Placement:
     requests: Amounts
 
 
-def fits(placed: Placement, view: View) -> int | None:
+def count_fitting_pods(placed: Placement, view: View) -> int | None:
     """How many of the pods the topology could hold where they may be placed; None where nobody knows its nodes."""
     levels = levels_of(placed.flavor, view)
     if not view.is_whole(Node.gvk):
@@ -66,7 +66,7 @@ def fits(placed: Placement, view: View) -> int | None:
 def _leaves(placed: Placement, levels: Sequence[str], view: View) -> dict[Domain, Counter[str]]:
     """What the nodes of each lowest domain have that may get any of the pods."""
     leaves: dict[Domain, Counter[str]] = {}
-    for node in nodes(view):
+    for node in read_kueue_nodes(view):
         domain = tuple(node.labels.get(level, "") for level in levels)
         if all(domain) and _is_open(node, placed, levels[-1] == HOSTNAME):
             leaves.setdefault(domain, Counter()).update(node.allocatable)
@@ -119,7 +119,7 @@ class _Total:
     alone: Counter[int] = field(default_factory=Counter)
 
 
-def shortage(placed: Sequence[Placement], level: str, view: View) -> Shortage | None:
+def missing_node_capacity(placed: Sequence[Placement], level: str, view: View) -> Shortage | None:
     """What pod sets of one flavor are certain to lack, in all nodes, or in every domain of a level; None for nothing.
 
     Args:

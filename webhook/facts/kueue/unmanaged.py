@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
-from webhook.facts.kueue.configuration import configuration, defaults
+from webhook.facts.kueue.configuration import defaults, read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_UNMANAGED
-from webhook.facts.kueue.managed import SERVING, Managed, is_owned, local_queues, managed, says_namespace
+from webhook.facts.kueue.managed import SERVING, Managed, how_kueue_manages, is_owned, local_queues, says_namespace
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.kueue.pod_templates import pod_templates
 from webhook.facts.kueue.releases import OLDEST, UNKNOWN, knows_release
@@ -88,7 +88,7 @@ _INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
 
 def unmanaged(subject: Subject) -> Iterator[Problem]:
     """Yield the jobs that Kueue does not manage, with the reason."""
-    how = subject.once(managed)
+    how = subject.once(how_kueue_manages)
     if how.queue and how.why_not and how.why_not != "owner":
         yield _labelled(subject, how)
     elif how.why_not in ("no-queue", "kind"):
@@ -120,7 +120,7 @@ def _kind_not_integrated(subject: Subject, how: Managed) -> Problem:
 
 def _integration_off(subject: Subject, how: Managed) -> Problem:
     """Who does not integrate a kind: the Configuration, or the release where nobody has seen a Configuration."""
-    read = subject.once(configuration)
+    read = subject.once(read_kueue_configuration)
     if not read.is_known and how.framework in defaults(OLDEST) and not knows_release(subject):
         return INTEGRATION_OFF.problem(_AT, missing=(UNKNOWN,))
     where = "integrations.frameworks of Kueue's Configuration"
@@ -162,7 +162,7 @@ def _on_templates(subject: Subject) -> Iterator[Problem]:
     RayCluster that Ray scales come one by one, and Kueue takes no such cluster as a whole:
     pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate.
     """
-    has_pods = "pod" in subject.once(configuration).frameworks
+    has_pods = "pod" in subject.once(read_kueue_configuration).frameworks
     if has_pods and (subject.group_kind == _DEPLOYMENT or _is_scaled_by_ray(subject)):
         return
     for pod_set, template in zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True):
@@ -180,7 +180,7 @@ def _no_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:
     if how.framework in SERVING or is_owned(subject) or not says_namespace(subject):
         return
     queues = local_queues(subject)
-    if queues and not subject.once(configuration).manages_all:
+    if queues and not subject.once(read_kueue_configuration).manages_all:
         first = named(queues[:3], "LocalQueue")
         if len(queues) == 1:
             view = subject.view()

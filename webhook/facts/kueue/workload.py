@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.kueue.configuration import Configuration, configuration
+from webhook.facts.kueue.configuration import Configuration, read_kueue_configuration
 from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, EXTENDED_CLAIMS, NO_CLAIMS_WITHOUT, is_on, may_be_on
-from webhook.facts.kueue.never_claims import Devices, claimed, extended, without_claims
+from webhook.facts.kueue.never_claims_and_classes import Devices, count_claimed_devices, without_claims
+from webhook.facts.kueue.never_extended_sources import count_extended_resources
 from webhook.facts.kueue.objects import MIN_PARALLELISM
 from webhook.facts.kueue.pod_templates import pod_templates, typed_template
 from webhook.facts.kueue.types import RuntimeClass
@@ -22,12 +23,12 @@ from webhook.facts.pods.pod_requests import (
     Amounts,
     Limits,
     OutOfRange,
-    amounts,
+    amounts_in_thousandths,
+    combine_limit_ranges,
     container_requests,
-    limits,
     out_of_range,
     pod_requests,
-    units,
+    units_of_thousandths,
 )
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
@@ -86,12 +87,12 @@ class Workload:
     missing: tuple[MissingObject, ...] = ()
 
 
-def workload(subject: Subject) -> Workload:
+def build_workload(subject: Subject) -> Workload:
     """The Workload of an object, to be asked for with `Subject.once`."""
     listed, counting = subject.once(pod_sets), _Counting(subject)
     pairs = zip(listed.all, subject.once(pod_templates), strict=True)
     counted = [counting.count(pod_set, template) for pod_set, template in pairs]
-    missing = (*listed.missing, *counting.view.all_missing())
+    missing = (*listed.missing, *counting.view.every_missing_object())
     return Workload(pod_sets=Items(counted, subject.deadline), missing=missing)
 
 
@@ -106,8 +107,8 @@ class _Counting:
 
     def __post_init__(self) -> None:
         self.view = self.subject.view()
-        self.ranges = limits(self.view.list(LimitRange, self.subject.namespace))
-        self.configuration = self.subject.once(configuration)
+        self.ranges = combine_limit_ranges(self.view.list(LimitRange, self.subject.namespace))
+        self.configuration = self.subject.once(read_kueue_configuration)
 
     def count(self, pod_set: PodSet, written: PodTemplate) -> PodSetRequests:
         """A pod set with what it counts for."""
@@ -132,20 +133,20 @@ class _Counting:
     def _overhead(self, template: PodTemplate) -> Amounts:
         pod = template.spec
         if pod.overhead or not pod.runtime_class_name:
-            return amounts(pod.overhead)
+            return amounts_in_thousandths(pod.overhead)
         runtime_class = self.subject.view().find(RuntimeClass, pod.runtime_class_name, namespaced=False)
-        return amounts(runtime_class.overhead.pod_fixed)
+        return amounts_in_thousandths(runtime_class.overhead.pod_fixed)
 
     def _devices(self, template: PodTemplate, pod_set: PodSet) -> Devices:
         if may_be_on(DEVICE_CLAIMS, self.subject):
-            return claimed(template, pod_set.locate, self.configuration, self.view)
+            return count_claimed_devices(template, pod_set.locate, self.configuration, self.view)
         return without_claims(template, pod_set.locate) if is_on(NO_CLAIMS_WITHOUT, self.subject) else Devices()
 
     def _quota(self, template: PodTemplate, pod_set: PodSet, per_pod: Amounts, devices: Devices) -> dict[str, int]:
         """What one pod counts for under the names of quota."""
         given = per_pod
         if is_on(EXTENDED_CLAIMS, self.subject):
-            given = extended(
+            given = count_extended_resources(
                 template,
                 pod_set.locate,
                 amounts=per_pod,
@@ -153,7 +154,9 @@ class _Counting:
                 view=self.view,
                 devices=devices,
             )
-        counted = {name: units(name, milli) for name, milli in _transformed(given, self.configuration).items()}
+        counted = {
+            name: units_of_thousandths(name, milli) for name, milli in _transformed(given, self.configuration).items()
+        }
         for name, count in devices.counts.items():
             counted[name] = counted.get(name, 0) + count
         return {name: max(0, value) for name, value in counted.items()}

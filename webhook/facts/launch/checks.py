@@ -14,8 +14,8 @@ from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.launch import mpi_ranks_and_slots, pods_and_nodes, processes, ranks, trainers, variables
-from webhook.facts.launch.member import Member, Together, members, mentions_launcher
-from webhook.facts.launch.owners import hosts_of, owners
+from webhook.facts.launch.member import Member, Together, mentions_launcher, read_members
+from webhook.facts.launch.owners import hosts_of, owners_of_variables
 from webhook.facts.launch.pods_and_nodes import MORE_NODES_THAN_PODS
 from webhook.facts.launch.train_jobs import launch_of_train_job
 from webhook.facts.launch.types import PyTorchJob, VolcanoJobSpec
@@ -43,13 +43,13 @@ _OPERATORS: Final = frozenset(
 )
 
 
-def launch(subject: Subject) -> Iterator[Problem]:
+def advise_launch(subject: Subject) -> Iterator[Problem]:
     """Everything that is to be said of what the containers of an object start."""
     if subject.metadata.is_controlled:
         return
     if subject.group_kind in _OTHERS and not mentions_launcher(subject):
         return
-    listed = subject.once(members)
+    listed = subject.once(read_members)
     is_told = subject.group_kind == (_KUBEFLOW, "PyTorchJob")
     for member in listed:
         if not is_told or member.has_claims:  # the number of its resources is what its own rules compare
@@ -57,19 +57,19 @@ def launch(subject: Subject) -> Iterator[Problem]:
     if subject.group_kind in _OTHERS:
         yield from trainers.validate_trainers(listed, None)
     else:
-        yield from _of_group(listed, subject)
+        yield from _advise_group(listed, subject)
 
 
-def _of_group(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
+def _advise_group(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
     if subject.group_kind[0] == _KUBEFLOW:
         if subject.group_kind[1] == "PyTorchJob":
-            yield from _of_pytorch_job(listed, subject)
+            yield from _advise_pytorch_job(listed, subject)
         return
     plugins = _plugins(subject)
     together = _together(listed, plugins, subject)
     yield from pods_and_nodes.validate_nodes(listed, together)
     yield from trainers.validate_trainers(listed, together)
-    setting = owners(plugins, listed, is_worker_set=subject.group_kind == _LWS)
+    setting = owners_of_variables(plugins, listed, is_worker_set=subject.group_kind == _LWS)
     for member in listed:
         owned = [name for owner in setting for name in owner.sets(member)]
         for owner in setting:
@@ -79,7 +79,7 @@ def _of_group(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
         yield from mpi_ranks_and_slots.validate_slots(listed, hosts_of(plugins, listed), subject.deadline)
 
 
-def _of_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
+def _advise_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
     """The nodes and ranks of a PyTorchJob; too many nodes, and variables that its operator sets, have rules there."""
     spec = subject.typed(PyTorchJob).spec
     has_master = spec.pytorch_replica_specs.get("Master") is not None
@@ -127,7 +127,7 @@ def _plugins(subject: Subject) -> Mapping[str, JSON]:
 CHECKS: Final = (
     Check(
         group="launch",
-        run=launch,
+        run=advise_launch,
         kinds=frozenset((*_OTHERS, *_INDEXED, *_OPERATORS, *kinds.SPECS, _LWS)),
         lookups=LOOKUPS,
         of_pods_with=frozenset((NO_CONTROLLER,)),

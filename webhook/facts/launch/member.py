@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.facts.command_lines.command import Launch, launch_of, launched_by
 from webhook.facts.dra.pod_claims import PodClaim, pod_claims
-from webhook.facts.dra.selected_requests import selected
+from webhook.facts.dra.selected_requests import claim_with_selected_requests
 from webhook.facts.gpu.resources import gpus_of
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
@@ -64,7 +64,7 @@ def mentions_launcher(subject: Subject) -> bool:
     return any(_NAMES.search(word) for container in containers for word in container.words)
 
 
-def members(subject: Subject) -> Items[Member]:
+def read_members(subject: Subject) -> Items[Member]:
     """The containers of an object whose pods it makes itself, to be asked for with `Subject.once`."""
     listed = list(_members(subject))
     if _entrypoint(subject):
@@ -129,7 +129,7 @@ def _gpus(container: Container, podset: PodSet, subject: Subject) -> int | None:
     count = gpus_of(container.resources)
     for name, requests in wanted.items():
         claim = subject.once(_claims).get((podset.name, name))
-        taken = selected(claim.contents, requests) if claim is not None and claim.is_found else None
+        taken = claim_with_selected_requests(claim.contents, requests) if claim is not None and claim.is_found else None
         if taken is None or taken.devices is None:
             return None
         count += taken.devices if taken.is_gpu else 0

@@ -47,7 +47,7 @@ class Slots(NamedTuple):
     fix: str
 
 
-def named_slots(launch: Launch, deadline: Deadline) -> int | None:
+def slots_of_named_hosts(launch: Launch, deadline: Deadline) -> int | None:
     """The slots of the hosts that a command names, `a:4,b` has 5; None where it names none, or leaves some open."""
     if launch.by != "mpirun":
         return None
@@ -62,7 +62,7 @@ def named_slots(launch: Launch, deadline: Deadline) -> int | None:
 
 def lacking_slots(launch: Launch, deadline: Deadline) -> str:
     """What is wrong with a command that asks for more ranks than the hosts that it names have slots; "" for nothing."""
-    slots, ranks = named_slots(launch, deadline), launch.ranks or 0
+    slots, ranks = slots_of_named_hosts(launch, deadline), launch.ranks or 0
     if slots is None or ranks <= slots or not launch.whole or launch.oversubscribed:
         return ""
     there = f"the hosts in the command have only {counted(slots, 'slot')}"

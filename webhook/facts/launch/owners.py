@@ -32,11 +32,13 @@ class Owner:
         return self.variables if self.pod_sets is None or member.pod_set in self.pod_sets else ()
 
 
-def owners(plugins: Mapping[str, JSON], members: Sequence[Member], *, is_worker_set: bool) -> tuple[Owner, ...]:
+def owners_of_variables(
+    plugins: Mapping[str, JSON], members: Sequence[Member], *, is_worker_set: bool
+) -> tuple[Owner, ...]:
     """Those of an object: of a job of Volcano with these plugins, or of a LeaderWorkerSet."""
     if is_worker_set:
         return (Owner(variables=variables.LEADER_WORKER_SET, name="LeaderWorkerSet"),)
-    return tuple(_of_plugins(plugins, members))
+    return tuple(_owners_of_plugins(plugins, members))
 
 
 def tasks_of(plugin: str, plugins: Mapping[str, JSON]) -> Mapping[str, str]:
@@ -53,7 +55,7 @@ def hosts_of(plugins: Mapping[str, JSON], members: Sequence[Member]) -> Mapping[
     return {**names, "MPI_HOST": tasks_of("mpi", plugins)["worker"]} if "mpi" in plugins else names
 
 
-def _of_plugins(plugins: Mapping[str, JSON], members: Sequence[Member]) -> Iterator[Owner]:
+def _owners_of_plugins(plugins: Mapping[str, JSON], members: Sequence[Member]) -> Iterator[Owner]:
     names = {member.pod_set for member in members}
     if "pytorch" in plugins and (tasks := tasks_of("pytorch", plugins))["master"] in names:
         everywhere = [name for name in variables.PYTORCH if name != "RANK"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from webhook.facts.command_lines.command import Launch, launch, launched
+from webhook.facts.command_lines.command import Launch, launch_of_json, launched_by_json
 from webhook.facts.launch import mpi_ranks_and_slots, pods_and_nodes
 from webhook.facts.launch.member import Member, Together
 from webhook.facts.subject import Subject
@@ -40,7 +40,7 @@ def _launch_of(job: MergedTrainJob, started: Launch) -> Iterator[Problem]:
 def command_of(subject: Subject) -> Launch:
     """What the command of the container that trains starts."""
     node = subject.once(merge_train_job).node
-    return launched({} if node is None else node.json, subject)
+    return launched_by_json({} if node is None else node.json, subject)
 
 
 def command_path(subject: Subject) -> str:
@@ -48,6 +48,6 @@ def command_path(subject: Subject) -> str:
     job = subject.once(merge_train_job)
     said = "command"
     if job.node is not None and job.node.args:
-        by_command = launch({**job.node.json, "args": []}, subject.deadline)
+        by_command = launch_of_json({**job.node.json, "args": []}, subject.deadline)
         said = "command" if by_command.by and by_command == command_of(subject) else "args"
     return f"spec.trainer.{said}" if job.trainer.json.get(said) else job.origin(is_own=False)

@@ -47,7 +47,7 @@ _LONGEST: Final = 128 * 1024
 def validate_trainers(members: Sequence[Member], together: Together | None) -> Iterator[Problem]:
     """Trainers that are told of other numbers than there are; of nodes only where their pods train together."""
     for member in members:
-        said = _said(member)
+        said = _numbers_in_words(member)
         devices, nodes = said.get("devices"), said.get("num-nodes")
         if devices is not None:
             yield from _devices(member, devices)
@@ -77,7 +77,7 @@ def _are(pods: int) -> str:
     return f"{'is' if pods == 1 else 'are'} {counted(pods, 'pod')}"
 
 
-def _said(member: Member) -> dict[str, int]:
+def _numbers_in_words(member: Member) -> dict[str, int]:
     """The numbers that its words say once, or the same each time; mpirun starts its program in other pods."""
     text = " ".join(member.words)
     if member.launch.by in MPI or len(text) > _LONGEST:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.mesh.sidecars import sidecar
+from webhook.facts.mesh.sidecars import advise_sidecar
 from webhook.facts.train_job_pods.lookups import RUNTIMES
 
-CHECKS: Final = (Check(group="mesh", run=sidecar, lookups=RUNTIMES),)
+CHECKS: Final = (Check(group="mesh", run=advise_sidecar, lookups=RUNTIMES),)

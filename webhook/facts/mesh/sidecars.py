@@ -51,7 +51,7 @@ _ENDS_PROXY: Final = "quitquitquit"
 _SAYS_NO: Final = f'set the label {_INJECT}: "false"'
 
 
-def sidecar(subject: Subject) -> Iterator[Problem]:
+def advise_sidecar(subject: Subject) -> Iterator[Problem]:
     """Every pod set that gets a sidecar; of a Ray cluster only the pod that submits the job has to end."""
     is_train_job, is_ray_job = subject.group_kind == TRAIN_JOB, subject.group_kind == _RAY_JOB
     if is_ray_job:

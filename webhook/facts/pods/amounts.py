@@ -51,7 +51,7 @@ def name_of(text: str) -> Name:
 
 
 def _page(text: str) -> int:
-    size = read(text.removeprefix(HUGE))
+    size = read_quantity(text.removeprefix(HUGE))
     return size.value() if size is not None and size.is_whole() and size.sign() > 0 else 0
 
 
@@ -66,7 +66,7 @@ def text_of(value: JSON) -> str:
     return "" if isinstance(value, list | dict) else str(value).strip()
 
 
-def shown(value: JSON) -> str:
+def amount_as_text(value: JSON) -> str:
     """Return an amount as messages show it."""
     if value is None:
         return "null, which counts as 0,"
@@ -74,7 +74,7 @@ def shown(value: JSON) -> str:
 
 
 @kept_for_short_texts(1 << 20)
-def read(text: str) -> Quantity | None:
+def read_quantity(text: str) -> Quantity | None:
     """The quantity of a text, None for what is none."""
     try:
         return quantity.parse(text)

@@ -8,17 +8,19 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods import (
-    pod_level_resources,
     pod_resources,
+    pod_resources_at_pod_level,
     pod_template,
-    pod_template_placement,
+    pod_template_affinity,
+    pod_template_labels_and_node_selector,
+    pod_template_tolerations,
 )
 from webhook.facts.pods.workload_update import validate_template_update
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.patch.schema import is_builtin
 from webhook.problem import Problem
-from webhook.typed.pod_parts import TEMPLATE
+from webhook.typed.pod_parts import POD_RESOURCES, RESOURCES, TEMPLATE
 from webhook.typed.pods import Pod, Resources
 from webhook.workloads.embedded import embedded, holds_objects
 from webhook.workloads.podsets import group_kind
@@ -41,8 +43,8 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
     if pod.has("overhead"):
         yield from pod_resources.validate_overhead(pod)
     if pod.has("resources"):
-        yield from pod_level_resources.validate_windows(pod)
-        yield from pod_level_resources.validate_pod_resource_consistency(places)
+        yield from pod_resources_at_pod_level.validate_windows(pod)
+        yield from pod_resources_at_pod_level.validate_pod_resource_consistency(places)
 
 
 def outside_templates(subject: Subject) -> Iterator[Problem]:
@@ -50,8 +52,6 @@ def outside_templates(subject: Subject) -> Iterator[Problem]:
 
     Those of a TrainJob are judged in the pods that Trainer makes. A Pod has none outside its containers.
     """
-    if subject.group_kind in _POD:
-        return
     table, paced = subject.table, subject.deadline.paced
     inner = paced(embedded(subject.object, table)) if holds_objects(subject.object, table) else ()
     for path, obj in [((), subject.object), *((each.path, each.object) for each in inner)]:
@@ -85,17 +85,22 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
         yield from pod_template.validate_pod_user(pod.security_context)
     yield from pod_template.validate_service_account(pod)
     if pod.has("affinity"):
-        yield from pod_template_placement.validate_affinity(pod.affinity)
-    yield from pod_template_placement.validate_tolerations(pod)
-    yield from pod_template_placement.validate_scheduling_gates(pod)
-    yield from pod_template_placement.validate_node_selector_labels(pod)
-    yield from pod_template_placement.validate_labels(metadata)
-    yield from pod_template_placement.validate_annotations(metadata)
+        yield from pod_template_affinity.validate_affinity(pod.affinity)
+    yield from pod_template_tolerations.validate_tolerations(pod)
+    yield from pod_template.validate_scheduling_gates(pod)
+    yield from pod_template_labels_and_node_selector.validate_node_selector_labels(pod)
+    yield from pod_template_labels_and_node_selector.validate_labels(metadata)
+    yield from pod_template_labels_and_node_selector.validate_annotations(metadata)
 
 
 CHECKS: Final = (
-    Check(group="pod-resources", run=validate_pod_resources, kinds=_POD),
-    Check(group="pod-resources", run=outside_templates),
+    Check(
+        group="pod-resources",
+        run=validate_pod_resources,
+        kinds=_POD,
+        of_pods_with=frozenset((RESOURCES, POD_RESOURCES)),
+    ),
+    Check(group="pod-resources", run=outside_templates, other_than=_POD),
     Check(group="pod-template", run=validate_pod_template, kinds=_POD, of_pods_with=frozenset((TEMPLATE,))),
     Check(group="pod-template", run=generated_pod_templates, kinds=_TRAIN_JOB),
     Check(group="workload-update", run=validate_template_update),

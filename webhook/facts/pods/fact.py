@@ -8,7 +8,7 @@ from typing import Final
 from webhook import paths
 from webhook.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
-from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.fact import Fact, Result, declare_structure
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
@@ -16,7 +16,7 @@ from webhook.typed.collections import Items
 from webhook.workloads import changes
 from webhook.workloads.podsets import PodSet, podsets
 
-POD_SET: Final = structure(
+POD_SET: Final = declare_structure(
     "PodSet",
     name=(STRING, "name of the pod set, as the workload table has it"),
     path=(STRING, "where the template stands; of a TrainJob `spec.runtimeRef`, where it names the runtime"),

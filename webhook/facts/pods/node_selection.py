@@ -23,10 +23,10 @@ def is_selected(labels: Mapping[str, JSON], selector: LabelSelector) -> bool:
     """Whether a LabelSelector selects what has these labels; an empty one selects everything."""
     if any(labels.get(key) != value for key, value in selector.match_labels.items()):
         return False
-    return all(meets(labels, requirement) for requirement in selector.match_expressions)
+    return all(labels_meet_requirement(labels, requirement) for requirement in selector.match_expressions)
 
 
-def meets(labels: Mapping[str, JSON], requirement: SelectorRequirement) -> bool:
+def labels_meet_requirement(labels: Mapping[str, JSON], requirement: SelectorRequirement) -> bool:
     """Whether labels meet one requirement: of a LabelSelector, or of a term of node affinity."""
     return _meets(labels.get(requirement.key), requirement.operator, requirement.values)
 
@@ -72,12 +72,14 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     return toleration.operator == "Exists" or (bool(key) and toleration.value == taint.value)
 
 
-def selects(selector: JSON, labels: Mapping[str, JSON], deadline: Deadline) -> bool:
+def selector_json_matches(selector: JSON, labels: Mapping[str, JSON], deadline: Deadline) -> bool:
     """As `is_selected`, of the JSON of a LabelSelector."""
     return is_selected(labels, LabelSelector.of(selector, (), Reading(deadline)))
 
 
-def untolerated(taints: Iterable[JSON], tolerations: Iterable[JSON], deadline: Deadline) -> Mapping[str, JSON] | None:
+def first_untolerated_taint(
+    taints: Iterable[JSON], tolerations: Iterable[JSON], deadline: Deadline
+) -> Mapping[str, JSON] | None:
     """Return the first taint that no toleration tolerates, as `first_untolerated`, from plain JSON."""
     reading = Reading(deadline)
     tolerating = Items([Toleration.of(toleration, (), reading) for toleration in tolerations], deadline)

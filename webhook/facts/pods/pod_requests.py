@@ -35,7 +35,7 @@ class Limits:
     least: Mapping[str, Amounts] = field(default_factory=lambda: {"Container": {}, "Pod": {}})
 
 
-def limits(ranges: Iterable[LimitRange]) -> Limits:
+def combine_limit_ranges(ranges: Iterable[LimitRange]) -> Limits:
     """Combine several LimitRanges into one."""
     together = Limits()
     for limit_range in ranges:
@@ -49,21 +49,21 @@ def limits(ranges: Iterable[LimitRange]) -> Limits:
 
 def _bound(limit: LimitRangeItem, together: Limits) -> None:
     highest, lowest = together.most[limit.type], together.least[limit.type]
-    for name, value in amounts(limit.max).items():
+    for name, value in amounts_in_thousandths(limit.max).items():
         highest[name] = min(value, highest.get(name, value))
-    for name, value in amounts(limit.min).items():
+    for name, value in amounts_in_thousandths(limit.min).items():
         lowest[name] = max(value, lowest.get(name, value))
 
 
 def _default(limit: LimitRangeItem, together: Limits) -> None:
     """A missing default is the maximum, as the API server sets it."""
-    default = {**amounts(limit.max), **amounts(limit.default)}
-    request = {**amounts(limit.min), **default, **amounts(limit.default_request)}
+    default = {**amounts_in_thousandths(limit.max), **amounts_in_thousandths(limit.default)}
+    request = {**amounts_in_thousandths(limit.min), **default, **amounts_in_thousandths(limit.default_request)}
     together.default.update({**default, **together.default})
     together.default_request.update({**request, **together.default_request})
 
 
-def amounts(given: Mapping[str, JSON]) -> Amounts:
+def amounts_in_thousandths(given: Mapping[str, JSON]) -> Amounts:
     """Resources as thousandths; what is no quantity is left out."""
     read = {name: quantity.read(value) for name, value in given.items()}
     return {name: value.milli_value() for name, value in read.items() if value is not None}
@@ -84,8 +84,8 @@ def container_requests(pod: PodSpec, defaults: Limits) -> Items[ContainerRequest
 
 
 def _container_requests(container: Container, defaults: Limits) -> ContainerRequests:
-    limit = {**defaults.default, **amounts(container.resources.limits)}
-    request = {**defaults.default_request, **amounts(container.resources.requests)}
+    limit = {**defaults.default, **amounts_in_thousandths(container.resources.limits)}
+    request = {**defaults.default_request, **amounts_in_thousandths(container.resources.requests)}
     return ContainerRequests(container, {**limit, **request}, limit)
 
 
@@ -105,19 +105,21 @@ def pod_requests(pod: PodSpec, of_containers: Iterable[ContainerRequests], overh
             sidecars.update(listed.requests)
     running.update(sidecars)
     total = {name: max(running[name], peak.get(name, 0)) for name in dict.fromkeys((*running, *peak))}
-    total.update(_of_pod(pod.resources))
+    total.update(_pod_level_amounts(pod.resources))
     for name, value in overhead.items():
         total[name] = total.get(name, 0) + value
     return total
 
 
-def _of_pod(resources: Resources) -> Amounts:
+def _pod_level_amounts(resources: Resources) -> Amounts:
     """What stands for the pod as a whole, in place of what its containers come to."""
-    both = {**amounts(resources.limits), **amounts(resources.requests)} if resources else {}
+    both = (
+        {**amounts_in_thousandths(resources.limits), **amounts_in_thousandths(resources.requests)} if resources else {}
+    )
     return {name: value for name, value in both.items() if name in ("cpu", "memory") or name.startswith(HUGE)}
 
 
-def units(name: str, milli: int) -> int:
+def units_of_thousandths(name: str, milli: int) -> int:
     """Thousandths as Kueue counts a resource: thousandths of cpu, whole units of others, rounded up."""
     return milli if name == "cpu" else -(-milli // _MILLI)
 

@@ -216,7 +216,9 @@ class Broken:
 
     def at(self, path: FieldPath, value: JSON) -> Problem:
         """The problem of a value at a path."""
-        return self.rule.problem(path, self.message, self.fix, shown=amounts.shown(value) if self.is_shown else "")
+        return self.rule.problem(
+            path, self.message, self.fix, shown=amounts.amount_as_text(value) if self.is_shown else ""
+        )
 
 
 def _first_broken(name: str, value: JSON, *, is_pod: bool) -> Broken | None:
@@ -268,7 +270,7 @@ def _fault(name: str) -> str:
 
 def validate_resource_quantity_value(name: Name, text: str) -> Broken | None:
     """ValidateResourceQuantityValue and validateResourceQuantityHugePageValue."""
-    amount = amounts.read(text)
+    amount = amounts.read_quantity(text)
     if amount is None:
         if name.is_extended:
             return Broken(QUANTITY, "must be a whole number because it counts devices", "write a number such as 1")
@@ -298,7 +300,7 @@ def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
         message = "must have a limit because an extended resource cannot be overcommitted"
         return Broken(LIMIT_REQUIRED, message, f"set the limit to `{text}` too", is_shown=False)
     shown = amounts.text_of(place.limits[name])
-    request, limit = amounts.read(text), amounts.read(shown)
+    request, limit = amounts.read_quantity(text), amounts.read_quantity(shown)
     if request is None or limit is None:
         return None
     difference = request.milli_value() - limit.milli_value()

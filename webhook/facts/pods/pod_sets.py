@@ -45,8 +45,8 @@ def pod_sets(subject: Subject) -> PodSets:
     if subject.group_kind == POD:  # nothing stands inside a Pod
         return PodSets(Items(podsets(subject.object, subject.table, subject.deadline), subject.deadline))
     if group_kind(subject.object) == TRAIN_JOB:
-        return _of_train_job(subject)
-    own = listed(subject.object, subject.table, subject.cluster)
+        return _pod_sets_of_train_job(subject)
+    own = list_pod_sets(subject.object, subject.table, subject.cluster)
     if not holds_objects(subject.object, subject.table):
         return PodSets(Items(own, subject.deadline))
     inside = [*_inside(subject)]
@@ -65,12 +65,12 @@ def template_of(podset: PodSet, subject: Subject) -> PodTemplate:
     )
 
 
-def listed(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
+def list_pod_sets(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
     """The pod templates of an object, as `podsets` lists them, once a request."""
-    return view.once((listed, Same(obj)), lambda: podsets(obj, table, view.deadline))
+    return view.once((list_pod_sets, Same(obj)), lambda: podsets(obj, table, view.deadline))
 
 
-def _of_train_job(subject: Subject) -> PodSets:
+def _pod_sets_of_train_job(subject: Subject) -> PodSets:
     job = subject.once(merge_train_job)
     return PodSets(Items(runtime_podsets(job), subject.deadline), job.missing)
 
@@ -79,7 +79,7 @@ def _inside(subject: Subject) -> Iterator[PodSets]:
     """The pod sets of the TrainJobs inside an object, as often as it makes them at a time."""
     for place in subject.deadline.paced(embedded(subject.object, subject.table)):
         if group_kind(place.object) == TRAIN_JOB:
-            made = _of_train_job(subject.inner(place.object))
+            made = _pod_sets_of_train_job(subject.inner(place.object))
             located = [
                 replace(podset, path=place.path + podset.path, groups=podset.groups * place.groups)
                 for podset in made.all

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.pods.groups import POD_TEMPLATE
-from webhook.name_faults import label_fault, sign_fault, subdomain_fault
-from webhook.names import USE_SUBDOMAIN, dns1123_label, dns1123_subdomain
+from webhook.name_faults import key_fault, label_fault, sign_fault, subdomain_fault
+from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_label, dns1123_subdomain, qualified_name
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -83,6 +83,12 @@ _PORTS: Final = range(1, 65536)
 _USERS: Final = range(2**31)
 _OF_ENV_NAMES: Final = bytes(sign for sign in range(ord(" "), ord("~") + 1) if sign != ord("="))
 _LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
+SCHEDULING_GATE: Final = POD_TEMPLATE.rule(
+    "pod-template/scheduling-gate",
+    title="A scheduling gate has a qualified name.",
+    why="The API server refuses another name.",
+    function="validateSchedulingGates",
+)
 
 
 def validate_host_users(pod: PodSpec) -> Iterator[Problem]:
@@ -228,3 +234,11 @@ def validate_volumes(pod: PodSpec) -> Iterator[Problem]:
         if ".." in host.split("/"):
             path, message = volume.host_path.path("path"), "must not contain `..`"
             yield HOST_PATH.problem(path, message, "write the path without `..`", host)
+
+
+def validate_scheduling_gates(pod: PodSpec) -> Iterator[Problem]:
+    """Yield the problems that validateSchedulingGates would report."""
+    for gate in pod.scheduling_gates:
+        if qualified_name(gate.name) and not is_placeholder(gate.name):
+            message = f"cannot be the name of a scheduling gate because {key_fault(gate.name)}"
+            yield SCHEDULING_GATE.problem(gate.path("name"), message, USE_KEY, gate.name)

@@ -7,9 +7,9 @@ from typing import Final
 
 from webhook.cluster.interest import reading
 from webhook.facts.check import Check
-from webhook.facts.gpu.device_pods import WORKLOADS, advised
+from webhook.facts.gpu.device_pods import WORKLOADS, advice_without_repetitions
 from webhook.facts.kinds import NODE
-from webhook.facts.preemption import preemption, priority, spot
+from webhook.facts.preemption import preemption, priority_class, spot
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
@@ -18,15 +18,15 @@ _ADVICE: Final = (
     spot.advise_spot,
     preemption.advise_progress,
     preemption.advise_grace_periods,
-    priority.validate_priority_classes,
-    priority.advise_preemption_policy,
+    priority_class.validate_priority_classes,
+    preemption.advise_preemption_policy,
 )
-_LOOKUPS: Final = (*priority.LOOKUPS, reading(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
+_LOOKUPS: Final = (*preemption.LOOKUPS, reading(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
 
 
 def advise_preemption(subject: Subject) -> Iterator[Problem]:
     """What is to be said of an object, once where several of its templates share it."""
-    yield from advised(_ADVICE, spot.SPOT_TOLERATION.id, subject)
+    yield from advice_without_repetitions(_ADVICE, spot.SPOT_TOLERATION.id, subject)
 
 
 CHECKS: Final = (Check(group="preemption", run=advise_preemption, kinds=WORKLOADS, lookups=_LOOKUPS),)

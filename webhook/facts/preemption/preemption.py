@@ -6,10 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.gpu.device_pods import BATCH, DevicePods, workload
+from webhook.cluster.interest import reading
+from webhook.facts.gpu.device_pods import BATCH, DevicePods, read_device_workload
+from webhook.facts.kinds import PRIORITY_CLASS
+from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.preemption.groups import PREEMPTION
-from webhook.facts.preemption.spot import selected, validate_checkpoint
+from webhook.facts.preemption.spot import selected_spot_nodes, validate_checkpoint
 from webhook.facts.preemption.types import ElasticPolicy, TrainingJob
+from webhook.facts.scheduling.priority_classes import PriorityClass, priority_class_name
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.pods import LifecycleHandler
@@ -40,13 +44,30 @@ GRACE_PERIOD: Final = PREEMPTION.rule(
 _DEFAULT_GRACE_S: Final = 30
 _SLEEP: Final = re.compile(r"\bsleep\s+([0-9]{1,6})([smh]?)(?![\w.])")
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
+NEVER_PREEMPTS: Final = PREEMPTION.rule(
+    "preemption/never-preempts",
+    title="A workload that is not to preempt others is in a queue that does not preempt for it.",
+    why=(
+        "Kueue compares only the values of priority classes, and preempts workloads of lower value also for a class "
+        "with preemptionPolicy Never."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/util/priority/priority.go",
+    function="GetPriorityFromPriorityClass",
+)
+LOOKUPS: Final = (
+    reading(PRIORITY_CLASS, "preemptionPolicy"),
+    reading(LocalQueue.gvk, "spec.clusterQueue"),
+    reading(ClusterQueue.gvk, "spec.preemption"),
+)
+_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+_PRIORITY: Final = "kueue.x-k8s.io/priority-class"
 
 
 def advise_progress(subject: Subject) -> Iterator[Problem]:
     """What a job that is bound to spot nodes would lose."""
     if subject.group_kind not in BATCH:
         return
-    on_spot = [pods for pods in subject.once(workload).device_pods if selected(pods)]
+    on_spot = [pods for pods in subject.once(read_device_workload).device_pods if selected_spot_nodes(pods)]
     for pods in on_spot:
         yield from validate_checkpoint(pods, subject)
     if on_spot:
@@ -80,7 +101,7 @@ def _elastic_limits(policy: ElasticPolicy) -> Iterator[Problem]:
 
 def advise_grace_periods(subject: Subject) -> Iterator[Problem]:
     """Pods that are killed before their preStop hooks have ended, or before they can write a checkpoint."""
-    for pods in subject.once(workload).device_pods:
+    for pods in subject.once(read_device_workload).device_pods:
         yield from _grace_period(pods, is_batch=subject.group_kind in BATCH)
 
 
@@ -106,3 +127,31 @@ def _sleep_s(hook: LifecycleHandler) -> int:
     """How long a hook sleeps, as it is written; 0 for another one."""
     words = " ".join(hook.exec.command)
     return max([hook.sleep.seconds, *(int(count) * _SECONDS[unit] for count, unit in _SLEEP.findall(words))])
+
+
+def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
+    """A class that says it never preempts, in a queue whose Kueue does so all the same."""
+    labels, pods = subject.metadata.labels, subject.once(read_device_workload).device_pods
+    queue = labels.get(_QUEUE)
+    name = next(filter(None, (priority_class_name(using.template) for using in pods)), "")
+    if not queue or labels.get(_PRIORITY) or not name:
+        return
+    view = subject.view()
+    if view.find(PriorityClass, name, namespaced=False).preemption_policy != "Never":
+        return
+    of = view.find(LocalQueue, queue).spec.cluster_queue
+    if of and _preempts(view.find(ClusterQueue, of, namespaced=False)):
+        message = (
+            f"is a PriorityClass with preemptionPolicy Never, but Kueue ignores this policy, so Kueue "
+            f"may preempt other "
+            f"jobs of ClusterQueue `{of}` for this job"
+        )
+        fix = f"set the label {_PRIORITY} to a WorkloadPriorityClass with a low value"
+        yield NEVER_PREEMPTS.problem(pods[0].locate(pods[0].spec.path("priorityClassName")), message, fix, name)
+
+
+def _preempts(queue: ClusterQueue) -> bool:
+    preemption = queue.spec.preemption
+    return any(
+        policy not in ("", "Never") for policy in (preemption.within_cluster_queue, preemption.reclaim_within_cohort)
+    )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook import yamlfile
-from webhook.facts.gpu.device_pods import DevicePods, workload
+from webhook.facts.gpu.device_pods import DevicePods, read_device_workload
 from webhook.facts.pods.node_selection import KEEPS_OUT, is_tolerated
 from webhook.facts.preemption.groups import PREEMPTION
 from webhook.facts.subject import Subject
@@ -81,7 +81,7 @@ def spot_nodes() -> tuple[SpotNodes, ...]:
     return tuple(SpotNodes(**row) for row in document.value["nodes"])
 
 
-def selected(pods: DevicePods) -> tuple[SpotNodes, FieldPath] | None:
+def selected_spot_nodes(pods: DevicePods) -> tuple[SpotNodes, FieldPath] | None:
     """The spot nodes that pods are bound to, and where they say so; None for pods that may run elsewhere too."""
     spec = pods.spec
     terms = spec.required_node_terms()
@@ -104,8 +104,8 @@ def _requires(term: NodeSelectorTerm, nodes: SpotNodes) -> bool:
 
 def advise_spot(subject: Subject) -> Iterator[Problem]:
     """Selectors of spot nodes without the toleration that they need, and the reverse."""
-    for pods in subject.once(workload).device_pods:
-        bound = selected(pods)
+    for pods in subject.once(read_device_workload).device_pods:
+        bound = selected_spot_nodes(pods)
         if bound is None:
             yield from _spot_selector(pods)
         else:

@@ -53,7 +53,7 @@ _VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
     """Groups that tell Ray of more GPUs than their container has."""
     for group in cluster_of(subject).groups():
-        told = _told(group)
+        told = _num_gpus_of_group(group)
         container = next(iter(group.template.spec.containers), None)
         if told is None or container is None or container.resources.claims:
             continue
@@ -72,7 +72,7 @@ def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
             yield GPUS_WITHOUT_REQUEST.problem(at, message, fix, written)
 
 
-def _told(group: Group) -> tuple[FieldPath, str] | None:
+def _num_gpus_of_group(group: Group) -> tuple[FieldPath, str] | None:
     """Where a group says how many GPUs Ray has, and how many; None where it does not, or nobody knows."""
     written = {name: str(value) for name, value in group.resources.items() if name.lower().endswith("gpu")}
     params = group.ray_start_params

@@ -7,14 +7,14 @@ from typing import Final
 
 from webhook.facts.check import Check, kinds_of
 from webhook.facts.sandbox.claim_names import validate_claim_names
-from webhook.facts.sandbox.pool import advise_capacity, validate_pool_template
+from webhook.facts.sandbox.pool_and_buffer import advise_capacity, advise_requests, validate_pool_template
 from webhook.facts.sandbox.references import (
     LOOKUPS,
     validate_batch_pool,
     validate_claim_references,
     validate_warm_pool_reference,
 )
-from webhook.facts.sandbox.sandbox import advise_ignored_fields, advise_requests, validate_pods
+from webhook.facts.sandbox.sandbox import advise_ignored_fields, validate_pods
 from webhook.facts.sandbox.shard_patches import validate_shard_devices, validate_shard_patches
 from webhook.facts.sandbox.types import BatchSandbox, Pool, Sandbox, SandboxClaim, SandboxTemplate, SandboxWarmPool
 from webhook.facts.sandbox.windows import advise_windows
@@ -40,7 +40,7 @@ def batch_sandbox(subject: Subject) -> Iterator[Problem]:
         yield from advise_windows(batch.spec.template)
 
 
-def pool(subject: Subject) -> Iterator[Problem]:
+def check_pool(subject: Subject) -> Iterator[Problem]:
     """A Pool."""
     pool, old = subject.typed(Pool), subject.typed_old(Pool)
     if not old or pool.spec.differs(old.spec):
@@ -80,7 +80,7 @@ def agent_sandbox(subject: Subject) -> Iterator[Problem]:
 
 CHECKS: Final = (
     Check(group="sandbox", run=batch_sandbox, kinds=kinds_of(BatchSandbox)),
-    Check(group="sandbox", run=pool, kinds=kinds_of(Pool)),
+    Check(group="sandbox", run=check_pool, kinds=kinds_of(Pool)),
     Check(group="sandbox", run=pool_reference, kinds=kinds_of(BatchSandbox), lookups=LOOKUPS),
     Check(group="sandbox", run=claim_references, kinds=kinds_of(SandboxClaim), lookups=LOOKUPS),
     Check(group="sandbox", run=warm_pool_reference, kinds=kinds_of(SandboxWarmPool), lookups=LOOKUPS),

@@ -11,8 +11,7 @@ from typing import Final, TypeVar
 
 from webhook.cluster.interest import reading
 from webhook.facts.sandbox.groups import SANDBOX_ADVICE
-from webhook.facts.sandbox.pool import pool_choice, pool_size
-from webhook.facts.sandbox.sandbox import ANY_POOL
+from webhook.facts.sandbox.pool_and_buffer import ANY_POOL, pool_choice, pool_size
 from webhook.facts.sandbox.types import (
     BatchSandbox,
     Pool,

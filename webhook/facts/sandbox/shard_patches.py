@@ -129,6 +129,12 @@ _LIST_NEW_LAST: Final = "list the containers of the template before new containe
 _KEEP_ORDER: Final = "in the patch, keep the order of the template, put new entries last, and delete no entry"
 _LEAVE_TO_PATCHES: Final = "remove these fields from spec.template, and set them only in the patches that need them"
 _COUNTED: Final = ("device", "shared", "slice")
+UNUSED_PATCHES: Final = SANDBOX_ADVICE.rule(
+    "sandbox/unused-patches",
+    title="There are no more patches than replicas.",
+    why="The patch at an index is for the replica with this index. Others are never used.",
+    function="scaleBatchSandbox",
+)
 
 
 def validate_shard_patches(batch: BatchSandbox) -> Iterator[Problem]:
@@ -143,7 +149,7 @@ def validate_shard_patches(batch: BatchSandbox) -> Iterator[Problem]:
         inheriting = {note.path for note in notes if note.what == "inherits"}
         for note in notes:
             if note.what != "added" or note.path not in inheriting:
-                yield _problem(note, names) if note.certain else _of_second_decoding(note)
+                yield _problem(note, names) if note.certain else _problems_of_second_decoding(note)
 
 
 def _problem(note: Note, names: Sequence[str]) -> Problem:
@@ -216,7 +222,7 @@ def _advice(note: Note) -> Problem:
             return PATCH_FIELD.problem(note.path, "is ignored because a Pod has no such field", fix)
 
 
-def _of_second_decoding(note: Note) -> Problem:
+def _problems_of_second_decoding(note: Note) -> Problem:
     """What the controller alone makes wrong, which may be right in another release of it."""
     if note.what not in ("image", "resources", "sources", "claim"):
         return _advice(note)
@@ -241,3 +247,12 @@ def validate_shard_devices(subject: Subject) -> Iterator[Problem]:
             if each["kind"] in _COUNTED and not each["whole"] and (amount := quantity.read(given)) is not None:
                 message = "must be a whole number because a device cannot be divided"
                 yield PATCH_WHOLE_NUMBER.problem(each["path"], message, f"set {amount.value()}", given)
+
+
+def advise_unused_patches(batch: BatchSandbox) -> Iterator[Problem]:
+    """Warn of patches for more replicas than there are."""
+    spec, count = batch.spec, batch.spec.replicas
+    for name in ("shardTaskPatches",) if spec.pool_ref else ("shardPatches", "shardTaskPatches"):
+        if len(spec.json.get(name) or ()) > count:
+            message = f"is ignored because the patch is for replica {count + 1}, but spec.replicas is {count}"
+            yield UNUSED_PATCHES.problem(spec.path(name, count), message, "raise replicas, or remove the patch")

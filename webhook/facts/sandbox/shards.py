@@ -57,7 +57,7 @@ class Template:
     """The template of all shards; what is asked of it again and again is worked out once."""
 
     def __init__(self, template: JSON, deadline: Deadline | None = None) -> None:
-        self.written = _written(template)
+        self.written = _template_as_go_writes(template)
         self.deadline = deadline or Deadline()
         self.claims = items(get(self.written, ("spec", "resourceClaims")))
         self.sources = dict(_claims(self.claims))
@@ -90,10 +90,10 @@ class Template:
         told = {(note.what, note.path) for note in either}
         made = [*_containers(shard, shard.pod), *_sources(shard, shard.pod), *_inherited(shard)]
         surely = [replace(note, certain=(note.what, note.path) in told) for note in made]
-        return [*broken, *_kept(patch, self.written, "PodTemplateSpec", at), *surely]
+        return [*broken, *_kept_nulls_and_directives(patch, self.written, "PodTemplateSpec", at), *surely]
 
 
-def _written(template: JSON) -> JSON:
+def _template_as_go_writes(template: JSON) -> JSON:
     """The template as Go writes it: whatever has no name in a list of its pod has an empty one."""
     spec = get(template, ("spec",))
     if not isinstance(spec, dict):
@@ -207,7 +207,7 @@ def _keyless(patch: JSON, kind: str, at: FieldPath) -> Iterator[Note]:
                 yield from _keyless(item, tag["type"], where)
 
 
-def _kept(patch: JSON, old: JSON, kind: str, at: FieldPath) -> Iterator[Note]:
+def _kept_nulls_and_directives(patch: JSON, old: JSON, kind: str, at: FieldPath) -> Iterator[Note]:
     """Nulls and directives of the patch, where the template has something that they would take away."""
     for name, value in patch.items():
         if name in ("$patch", "$retainKeys"):
@@ -218,13 +218,13 @@ def _kept(patch: JSON, old: JSON, kind: str, at: FieldPath) -> Iterator[Note]:
         if value is None and before is not None and not isinstance(before, dict | list):  # those are often just empty
             yield Note("keeps", (*at, name), str(before))
         elif isinstance(value, dict) and isinstance(before, dict):
-            yield from _kept(value, before, tag.get("type", ""), (*at, name))
+            yield from _kept_nulls_and_directives(value, before, tag.get("type", ""), (*at, name))
         elif isinstance(value, list) and tag.get("merge"):
             known = {str(get(item, (tag["merge"],))): item for item in items(before)}
             for place, item in enumerate(value):
                 same = known.get(str(get(item, (tag["merge"],)))) if isinstance(item, dict) else None
                 if same is not None:
-                    yield from _kept(item, same, tag.get("type", ""), (*at, name, place))
+                    yield from _kept_nulls_and_directives(item, same, tag.get("type", ""), (*at, name, place))
 
 
 def _containers(shard: _Shard, pod: JSON) -> Iterator[Note]:
@@ -332,10 +332,12 @@ def _sources(shard: _Shard, pod: JSON) -> Iterator[Note]:
         if len(source) != 1 and before.get(name) != source:
             words = f"two sources ({' and '.join(source)})" if source else "no source"
             at, over = shard.place("resourceClaims", name), _over(shard.template.claims, place, name)
-            yield Note("sources", at, f"`{name}` has {words}", over=over, fix=_one_source(source, before.get(name)))
+            yield Note(
+                "sources", at, f"`{name}` has {words}", over=over, fix=_fix_of_claim_sources(source, before.get(name))
+            )
 
 
-def _one_source(source: Sequence[str], of_template: Sequence[str] | None) -> str:
+def _fix_of_claim_sources(source: Sequence[str], of_template: Sequence[str] | None) -> str:
     """What to do about a claim without source, or with two."""
     if not source:
         return f"set {either(_SOURCES)}"

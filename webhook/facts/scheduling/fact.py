@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.cel.types import BOOL, STRING, list_of
-from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.fact import Fact, Result, declare_structure
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.scheduling import priority_classes
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
 
-PRIORITY: Final = structure(
+PRIORITY: Final = declare_structure(
     "PodPriority",
     podSet=(STRING, "name of the pod set"),
     path=(STRING, "where the pods name the class"),
@@ -20,7 +20,7 @@ PRIORITY: Final = structure(
     absent=(BOOL, "whether it is known not to be there"),
     nearest=(STRING, "the class that was probably meant"),
 )
-PRIORITIES: Final = structure(
+PRIORITIES: Final = declare_structure(
     "Priorities",
     classes=(list_of(PRIORITY.type), "PriorityClasses that pods name; those of the system are always there"),
 )
@@ -28,7 +28,9 @@ PRIORITIES: Final = structure(
 
 def _priorities(subject: Subject) -> Result:
     listed, view = subject.once(pod_sets), subject.view()
-    return listed.result(priority_classes.priorities(listed.all, subject, view.of("classes")), missing=view.missing())
+    return listed.result(
+        priority_classes.compute_priorities_fact(listed.all, subject, view.of("classes")), missing=view.missing()
+    )
 
 
 FACTS: Final = (

@@ -33,12 +33,12 @@ class PriorityClass(Object):
     preemption_policy = Text()
 
 
-def priorities(podsets: Iterable[PodSet], subject: Subject, view: View) -> JSON:
+def compute_priorities_fact(podsets: Iterable[PodSet], subject: Subject, view: View) -> JSON:
     """The fact `priorities` of an object with these pod sets."""
     return {"classes": list(_classes(podsets, subject, view))}
 
 
-def named(template: PodTemplate) -> str:
+def priority_class_name(template: PodTemplate) -> str:
     """The class that a pod template names, "" without one or where it is still to be filled in."""
     name = template.spec.priority_class_name
     return "" if is_placeholder(name) else name
@@ -46,7 +46,7 @@ def named(template: PodTemplate) -> str:
 
 def _classes(podsets: Iterable[PodSet], subject: Subject, view: View) -> Iterator[JSON]:
     for podset in podsets:
-        name = named(template_of(podset, subject))
+        name = priority_class_name(template_of(podset, subject))
         if not name:
             continue
         is_there = name in ALWAYS_THERE or bool(view.find(PriorityClass, name, namespaced=False))

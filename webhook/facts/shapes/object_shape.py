@@ -16,7 +16,7 @@ from webhook.facts.shapes.pod_template_shape import POD, wrong_types
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, INJECTION, LENGTHS, PATCHES, QUEUES
-from webhook.facts.volcano_objects.defaults import defaulted
+from webhook.facts.volcano_objects.defaults import job_with_defaults
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.releases import Release
@@ -110,7 +110,7 @@ def _is_declared(breach: Breach, release: Release) -> bool:
 def validate_volcano(subject: Subject) -> Iterator[Problem]:
     """What is wrong with the values of an object of Volcano."""
     if not subject.mismatches:
-        yield from _validate(subject, subject.once(defaulted), _VOLCANO)
+        yield from _validate(subject, subject.once(job_with_defaults), _VOLCANO)
 
 
 def _validate(subject: Subject, obj: JSON, file: Path) -> Iterator[Problem]:

@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Final
 
-from webhook.facts.gpu.device_pods import BATCH, DevicePods, workload
+from webhook.facts.gpu.device_pods import BATCH, DevicePods, read_device_workload
 from webhook.facts.storage.groups import STORAGE
-from webhook.facts.storage.mounts import Mount, Mounts, mounts, pods_of
+from webhook.facts.storage.mounts import Mount, Mounts, pods_of, read_mounts
 from webhook.facts.storage.node_local import node_local
 from webhook.facts.storage.read_only import read_only
 from webhook.facts.subject import Subject
@@ -44,11 +44,11 @@ def names_checkpoints(mount: Mount) -> bool:
 
 def advise_checkpoints(subject: Subject) -> Iterator[Problem]:
     """Everything about where a job writes its checkpoints."""
-    work = subject.once(workload)
+    work = subject.once(read_device_workload)
     if not work.device_pods or subject.group_kind not in BATCH:
         return
-    if _IN_ALL_NAMES in _names(subject.once(mounts)):
-        for mounting in _by_volume(subject.once(mounts)).values():
+    if _IN_ALL_NAMES in _names(subject.once(read_mounts)):
+        for mounting in _by_volume(subject.once(read_mounts)).values():
             yield from _volume(mounting)
     for pods in work.device_pods:
         for container in pods.containers:
@@ -72,7 +72,7 @@ def _by_volume(known: Mounts) -> Mapping[FieldPath, list[Mount]]:
 def _by_container(subject: Subject) -> Mapping[tuple[FieldPath, FieldPath], list[Mount]]:
     """The mounts of each container, by where its template and then the container in it stand."""
     by_container: dict[tuple[FieldPath, FieldPath], list[Mount]] = {}
-    for mount in subject.once(mounts).all:
+    for mount in subject.once(read_mounts).all:
         by_container.setdefault((mount.volume.podset.path, mount.container.at), []).append(mount)
     return by_container
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.gpu.device_pods import WORKLOADS, advised
+from webhook.facts.gpu.device_pods import WORKLOADS, advice_without_repetitions
 from webhook.facts.storage import (
     checkpoints,
     rolling_updates,
@@ -30,15 +30,15 @@ _ADVICE: Final = (
 )
 
 
-def storage(subject: Subject) -> Iterator[Problem]:
+def advise_storage(subject: Subject) -> Iterator[Problem]:
     """What is to be said of the volumes of an object, once where several of its templates share it."""
-    yield from advised(_ADVICE, volume_claims.CLAIM_EXISTS.id, subject)
+    yield from advice_without_repetitions(_ADVICE, volume_claims.CLAIM_EXISTS.id, subject)
 
 
 CHECKS: Final = (
     Check(
         group="storage",
-        run=storage,
+        run=advise_storage,
         kinds=WORKLOADS,
         lookups=(*volume_claims.LOOKUPS, NAMESPACES),
     ),

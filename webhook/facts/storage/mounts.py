@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from webhook.facts.gpu.device_pods import workload
+from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.types import JobSpec
@@ -100,9 +100,9 @@ class Mounts:
         return mounts
 
 
-def mounts(subject: Subject) -> Mounts:
+def read_mounts(subject: Subject) -> Mounts:
     """The volumes and mounts of an object, to be asked for with `Subject.once`."""
-    work, reading = subject.once(workload), Reading(subject.deadline)
+    work, reading = subject.once(read_device_workload), Reading(subject.deadline)
     volumes: list[Volume] = []
     mounts: list[Mount] = []
     for podset in Items(work.pod_sets if work.device_pods else (), subject.deadline):

@@ -37,7 +37,7 @@ def node_local(path: FieldPath, claim: str = "", pods: int = 0, folder: str = ""
     return NODE_LOCAL.problem(path, message, fix)
 
 
-def class_on_one_node(claim: VolumeClaimSpec, view: View) -> str:
+def node_local_class_of_claim(claim: VolumeClaimSpec, view: View) -> str:
     """The class of a claim, if its volumes are on the disks of nodes."""
     name = claim.storage_class_name
     return name if name and view.find(StorageClass, name, namespaced=False).provisioner in _local() else ""

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.storage.groups import STORAGE
 from webhook.facts.storage.mounts import Mount, pods_of
-from webhook.facts.storage.node_local import class_on_one_node, node_local
+from webhook.facts.storage.node_local import node_local, node_local_class_of_claim
 from webhook.facts.storage.read_only import read_only
 from webhook.facts.view import View
 from webhook.problem import Problem
@@ -39,7 +39,7 @@ def validate_access_modes(claim: VolumeClaimSpec, who: str, mounting: Sequence[M
         yield read_only(writing[0], who)
     if pods < 2:
         return
-    node = class_on_one_node(claim, view)
+    node = node_local_class_of_claim(claim, view)
     if modes == {"ReadWriteOncePod"}:
         message = f"{who} is ReadWriteOncePod, so only 1 of the {pods} pods can start"
         yield READ_WRITE_ONCE_POD.problem(path, message, "use a ReadWriteMany claim, or one claim for each pod")

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.gpu.device_pods import workload
+from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.storage.groups import STORAGE
-from webhook.facts.storage.mounts import Mount, mounts
+from webhook.facts.storage.mounts import Mount, read_mounts
 from webhook.facts.storage.types import Deployment, PersistentVolumeClaim, RollingUpdate
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -44,10 +44,10 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
     spec = subject.typed(Deployment).spec
     if spec.replicas not in (None, 1) or spec.is_omitted("replicas") or not _surges(spec.strategy.rolling_update):
         return
-    if spec.strategy.type not in ("", "RollingUpdate") or not subject.once(workload).device_pods:
+    if spec.strategy.type not in ("", "RollingUpdate") or not subject.once(read_device_workload).device_pods:
         return
     view = subject.view()
-    for name, mounting in subject.once(mounts).of_claims().items():
+    for name, mounting in subject.once(read_mounts).of_claims().items():
         modes = {*view.find(PersistentVolumeClaim, name).spec.access_modes}
         if modes in _ALONE and not all(mount.volume.is_read_only for mount in mounting):
             yield _rolling_update(name, modes.pop(), mounting)
@@ -67,10 +67,10 @@ def _surges(settings: RollingUpdate) -> bool:
     """Whether the one pod stays until another one is ready: 25 % of one pod, the default, is none, rounded down."""
     if any(settings.is_omitted(name) for name in ("maxSurge", "maxUnavailable")):
         return False
-    return _of_one(settings.max_unavailable) == 0 and _of_one(settings.max_surge, default=1) != 0
+    return _surge_of_one_pod(settings.max_unavailable) == 0 and _surge_of_one_pod(settings.max_surge, default=1) != 0
 
 
-def _of_one(written: JSON, default: int = 0) -> int | None:
+def _surge_of_one_pod(written: JSON, default: int = 0) -> int | None:
     """How many of one pod: rounded down for percentages, but any part of a pod that may be more is one."""
     if written is None:
         return default

@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook import quantity
 from webhook.facts.command_lines.command import launched_by
-from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, workload
+from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, read_device_workload
 from webhook.facts.gpu.resources import gpus_of
 from webhook.facts.storage.groups import STORAGE
 from webhook.facts.subject import Subject
@@ -50,7 +50,7 @@ _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
 
 def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
     """Containers with several GPUs and no more shared memory than any other container has."""
-    for pods in subject.once(workload).device_pods:
+    for pods in subject.once(read_device_workload).device_pods:
         for container in () if pods.spec.host_ipc else pods.containers:
             gpus = gpus_of(container.resources)
             if gpus > 1 and _uses_torch(container, subject):
@@ -74,7 +74,7 @@ def _size(pods: DevicePods, container: Container, gpus: int, subject: Subject) -
 
 def validate_shared_memory_limits(subject: Subject) -> Iterator[Problem]:
     """Shared memory that may grow larger than all memory of its container."""
-    for pods in subject.once(workload).device_pods:
+    for pods in subject.once(read_device_workload).device_pods:
         volumes = {volume.name: volume.empty_dir for volume in pods.spec.volumes}
         for container in pods.containers:
             mount = next((mount for mount in container.volume_mounts if mount.mount_path.rstrip("/") == _PATH), None)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.storage.groups import STORAGE
-from webhook.facts.storage.mounts import Mount, mounts
+from webhook.facts.storage.mounts import Mount, read_mounts
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 
@@ -35,7 +35,7 @@ _OF_ONE_POD: Final = frozenset(("emptyDir", "ephemeral", "configMap", "secret", 
 
 def advise_sub_paths(subject: Subject) -> Iterator[Problem]:
     """Every mount whose subPath is the same for pods that count on another, or that cannot be expanded."""
-    for mount in subject.once(mounts).all:
+    for mount in subject.once(read_mounts).all:
         yield from _sub_path(mount)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.cluster.interest import reading
 from webhook.facts.storage.groups import STORAGE
-from webhook.facts.storage.mounts import Mount, mounts
+from webhook.facts.storage.mounts import Mount, read_mounts
 from webhook.facts.storage.read_write_once import validate_access_modes
 from webhook.facts.storage.storage_classes import class_exists, is_absent
 from webhook.facts.storage.types import PersistentVolumeClaim, StorageClass
@@ -38,7 +38,7 @@ LOOKUPS: Final = (
 def validate_claims(subject: Subject) -> Iterator[Problem]:
     """Every claim that the pods of an object mount, once."""
     view = subject.view()
-    for name, mounting in subject.once(mounts).of_claims().items() if subject.namespace else ():
+    for name, mounting in subject.once(read_mounts).of_claims().items() if subject.namespace else ():
         claim = view.find(PersistentVolumeClaim, name)
         if claim:
             yield from _class_of_pending_claim(claim, name, mounting, view)
@@ -79,7 +79,7 @@ def _class_of_pending_claim(
 def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:
     """StorageClasses of claims that are made for each pod."""
     view = subject.view()
-    for volume in subject.once(mounts).volumes:
+    for volume in subject.once(read_mounts).volumes:
         wanted = volume.value.ephemeral.volume_claim_template.spec.storage_class_name
         if is_absent(wanted, view):
             yield class_exists(f"volume `{volume.name}`", wanted, volume.path, view)
@@ -88,7 +88,7 @@ def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:
 def validate_created_claims(subject: Subject) -> Iterator[Problem]:
     """Claims that a controller creates for an object, one for all of its pods."""
     view = subject.view()
-    for path, mounting in subject.once(mounts).of_created_claims().items():
+    for path, mounting in subject.once(read_mounts).of_created_claims().items():
         claim, who = mounting[0].volume.created_claim, f"the claim for `{mounting[0].target}`"
         if is_absent(claim.storage_class_name, view):
             yield class_exists(who, claim.storage_class_name, path, view)

@@ -18,14 +18,14 @@ _SHELL: Final = "/bin/bash"
 _CONFIG: Final = "/etc/flux-config"
 
 
-def entrypoint(name: str) -> str:
+def entrypoint_config_map(name: str) -> str:
     """The ConfigMap of the scripts, and the volume of it."""
     return f"{name}-flux-entrypoint"
 
 
 def enforce_flux(making: Making) -> JSON:
     """As EnforceMLPolicy; the command of spec.trainer, or of the runtime, becomes an argument of the entrypoint."""
-    trainer, config = making.trainer, entrypoint(making.name)
+    trainer, config = making.trainer, entrypoint_config_map(making.name)
     if trainer is None:
         return trainer
     command, image = _command(making), _image(making)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from webhook.facts.assumptions import TRAINER, Assumptions, assumptions
+from webhook.facts.assumptions import TRAINER, Assumptions, read_assumptions
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.facts.view import View
@@ -22,12 +22,12 @@ class Installation(NamedTuple):
     takes_claims: bool
 
 
-def installed(subject: Subject) -> Installation:
+def read_trainer_installation(subject: Subject) -> Installation:
     """What is known of Trainer, to be asked for with `Subject.once`. Raises as `known_to`."""
-    return known_to(subject.view(), subject.assumptions)
+    return installation_with_assumptions(subject.view(), subject.assumptions)
 
 
-def known_to(view: View, own: Assumptions) -> Installation:
+def installation_with_assumptions(view: View, own: Assumptions) -> Installation:
     """What a policy knows of Trainer that assumes something of its own.
 
     Raises:
@@ -37,7 +37,7 @@ def known_to(view: View, own: Assumptions) -> Installation:
     release, takes_claims, place = own.trainer, own.device_claims, INSTALLED.scope
     if release is None or takes_claims is None:
         held = view.get(INSTALLED.gvk, place.name, namespace=place.namespace)
-        shared = assumptions(held, f"ConfigMap `{place.name}`")
+        shared = read_assumptions(held, f"ConfigMap `{place.name}`")
         release = shared.trainer if release is None else release
         takes_claims = shared.device_claims if takes_claims is None else takes_claims
     return Installation(release or TRAINER, takes_claims is True)
@@ -45,4 +45,4 @@ def known_to(view: View, own: Assumptions) -> Installation:
 
 def release_of(subject: Subject) -> Release:
     """The release of Trainer. Raises as `known_to`."""
-    return subject.once(installed).release
+    return subject.once(read_trainer_installation).release

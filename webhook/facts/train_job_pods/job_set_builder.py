@@ -12,51 +12,36 @@ from typing import Any, Final
 from webhook.attributes import JSON
 from webhook.facts.train_job_pods import plugins
 from webhook.facts.train_job_pods.flux_pods import enforce_flux
-from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
-from webhook.facts.train_job_pods.nodes import counts
+from webhook.facts.train_job_pods.nodes import pods_of_each_job
 from webhook.facts.train_job_pods.plugins import Making
 from webhook.facts.train_job_pods.pod_set import PodSet, job_of_runtime, pod_set
-from webhook.facts.train_job_pods.processes import predict
+from webhook.facts.train_job_pods.processes import predict_processes
 from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import Runtime
+from webhook.facts.train_job_pods.train_job_ignored_resources import ignored_resources
+from webhook.facts.train_job_pods.train_job_lost_claims import lost_claim
 from webhook.facts.train_job_pods.types import MLPolicy, Trainer, TrainJob
 from webhook.facts.train_job_pods.upsert import upsert_env
-from webhook.problem import Problem
-from webhook.releases import Release, shown
+from webhook.releases import Release
 from webhook.same import Same
 from webhook.typed.pods import Resources
-
-LOST_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/lost-claim",
-    title="resourcesPerNode does not take claims away from the container.",
-    why=(
-        "Before 2.4 Trainer rebuilds the resources of the container without its claims. The pods get devices that no "
-        "container sees."
-    ),
-    source="https://github.com/kubeflow/trainer/pull/4027",
-)
-IGNORED_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/ignored-resources",
-    title="resourcesPerNode needs a runtime with mlPolicy.",
-    why="Since 2.3 Trainer leaves resourcesPerNode out where the runtime has no mlPolicy.",
-)
 
 _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
 
 
-def build(merged: MergedJobSet, job: TrainJob, runtime: Runtime, release: Release) -> None:
+def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: Runtime, release: Release) -> None:
     """Make the JobSet of what is merged."""
     jobs = merged.patched.replicated_jobs
     if not jobs:
         return
     asked, policy = job.spec.trainer, runtime.spec.ml_policy
-    pods_of_jobs = zip(jobs, counts(jobs, asked.num_nodes, policy), strict=True)
+    pods_of_jobs = zip(jobs, pods_of_each_job(jobs, asked.num_nodes, policy), strict=True)
     sets = [pod_set(replicated, count) for replicated, count in pods_of_jobs]
     for pods in sets if asked else ():
         _apply_resources(merged, pods, asked, runtime, release)
     resources = _counted(sets, asked)
-    merged.processes = predict(asked, policy, resources, release)
+    merged.processes = predict_processes(asked, policy, resources, release)
     making = Making(
         name=job.name or job.metadata.generate_name,
         runtime=runtime.name,
@@ -125,7 +110,7 @@ def _apply_resources(merged: MergedJobSet, of: PodSet, trainer: Trainer, runtime
     asked = trainer.resources_per_node
     if not policy and release >= WHOLE_JOBSET:
         if asked:
-            merged.problems.append(_ignored_resources(asked, runtime, release))
+            merged.problems.append(ignored_resources(asked, runtime, release))
         return
     for node in of.nodes if asked else ():
         before = node.get("resources", {})
@@ -133,14 +118,9 @@ def _apply_resources(merged: MergedJobSet, of: PodSet, trainer: Trainer, runtime
         if not node["resources"].get("claims"):  # they are kept all, or none
             for claim in before.get("claims", []):
                 merged.lost_claims.append(claim.get("name", ""))
-                merged.problems.append(_lost_claim(claim.get("name", ""), asked, runtime, release))
+                merged.problems.append(lost_claim(claim.get("name", ""), asked, runtime, release))
     if release >= KEEPS_CLAIMS:
         _add_claims(of, [claim.json for claim in trainer.resource_claims_per_node])
-
-
-def _ignored_resources(asked: Resources, runtime: Runtime, release: Release) -> Problem:
-    message = f"is ignored by Trainer {shown(release)} because {runtime} has no mlPolicy"
-    return IGNORED_RESOURCES.problem(asked.at, message, "add an mlPolicy to the runtime")
 
 
 def _is_mpi_node(of: PodSet, policy: MLPolicy) -> bool:
@@ -161,15 +141,6 @@ def _add_claims(of: PodSet, claims: list[JSON]) -> None:
         names = {claim.get("name", "") for claim in own}
         added = [{"name": name} for name in named if name not in names]
         node["resources"] = {**resources, "claims": [*own, *added]}
-
-
-def _lost_claim(claim: str, asked: Resources, runtime: Runtime, release: Release) -> Problem:
-    """Report that resourcesPerNode drops a claim of the runtime (kubeflow/trainer#4027)."""
-    message = (
-        f"makes Trainer {shown(release)} leave out claim `{claim}` from the resources of container `node`, so the "
-        "container cannot use the devices of the claim"
-    )
-    return LOST_CLAIM.problem(asked.at, message, f"remove resourcesPerNode, and set the resources in {runtime}")
 
 
 def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Release) -> dict[str, Any]:

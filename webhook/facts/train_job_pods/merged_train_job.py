@@ -16,12 +16,12 @@ from webhook.deadline import Deadline
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
-from webhook.facts.train_job_pods.installation import Installation, installed
+from webhook.facts.train_job_pods.installation import Installation, read_trainer_installation
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
 from webhook.facts.train_job_pods.nodes import container_of, counted_resources, node_count, node_job
-from webhook.facts.train_job_pods.overlays import Layer, layers
+from webhook.facts.train_job_pods.overlays import Layer, read_patches
 from webhook.facts.train_job_pods.processes import Processes, gpu_count
-from webhook.facts.train_job_pods.runtime_merge import merge
+from webhook.facts.train_job_pods.runtime_merge import merge_runtime
 from webhook.facts.train_job_pods.runtime_reference import Runtime
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import pruned_once
 from webhook.facts.train_job_pods.types import (
@@ -129,13 +129,13 @@ class MergedTrainJob:
 
         Returns: the rendered path of the runtime's reference, or of all patches.
         """
-        patches = overlays.field(self.release)
+        patches = overlays.patches_path(self.release)
         return f"spec.{patches}" if self.is_patched and not is_own else "spec.runtimeRef"
 
     @property
     def is_patched(self) -> bool:
         """Whether it has patches that the release reads."""
-        return bool(self.spec.json.get(overlays.field(self.release)))
+        return bool(self.spec.json.get(overlays.patches_path(self.release)))
 
     @property
     def scheduler(self) -> str:
@@ -150,7 +150,7 @@ class MergedTrainJob:
 
 def merge_train_job(subject: Subject) -> MergedTrainJob:
     """A TrainJob, to be asked for with `Subject.once`; the same for all policies that know the same of Trainer."""
-    trainer = subject.once(installed)
+    trainer = subject.once(read_trainer_installation)
     return subject.cluster.once((merge_train_job, Same(subject.object), trainer), lambda: _train_job(subject, trainer))
 
 
@@ -159,10 +159,10 @@ def _train_job(subject: Subject, trainer: Installation) -> MergedTrainJob:
     view, release = subject.view(), trainer.release
     written = pruned_once(subject.object, "TrainJob", release, view) if is_job else {}
     job = TrainJob(written, (), Reading(view.deadline), is_set=is_job)
-    runtime = find(job.spec.runtime_ref, view)
-    patches = Items([*layers(job, release)], view.deadline)
+    runtime = find_runtime(job.spec.runtime_ref, view)
+    patches = Items([*read_patches(job, release)], view.deadline)
     nothing = MergedJobSet(spec={}, patched=runtime.spec.template.spec)
-    merged = merge(job, patches, runtime, release) if runtime.is_found else nothing
+    merged = merge_runtime(job, patches, runtime, release) if runtime.is_found else nothing
     return MergedTrainJob(
         object=job,
         release=release,
@@ -170,11 +170,11 @@ def _train_job(subject: Subject, trainer: Installation) -> MergedTrainJob:
         runtime=runtime,
         layers=patches,
         merged=merged,
-        missing=view.all_missing(),
+        missing=view.every_missing_object(),
     )
 
 
-def find(reference: RuntimeRef, view: View) -> Runtime:
+def find_runtime(reference: RuntimeRef, view: View) -> Runtime:
     """The runtime that a TrainJob names; what is not found is `missing` in the view."""
     is_namespaced, name = reference.kind == TrainingRuntime.gvk.kind, reference.name
     kind = TrainingRuntime if is_namespaced else ClusterTrainingRuntime

@@ -22,17 +22,17 @@ PORT: Final = 29500
 """Where nodes of torch, jax and xgboost meet."""
 
 
-def step(job: ReplicatedJob) -> str:
+def step_of_job(job: ReplicatedJob) -> str:
     """The step that a replicated job's label names, "" without one."""
     return job.template.metadata.labels.get(STEP_LABEL, "")
 
 
 def is_trainer(job: ReplicatedJob) -> bool:
     """Whether a replicated job carries the trainer step's label."""
-    return step(job) == "trainer"
+    return step_of_job(job) == "trainer"
 
 
-def job_named(jobs: Iterable[ReplicatedJob], name: str) -> ReplicatedJob | None:
+def find_job(jobs: Iterable[ReplicatedJob], name: str) -> ReplicatedJob | None:
     """The replicated job of a name, or None."""
     return next((job for job in jobs if job.name == name), None)
 
@@ -44,15 +44,15 @@ def trainer_step(jobs: Iterable[ReplicatedJob]) -> ReplicatedJob | None:
 
 def container_of(job: ReplicatedJob | None, name: str) -> Container | None:
     """A container of a replicated job that is no init container, or None."""
-    return None if job is None else _named(job.pod.containers, name)
+    return None if job is None else _find_by_name(job.pod.containers, name)
 
 
 def init_container_of(job: ReplicatedJob | None, name: str) -> Container | None:
     """An init container of a replicated job, or None."""
-    return None if job is None else _named(job.pod.init_containers, name)
+    return None if job is None else _find_by_name(job.pod.init_containers, name)
 
 
-def _named(containers: Iterable[Container], name: str) -> Container | None:
+def _find_by_name(containers: Iterable[Container], name: str) -> Container | None:
     return next((container for container in containers if container.name == name), None)
 
 
@@ -74,7 +74,7 @@ def node_count(job: TrainJob, policy: MLPolicy, jobs: Sequence[ReplicatedJob]) -
     if nodes is not None:
         return nodes
     if policy.mpi:
-        return _pods_of(job_named(jobs, "node")) + policy.mpi.run_launcher_as_node
+        return _pods_of(find_job(jobs, "node")) + policy.mpi.run_launcher_as_node
     return _pods_of(trainer_step(jobs))
 
 
@@ -82,7 +82,7 @@ def _pods_of(job: ReplicatedJob | None) -> int:
     return 1 if job is None else job.parallelism
 
 
-def counts(jobs: Sequence[ReplicatedJob], nodes: int | None, policy: MLPolicy) -> list[int]:
+def pods_of_each_job(jobs: Sequence[ReplicatedJob], nodes: int | None, policy: MLPolicy) -> list[int]:
     """The pods of each replicated job when a TrainJob asks for so many nodes, or for none in particular."""
     planned = 1 if policy.num_nodes is None else policy.num_nodes
     pods = [planned if policy and is_trainer(job) else job.parallelism for job in jobs]

@@ -40,14 +40,14 @@ class Layer(NamedTuple):
     metadata: Metadata
 
 
-def field(version: Release) -> str:
+def patches_path(version: Release) -> str:
     """Where a TrainJob of this release has its patches."""
     if version >= PATCHES:
         return "runtimePatches"
     return "podTemplateOverrides" if version >= TEMPLATES else "podSpecOverrides"
 
 
-def layers(job: TrainJob, version: Release) -> Iterator[Layer]:
+def read_patches(job: TrainJob, version: Release) -> Iterator[Layer]:
     """The patches of a TrainJob that this release reads, in order."""
     spec = job.spec
     if version >= PATCHES:

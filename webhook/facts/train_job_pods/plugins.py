@@ -16,7 +16,7 @@ from webhook.facts.train_job_pods.nodes import PORT
 from webhook.facts.train_job_pods.pod_set import PodSet
 from webhook.facts.train_job_pods.processes import Processes, gpu_count
 from webhook.facts.train_job_pods.releases import INJECTION
-from webhook.facts.train_job_pods.torchtune_recipe import ENTRYPOINT, managed, model_of, recipe
+from webhook.facts.train_job_pods.torchtune_recipe import ENTRYPOINT, model_of, overridden_paths, recipe_and_config
 from webhook.facts.train_job_pods.types import RuntimeSpec
 from webhook.facts.train_job_pods.upsert import upsert_env, upsert_mounts, upsert_port, upsert_volumes
 from webhook.releases import Release
@@ -69,7 +69,7 @@ class Making:
         return next((pods for pods in self.pod_sets if pods.name == name), None)
 
 
-def variables(values: Mapping[str, JSON]) -> list[JSON]:
+def variables_by_name(values: Mapping[str, JSON]) -> list[JSON]:
     """Variables by name, of a text or of a source."""
     return [{"name": name, "value" if isinstance(value, str) else "valueFrom": value} for name, value in values.items()]
 
@@ -81,13 +81,13 @@ def enforce_torch(making: Making) -> JSON:
     trainer = making.trainer
     if (node := making.node) is not None:
         is_tuned = trainer.get("command") == ENTRYPOINT
-        own = variables(nodes if is_tuned else {**nodes, **master})
+        own = variables_by_name(nodes if is_tuned else {**nodes, **master})
         making.lay_env(own)
         upsert_port(node, PORT)
         if is_tuned:
             trainer = {**trainer, "command": [*ENTRYPOINT, *_tuned(making)]}
     for container in _injected(making):
-        upsert_env(container, variables({**nodes, **master}))
+        upsert_env(container, variables_by_name({**nodes, **master}))
     return trainer
 
 
@@ -100,11 +100,13 @@ def _tuned(making: Making) -> Iterator[str]:
         yield f"--rdzv_endpoint={making.address}:{PORT}"
     is_single = making.nodes == 1 and (asked == "1" or gpus == 1)
     args = making.trainer.get("args", [])
-    name, config = recipe(model_of(making.runtime), args, making.nodes, is_single=is_single, release=making.release)
+    name, config = recipe_and_config(
+        model_of(making.runtime), args, making.nodes, is_single=is_single, release=making.release
+    )
     yield from (name, "--config", config)
     for pod_set in making.pod_sets:
         for container in pod_set.nodes if pod_set.step == "trainer" else ():
-            yield from managed(container.get("command", []))
+            yield from overridden_paths(container.get("command", []))
 
 
 def _injected(making: Making) -> Iterator[dict[str, Any]]:
@@ -123,7 +125,7 @@ def enforce_jax(making: Making) -> None:
     if (node := making.node) is not None:
         address = f"{making.address}:{PORT}"
         values = {"JAX_NUM_PROCESSES": str(making.nodes), "JAX_PROCESS_ID": _RANK, "JAX_COORDINATOR_ADDRESS": address}
-        upsert_env(node, variables(values))
+        upsert_env(node, variables_by_name(values))
         upsert_port(node, PORT)
 
 
@@ -133,7 +135,7 @@ def enforce_xgboost(making: Making) -> None:
         workers = making.nodes * (making.processes.count or 1)
         port, number = str(PORT), str(workers)
         values = {"DMLC_TRACKER_URI": making.address, "DMLC_TRACKER_PORT": port, "DMLC_TASK_ID": _RANK}
-        upsert_env(node, variables({**values, "DMLC_NUM_WORKER": number}))
+        upsert_env(node, variables_by_name({**values, "DMLC_NUM_WORKER": number}))
         upsert_port(node, PORT)
 
 
@@ -162,7 +164,7 @@ def _enforce_launcher(making: Making, launcher: PodSet) -> None:
     }
     for node in launcher.nodes:
         upsert_mounts(node, {"name": "mpi-hostfile", "mountPath": "/etc/mpi"})
-        upsert_env(node, variables(values))
+        upsert_env(node, variables_by_name(values))
 
 
 def _keys(name: str) -> JSON:

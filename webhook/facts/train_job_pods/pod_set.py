@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from webhook.attributes import JSON
-from webhook.facts.train_job_pods.nodes import POD, step
+from webhook.facts.train_job_pods.nodes import POD, step_of_job
 from webhook.paths import get
 from webhook.same import Same
 from webhook.typed.job_sets import ReplicatedJob
@@ -88,7 +88,7 @@ def pod_set(job: ReplicatedJob, count: int) -> PodSet:
     )
     metadata = dict(job.pod_template.metadata.json)
     given = job.json
-    return PodSet(given, dict(job.pod.json), metadata, containers, init_containers, count, step(job), given)
+    return PodSet(given, dict(job.pod.json), metadata, containers, init_containers, count, step_of_job(job), given)
 
 
 @lru_cache(maxsize=64)

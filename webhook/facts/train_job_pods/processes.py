@@ -35,7 +35,7 @@ class Processes:
 UNKNOWN = Processes(per_node="", count=None, reason="the runtime is not known")
 
 
-def predict(trainer: Trainer, policy: MLPolicy, resources: Resources, version: Release) -> Processes:
+def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, version: Release) -> Processes:
     """The processes per node; `resources` are those that Trainer reads: of the node container, or resourcesPerNode."""
     explicit = trainer.num_proc_per_node
     gpus, _ = gpu_count(resources)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.facts.train_job_pods.job_set_builder import build
+from webhook.facts.train_job_pods.job_set_builder import build_job_set
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
 from webhook.facts.train_job_pods.overlays import Layer
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import Runtime
-from webhook.facts.train_job_pods.train_job_patches import lost_toleration, patch_merges, patched_container, patched_job
+from webhook.facts.train_job_pods.train_job_patches import patch_merges, patched_container, patched_job
+from webhook.facts.train_job_pods.train_job_tolerations import lost_toleration
 from webhook.facts.train_job_pods.types import TrainJob
 from webhook.patch import strategic
 from webhook.releases import Release
@@ -23,7 +24,7 @@ from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 
 
-def merge(job: TrainJob, layers: Items[Layer], runtime: Runtime, release: Release) -> MergedJobSet:
+def merge_runtime(job: TrainJob, layers: Items[Layer], runtime: Runtime, release: Release) -> MergedJobSet:
     """The JobSet of a TrainJob with these patches on a runtime."""
     template, deadline, indexes = runtime.spec.template, job.reading.deadline, strategic.Indexes()
     merged = MergedJobSet(spec=template.spec.json, patched=template.spec)
@@ -34,7 +35,7 @@ def merge(job: TrainJob, layers: Items[Layer], runtime: Runtime, release: Releas
     merged.spec = _in_order(merged.spec, template.spec.json)
     if merged.spec is not template.spec.json:
         merged.patched = JobSetSpec(merged.spec, template.spec.at, template.spec.reading)
-    build(merged, job, runtime, release)
+    build_job_set(merged, job, runtime, release)
     return merged
 
 

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from webhook.attributes import JSON
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.installation import release_of
-from webhook.facts.train_job_pods.train_job_and_runtime_fields import pruned
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import without_dropped_fields
 from webhook.paths import get
 from webhook.typed.view import Typed
 
 
-def specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
+def comparable_specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
     """The spec now and before, without the fields that the release drops: they cannot change."""
     return subject.once(_specs)
 
 
 def _specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
     (_, kind), release, deadline = subject.group_kind, release_of(subject), subject.deadline
-    kept = (pruned(each, kind, release, deadline) for each in (subject.object, subject.old_object))
+    kept = (without_dropped_fields(each, kind, release, deadline) for each in (subject.object, subject.old_object))
     now, before = (get(each, ("spec",), {}) for each in kept)
     return now, before
 
@@ -33,5 +33,5 @@ def changes_more_than_suspend(subject: Subject) -> bool:
     """Whether an update changes more than spec.suspend: it must always be possible to stop a job."""
     if subject.old_object is None:
         return True
-    now, before = specs(subject)
+    now, before = comparable_specs(subject)
     return any(now.get(name) != before.get(name) for name in {**now, **before} if name != "suspend")

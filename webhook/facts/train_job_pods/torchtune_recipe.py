@@ -18,7 +18,9 @@ MANAGED: Final = ("output_dir", "tokenizer.path", "checkpointer.checkpoint_dir",
 _FULL: Final = "full_finetune_distributed"
 
 
-def recipe(model: str, args: Sequence[str], nodes: int, *, is_single: bool, release: Release) -> tuple[str, str]:
+def recipe_and_config(
+    model: str, args: Sequence[str], nodes: int, *, is_single: bool, release: Release
+) -> tuple[str, str]:
     """As getRecipeAndConfig: the recipe and the name of its configuration; `is_single` for one device on one node."""
     quantized = release >= ADAPTERS and is_quantized(args, release)
     adapted = release >= ADAPTERS and any("model.lora_attn_modules" in argument for argument in args)
@@ -51,6 +53,6 @@ def _is_true(args: Sequence[str], name: str) -> bool:
     return any(name in key and equals and value.strip().lower() == "true" for key, equals, value in pairs)
 
 
-def managed(command: Sequence[str]) -> Iterator[str]:
+def overridden_paths(command: Sequence[str]) -> Iterator[str]:
     """As extractOverridesFromRuntime: the paths that the command of the runtime sets."""
     yield from (argument for argument in command if argument.split("=")[0] in MANAGED)

@@ -93,7 +93,9 @@ class Shape:
 
     def lacks(self, name: str, release: Release) -> bool:
         """Whether it is known that no release has a field of a name; names are known of some releases alone."""
-        return self.known is not None and name not in self.known and (self.is_fixed or table().knows(release))
+        return (
+            self.known is not None and name not in self.known and (self.is_fixed or read_field_table().knows(release))
+        )
 
     def at(self, path: str) -> Shape:
         """The shape of what stands at a path inside it, made where there is none yet."""
@@ -116,7 +118,7 @@ class Table:
 
 
 @cache
-def table() -> Table:
+def read_field_table() -> Table:
     """The shipped table; read on first use."""
     (document,) = yamlfile.read(FILE)
     value = document.value
@@ -159,25 +161,28 @@ def validate_fields(
 
     An API server drops such fields before it asks: of an object that it has sent, it is the release that is wrong.
     """
-    shape = table().kinds.get(kind)
+    shape = read_field_table().kinds.get(kind)
     if shape is not None:
         yield from _Reader(release, rules, deadline, is_sent).object(obj, shape, ())
 
 
-def pruned(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:
+def without_dropped_fields(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:
     """The object without the fields that the API server drops, as far as the release's shape is known."""
-    shape = table().kinds.get(kind)
+    shape = read_field_table().kinds.get(kind)
     return obj if shape is None else _Pruner.of(obj, release, deadline).value(obj, shape)
 
 
 def pruned_once(obj: JSON, kind: str, release: Release, view: View) -> JSON:
     """The same, made once a request."""
-    return view.once((pruned, Same(obj), kind, release), lambda: pruned(obj, kind, release, view.deadline))
+    return view.once(
+        (without_dropped_fields, Same(obj), kind, release),
+        lambda: without_dropped_fields(obj, kind, release, view.deadline),
+    )
 
 
 def pruned_part(value: JSON, at: FieldPath, kind: str, release: Release, deadline: Deadline) -> JSON:
     """What stands at a path of an object, without what is dropped of it; None where all of it is."""
-    shape = table().kinds.get(kind)
+    shape = read_field_table().kinds.get(kind)
     for name in at:
         if shape is not None and isinstance(name, str):
             if not shape.keeps(name, release):
@@ -257,7 +262,7 @@ class _Reader:
     def _field(self, name: str, held: JSON, shape: Shape, at: FieldPath) -> Iterator[Problem]:
         changed, path = shape.changed.get(name), (*at, name)
         if changed is not None and not changed.since <= self.release <= changed.until:
-            message, fix = self._of_other_release(changed)
+            message, fix = self._other_release_problem(changed)
             yield self.rules.other_release_field.problem(path, message, fix, for_administrators=self.is_sent)
         elif changed is None and shape.lacks(name, self.release) and not self.is_sent:
             message = f"is ignored because Trainer {shown(self.release)} does not know this field"
@@ -268,11 +273,11 @@ class _Reader:
         elif name in shape.inner:
             yield from self.object(held, shape.inner[name], path)
 
-    def _of_other_release(self, changed: Changed) -> tuple[str, str]:
+    def _other_release_problem(self, changed: Changed) -> tuple[str, str]:
         """What is wrong with a field that the release does not have, and the fix."""
         release, only = shown(self.release), f"only {changed.releases} this field"
         if not self.is_sent:
-            fix = f"use {changed.instead.format(patches=overlays.field(self.release))}"
+            fix = f"use {changed.instead.format(patches=overlays.patches_path(self.release))}"
             return f"is ignored by Trainer {release} because {only}", fix
         told = f"is not a field of Trainer {release}, which is assumed: {only}, and the API server has kept it"
         return told, "ask the administrator to name the installed release in `trainer` of ConfigMap `trainer`"

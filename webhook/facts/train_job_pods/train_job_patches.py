@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
+from webhook.facts.train_job_pods.groups import TRAIN_JOB
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
 from webhook.facts.train_job_pods.overlays import Layer, Overlay
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET
@@ -46,12 +46,6 @@ PATCH_MERGES: Final = TRAIN_JOB.rule(
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go",
     function="mergeRuntimePatches",
     fails="controller",
-)
-LOST_TOLERATION: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/lost-toleration",
-    title="A patch with tolerations repeats those of the runtime.",
-    why="Tolerations have no merge key, so a patch replaces all of them.",
-    fails="pending",
 )
 PATCHED_ENV: Final = TRAIN_JOB.rule(
     "train-job/patched-env",
@@ -98,19 +92,6 @@ def patched_container(
             message = f"is not {what} of {of}, so Trainer adds a new container without an image"
             fix = "write the name of a container that is there"
             yield PATCHED_CONTAINER.problem(patch.path("name"), message, fix, patch.name)
-
-
-def lost_toleration(overlay: Overlay, before: ReplicatedJob) -> Iterator[Problem]:
-    """Tolerations have no merge key: a patch with any replaces all of the runtime's."""
-    if not overlay.pod.has("tolerations"):
-        return
-    kept = {toleration.key for toleration in overlay.pod.tolerations}
-    for lost in before.pod.tolerations:
-        if lost.key not in kept and "" not in kept:
-            of = f"for `{lost.key}`" if lost.key else "for every key"
-            message = f"replaces the whole list, so the runtime's toleration {of} is lost"
-            fix = "add that toleration to the patch too, if the pods need it"
-            yield LOST_TOLERATION.problem(overlay.pod.path("tolerations"), message, fix)
 
 
 def patched_env(overlay: Overlay) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from typing import Final
 from webhook.attributes import POD
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.flux_pods import entrypoint
+from webhook.facts.train_job_pods.flux_pods import entrypoint_config_map
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.nodes import is_trainer
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
@@ -95,7 +95,7 @@ def problems_of_pods(
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
-    scripts = f"`{entrypoint(job.object.name)}`"
+    scripts = f"`{entrypoint_config_map(job.object.name)}`"
     for virtual in subject.once(virtual_pods):
         problems = [problem for problem in run(virtual.pod) if problem.found != scripts]
         if problems and (virtual.name, "") not in job.merged.unknown:
@@ -103,7 +103,9 @@ def problems_of_pods(
             known = {problem.without_path for problem in run(_pod(before, subject))} if before is not None else set()
             for problem in Items(problems, subject.deadline):
                 origin = job.origin(is_own=problem.without_path in known)
-                yield _of_trainer(problem, virtual) or _of_origin(problem, virtual, origin, refuses=refuses)
+                yield _problem_at_trainer(problem, virtual) or _problem_at_origin(
+                    problem, virtual, origin, refuses=refuses
+                )
 
 
 def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
@@ -111,13 +113,13 @@ def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
     return {replicated.name: replicated for replicated in subject.once(merge_train_job).runtime.jobs}
 
 
-def _of_trainer(problem: Problem, virtual: VirtualPod) -> Problem | None:
+def _problem_at_trainer(problem: Problem, virtual: VirtualPod) -> Problem | None:
     """A problem of a pod as one of spec.trainer; None where it is none."""
     path = virtual.locate(parse(problem.path))
     return None if path is None else replace(problem, path=render(path))
 
 
-def _of_origin(problem: Problem, virtual: VirtualPod, origin: str, *, refuses: bool) -> Problem:
+def _problem_at_origin(problem: Problem, virtual: VirtualPod, origin: str, *, refuses: bool) -> Problem:
     """A problem of a pod as one of what the TrainJob is merged from."""
     where = f"replicated job `{virtual.name}`, {problem.path}"
     if refuses:

@@ -25,23 +25,29 @@ from webhook.facts.trainer import (
     train_job_claims,
     train_job_gang,
     train_job_launcher,
-    train_job_mpi_workers,
+    train_job_managed_by,
+    train_job_mpi_worker_images_and_commands,
     train_job_nodes,
-    train_job_patch_managers,
+    train_job_patch_managers_and_overrides,
     train_job_processes_and_gpus,
     train_job_runtime,
     train_job_steps,
+    train_job_volcano_queue_and_priority_class,
     training_runtime,
     training_runtime_gang_scheduling,
+    training_runtime_immutable_fields,
+    training_runtime_initializer_mounts,
+    training_runtime_job_names,
     training_runtime_ml_policy,
     training_runtime_steps,
+    training_runtime_torch_address_and_plugin_variables,
 )
+from webhook.facts.trainer.generated_pod_checks import validate_pods
 from webhook.facts.trainer.node_claims import node_claims
 from webhook.facts.trainer.train_job_fields import OF_TRAIN_JOBS
 from webhook.facts.trainer.train_job_torchtune import validate_torchtune
-from webhook.facts.trainer.train_job_volumes import validate_pods
-from webhook.facts.trainer.training_runtime import TORCH_ADDRESS
 from webhook.facts.trainer.training_runtime_fields import OF_RUNTIMES
+from webhook.facts.trainer.training_runtime_torch_address_and_plugin_variables import TORCH_ADDRESS
 from webhook.problem import Problem
 from webhook.releases import Release
 
@@ -50,28 +56,28 @@ _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
 _ALONE: Final = (
     train_job.validate_name,
     train_job_runtime.validate_runtime_kind,
-    train_job.validate_managed_by,
+    train_job_managed_by.validate_managed_by,
     train_job_claims.validate_resource_claims,
     train_job_processes_and_gpus.validate_num_proc_per_node,
     train_job.validate_source_scheme,
     train_job_claims.validate_resource_claims_per_node,
-    train_job_patch_managers.validate_patch_managers,
-    train_job_patch_managers.validate_overlays,
+    train_job_patch_managers_and_overrides.validate_patch_managers,
+    train_job_patch_managers_and_overrides.validate_overlays,
     train_job_nodes.validate_no_nodes,
 )
 _ON_RUNTIME: Final = (
     train_job_steps.validate_initializer_step,
     train_job_steps.validate_trainer,
-    train_job_steps.validate_ignored_nodes,
+    train_job_nodes.validate_ignored_nodes,
     train_job.validate_reserved_env,
     train_job_processes_and_gpus.validate_processes,
     train_job_nodes.validate_flux_nodes,
     train_job_launcher.validate_launcher_as_node,
     train_job_nodes.validate_extra_node,
-    train_job_mpi_workers.validate_workers,
+    train_job_mpi_worker_images_and_commands.validate_workers,
     train_job.validate_no_trainer,
     validate_torchtune,
-    train_job_gang.validate_volcano_queue,
+    train_job_volcano_queue_and_priority_class.validate_volcano_queue,
     train_job_gang.validate_gang,
 )
 
@@ -103,7 +109,7 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
         for validate in _ON_RUNTIME:
             yield from validate(job)
         yield from validate_pods(subject)
-        yield from train_job_gang.validate_priority_class(job, subject)
+        yield from train_job_volcano_queue_and_priority_class.validate_priority_class(job, subject)
     kept = [claim for claim in subject.once(node_claims) if not claim.is_dropped]
     yield from train_job_processes_and_gpus.advise_processes(subject, kept)
 
@@ -125,10 +131,10 @@ def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
     )
     for problem in problems:
         if problem.code != TORCH_ADDRESS.id or (job.nodes > 1 and job.trainer):
-            yield _of_runtime(problem, job)
+            yield _problem_at_runtime_ref(problem, job)
 
 
-def _of_runtime(problem: Problem, job: MergedTrainJob) -> Problem:
+def _problem_at_runtime_ref(problem: Problem, job: MergedTrainJob) -> Problem:
     """A problem of the runtime as a TrainJob is told of it."""
     message = f"in {job.runtime}, {problem.path} {problem.said}"
     return replace(problem, path="spec.runtimeRef", found="", message=message, fix=f"in the runtime, {problem.fix}")
@@ -151,9 +157,9 @@ def validate_training_runtime(subject: Subject) -> Iterator[Problem]:
         yield from training_runtime_steps.validate_steps(runtime.spec, release)
     yield from training_runtime_ml_policy.validate_ml_policy(runtime.spec.ml_policy, release)
     yield from training_runtime.validate_plugins(runtime.spec.ml_policy, runtime.spec.template.spec, release)
-    yield from training_runtime.validate_job_name_length(runtime.spec, release)
+    yield from training_runtime_job_names.validate_job_name_length(runtime.spec, release)
     if subject.old_object is not None:
-        yield from training_runtime.validate_immutable_fields(subject)
+        yield from training_runtime_immutable_fields.validate_immutable_fields(subject)
     yield from _runtime_advice(runtime, subject)
     kind = subject.group_kind[1]
     yield from _fields(subject, kind, release, OF_RUNTIMES)
@@ -166,8 +172,8 @@ def _runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Prob
     if subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime":
         yield from training_runtime_steps.advise_overlooked_steps(spec)
     yield from training_runtime_ml_policy.advise_ml_policy(spec, release)
-    yield from training_runtime.advise_plugin_variables(spec)
-    yield from training_runtime_steps.advise_initializer_mounts(spec, release)
+    yield from training_runtime_torch_address_and_plugin_variables.advise_plugin_variables(spec)
+    yield from training_runtime_initializer_mounts.advise_initializer_mounts(spec, release)
     yield from training_runtime.validate_token_volume(spec.template.spec)
     yield from training_runtime_gang_scheduling.advise_gangs(spec)
 

@@ -7,17 +7,17 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
 from webhook.facts.dra.pod_claims import LOOKUPS
-from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.fact import Fact, Result, declare_structure
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job
-from webhook.facts.train_job_pods.spec_changes import specs
+from webhook.facts.train_job_pods.spec_changes import comparable_specs
 from webhook.facts.trainer.node_claims import NodeClaim, node_claims
-from webhook.facts.trainer.train_job_launcher import launched
-from webhook.facts.trainer.train_job_processes_and_gpus import devices
+from webhook.facts.trainer.train_job_launcher import launcher_of_job
+from webhook.facts.trainer.train_job_processes_and_gpus import gpus_of_node
 from webhook.facts.trainer.unset_processes import unset_processes
 
-RUNTIME: Final = structure(
+RUNTIME: Final = declare_structure(
     "TrainerRuntime",
     found=(BOOL, "whether it is there"),
     plugin=(
@@ -25,7 +25,7 @@ RUNTIME: Final = structure(
         "`torch`, `mpi`, `flux`, `jax`, `xgboost`, `plain`, or `none` without a policy; empty where it is not there",
     ),
 )
-NODE_CLAIM: Final = structure(
+NODE_CLAIM: Final = declare_structure(
     "NodeClaim",
     name=(STRING, "name by which containers refer to it"),
     kind=(STRING, "ResourceClaim or ResourceClaimTemplate"),
@@ -35,10 +35,10 @@ NODE_CLAIM: Final = structure(
     atLeast=(INT, "how many it gets at least"),
     otherDevice=(BOOL, "whether all its devices are known to be no GPUs"),
 )
-NODE: Final = structure(
+NODE: Final = declare_structure(
     "TrainerNode", claims=(list_of(NODE_CLAIM.type), "device claims that the container `node` has, or is meant to have")
 )
-PROCESSES: Final = structure(
+PROCESSES: Final = declare_structure(
     "TrainerProcesses",
     perNode=(STRING, "number as Trainer passes it on: a number, `auto` or `gpu`"),
     reason=(STRING, "why"),
@@ -50,24 +50,24 @@ PROCESSES: Final = structure(
         "what comes of device claims without numProcPerNode, and what to do; empty where no claim may be for GPUs",
     ),
 )
-TRAINER: Final = structure(
+TRAINER: Final = declare_structure(
     "Trainer",
     runtime=(RUNTIME.type, "runtime that the TrainJob names"),
     node=(NODE.type, "the container that trains"),
     processes=(PROCESSES.type, "how many processes start on each node"),
 )
-TRAINING: Final = structure("Training", changes=(list_of(STRING), "fields of the spec that the update changes"))
+TRAINING: Final = declare_structure("Training", changes=(list_of(STRING), "fields of the spec that the update changes"))
 
 
 def _training(subject: Subject) -> Result:
-    now, before = specs(subject)
+    now, before = comparable_specs(subject)
     changed = [name for name in {**now, **before} if now.get(name) != before.get(name)]
     return Result({"changes": changed if subject.old_object is not None else []})
 
 
 def _trainer(subject: Subject) -> Result:
     job, claims = subject.once(merge_train_job), subject.once(node_claims)
-    launcher = launched(subject, devices(job, claims))
+    launcher = launcher_of_job(subject, gpus_of_node(job, claims))
     value = {
         "runtime": {"found": job.runtime.is_found, "plugin": job.plugin},
         "node": {"claims": [_claim(claim) for claim in claims]},

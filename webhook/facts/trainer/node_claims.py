@@ -8,7 +8,7 @@ from typing import NamedTuple
 from webhook.attributes import JSON
 from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
 from webhook.facts.dra.pod_claims import claims_of, pod_claims
-from webhook.facts.dra.selected_requests import selected
+from webhook.facts.dra.selected_requests import claim_with_selected_requests
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.releases import KEEPS_CLAIMS
@@ -63,7 +63,7 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
 def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedClaim]:
     """The claims of the pod of the node; without the runtime those of the patches."""
     if job.node_job is None:
-        return _resolved(_template(_of_patches(job.object)), subject)
+        return _resolved(_template(_claims_of_patches(job.object)), subject)
     pods = [replicated for replicated in job.jobs if replicated.name == job.node_job.name]
     if len(pods) > 1:  # no API server takes this: their names do not tell them apart
         return _resolved(job.node_job.pod_template.json, subject)
@@ -91,13 +91,13 @@ def _dropped(job: MergedTrainJob, subject: Subject) -> Collection[PodClaim]:
     if job.release >= KEEPS_CLAIMS:
         return ()
     written = job.object if job.object.json is subject.object else subject.typed(TrainJob)
-    pod_claims = _of_patches(job.object) if job.node_job is None else job.node_job.pod.resource_claims
+    pod_claims = _claims_of_patches(job.object) if job.node_job is None else job.node_job.pod.resource_claims
     names = {claim.name for claim in pod_claims}
-    claims = (*_of_patches(written), *written.spec.trainer.resource_claims_per_node)
+    claims = (*_claims_of_patches(written), *written.spec.trainer.resource_claims_per_node)
     return [claim for claim in claims if claim.name not in names]
 
 
-def _of_patches(job: TrainJob) -> Collection[PodClaim]:
+def _claims_of_patches(job: TrainJob) -> Collection[PodClaim]:
     """The claims of patches; of one name the last, as merging would have it."""
     claims: dict[str, PodClaim] = {}
     for patch in job.spec.runtime_patches:
@@ -107,7 +107,7 @@ def _of_patches(job: TrainJob) -> Collection[PodClaim]:
 
 
 def _claim(claim: ResolvedClaim, requests: Collection[str], *, dropped: Collection[str], is_unused: bool) -> NodeClaim:
-    contents = selected(claim.contents, requests)
+    contents = claim_with_selected_requests(claim.contents, requests)
     devices = [choice.device for request in contents.requests for choice in request.with_choices]
     return NodeClaim(
         name=claim.name,

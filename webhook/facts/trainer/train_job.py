@@ -25,11 +25,6 @@ NAME: Final = TRAIN_JOB.rule(
     why="The JobSet, its jobs and pods are named after the TrainJob.",
     function="ValidateCreate of trainjob_webhook.go",
 )
-MANAGED_BY: Final = TRAIN_JOB.rule(
-    "train-job/managed-by",
-    title="managedBy names Trainer's controller or MultiKueue.",
-    why="The rules of the CustomResourceDefinition take no other controller.",
-)
 SOURCE_SCHEME: Final = TRAIN_JOB.rule(
     "train-job/source-scheme",
     title="The storageUri of an initializer begins with a scheme.",
@@ -40,7 +35,6 @@ SOURCE_SCHEME: Final = TRAIN_JOB.rule(
 )
 
 _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
-_MANAGERS: Final = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/multikueue")
 _SOURCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.+")
 RESERVED_ENV: Final = TRAIN_JOB.rule(
     "train-job/reserved-env",
@@ -77,14 +71,6 @@ def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
         )
         fix = "use at most 63 lower-case letters, digits and dashes, and begin with a letter"
         yield NAME.problem("metadata.name", message, fix, name)
-
-
-def validate_managed_by(job: MergedTrainJob) -> Iterator[Problem]:
-    """spec.managedBy names one of the two controllers of TrainJobs."""
-    manager = job.spec.managed_by
-    if manager not in _MANAGERS and not is_placeholder(manager):
-        fix = f"set {' or '.join(_MANAGERS)}, or remove managedBy, which means {_MANAGERS[0]}"
-        yield MANAGED_BY.problem("spec.managedBy", "must be one of the two controllers of TrainJobs", fix, manager)
 
 
 def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.overlays import Overlay
 from webhook.facts.train_job_pods.releases import FIXED_GRACE, PATCHES
-from webhook.facts.train_job_pods.spec_changes import is_changed, specs
+from webhook.facts.train_job_pods.spec_changes import comparable_specs, is_changed
 from webhook.facts.train_job_pods.types import TrainJob, TrainJobSpec
 from webhook.facts.trainer.groups import TRAIN_JOB_CHANGES
 from webhook.facts.view import NAMESPACES
@@ -84,7 +84,7 @@ _OF_PODS: Final = (
 
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     """Since 2.2 (kubeflow/trainer#3157), the runtime and the manager always; a default is as good as written."""
-    now, before = (TrainJobSpec(spec, ("spec",), Reading(subject.deadline)) for spec in specs(subject))
+    now, before = (TrainJobSpec(spec, ("spec",), Reading(subject.deadline)) for spec in comparable_specs(subject))
     fixed = ["trainer", "initializer", "activeDeadlineSeconds"] if release_of(subject) >= PATCHES else []
     changed = [name for name in fixed if is_changed(name, now, before)]
     if now.managed_by != before.managed_by:
@@ -101,7 +101,7 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
     release = release_of(subject)
     if release < PATCHES:
         return
-    now, old_spec = specs(subject)
+    now, old_spec = comparable_specs(subject)
     before = dict(_overlays(old_spec, subject))
     for key, overlay in _overlays(now, subject):
         old = before.get(key)
@@ -116,7 +116,7 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
 def _overlays(spec: Mapping[str, JSON], subject: Subject) -> Iterator[tuple[tuple[str, str], Overlay]]:
     """What is laid over pods, by the manager of the patch and the job."""
     job = TrainJob({"spec": spec}, (), Reading(subject.deadline))
-    layers = overlays.layers(job, release_of(subject))
+    layers = overlays.read_patches(job, release_of(subject))
     for patch, layer in zip(job.spec.runtime_patches, layers, strict=True):
         for overlay in layer.overlays:
             yield (patch.manager, overlay.name), overlay
@@ -124,8 +124,8 @@ def _overlays(spec: Mapping[str, JSON], subject: Subject) -> Iterator[tuple[tupl
 
 def validate_running(subject: Subject) -> Iterator[Problem]:
     """Patches change only while the job is suspended: before or after the change since 2.2, before that after it."""
-    (now, before), release = specs(subject), release_of(subject)
-    name = overlays.field(release)
+    (now, before), release = comparable_specs(subject), release_of(subject)
+    name = overlays.patches_path(release)
     if now.get(name, []) == before.get(name, []):
         return
     path = f"spec.{name}"
@@ -143,7 +143,7 @@ def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
         return
     job_set = view.find(JobSet, name)
     if not job_set and not view.is_whole(JobSet.gvk):
-        yield ACTIVE_PODS.problem(path, missing=view.all_missing())
+        yield ACTIVE_PODS.problem(path, missing=view.every_missing_object())
     counts = job_set.status.replicated_jobs_status
     jobs = ", ".join(f"`{count.name}`" for count in counts if count.active > 0)
     if jobs:
@@ -156,7 +156,7 @@ def validate_job_set_immutable(subject: Subject) -> Iterator[Problem]:
 
     Trainer updates a JobSet that is suspended, or whose TrainJob is.
     """
-    now, before = specs(subject)
+    now, before = comparable_specs(subject)
     if True not in (now.get("suspend"), before.get("suspend")) or _is_refused(subject):
         return
     changed = [name for name in _MAKING if now.get(name) != before.get(name)]
@@ -188,17 +188,17 @@ def _fixed_in_job_set(job: MergedTrainJob, spec: Mapping[str, JSON]) -> list[JSO
     """What JobSet does not let change: its jobs but for some fields of pods; without the runtime what patches say."""
     if job.runtime.is_found:
         return [_fixed(replicated) for replicated in job.jobs]
-    layers = overlays.layers(TrainJob({"spec": spec}, (), job.object.reading), PATCHES)
+    layers = overlays.read_patches(TrainJob({"spec": spec}, (), job.object.reading), PATCHES)
     pods = [{**overlay.pod.json, "name": overlay.name} for layer in layers for overlay in layer.overlays]
-    return [pod for pod in map(_of_pod, pods) if len(pod) > 1]
+    return [pod for pod in map(_is_active_pod, pods) if len(pod) > 1]
 
 
 def _fixed(job: ReplicatedJob) -> JSON:
     metadata = job.pod_template.metadata.json
     others = {name: value for name, value in metadata.items() if name not in ("labels", "annotations")}
-    spec = {**job.template.spec.json, "template": [others, _of_pod(job.pod.json)]}
+    spec = {**job.template.spec.json, "template": [others, _is_active_pod(job.pod.json)]}
     return {**job.json, "template": {**job.template.json, "spec": spec}}
 
 
-def _of_pod(pod: Mapping[str, JSON]) -> JSON:
+def _is_active_pod(pod: Mapping[str, JSON]) -> JSON:
     return {name: value for name, value in pod.items() if name not in _MUTABLE}

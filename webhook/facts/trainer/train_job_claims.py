@@ -7,13 +7,18 @@ Source: KEP-2782@3c8b998afa6b, kubeflow/trainer#3540. Trainer takes them only wi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+from webhook.facts.dra.device_claims import consequence_of_unused_claim, may_stay_idle
+from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
+from webhook.facts.dra.pod_claims import pod_claims
+from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
-from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.overlays import Overlay
 from webhook.facts.train_job_pods.releases import CLAIMS
+from webhook.facts.trainer.generated_pods import GeneratedPods, several_sources, sources_of
 from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.name_faults import label_fault
 from webhook.names import dns1123_label
@@ -21,7 +26,7 @@ from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.releases import shown
-from webhook.typed.pods import PodClaim
+from webhook.typed.pods import Container, PodClaim
 
 CLAIM_TEMPLATE: Final = TRAIN_JOB.rule(
     "train-job/claim-template",
@@ -73,6 +78,33 @@ SHARED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
     title="Nodes do not share one ResourceClaim.",
     why="A ResourceClaim is allocated once, on one node of the cluster. A template gives each pod a claim of its own.",
     fails="pending",
+    issues=("https://github.com/kubeflow/trainer/pull/3540",),
+)
+CLAIM_DECLARED: Final = TRAIN_JOB.rule(
+    "train-job/claim-declared",
+    title="Containers refer to claims that the merged pod declares.",
+    why="The API server refuses the pods otherwise.",
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+    issues=("https://github.com/kubeflow/trainer/pull/4027",),
+)
+CLAIM_SOURCE: Final = TRAIN_JOB.rule(
+    "train-job/claim-source",
+    title="A claim of the merged pod has one source.",
+    why=(
+        "A patch that gives a claim of the runtime another source adds it to the first, and the API server refuses "
+        "the pods."
+    ),
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+    issues=("https://github.com/kubeflow/trainer/pull/4027",),
+)
+UNUSED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/unused-claim",
+    title="A container uses each claim of the pod.",
+    why="The devices of a claim are allocated for the pod, and stay idle where no container refers to it.",
     issues=("https://github.com/kubeflow/trainer/pull/3540",),
 )
 
@@ -161,3 +193,44 @@ def shared_claims(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> Iterator[
             "the resourceClaims of the pods"
         )
         yield SHARED_CLAIM.problem("spec.trainer.numNodes", message, fix, job.nodes)
+
+
+def claim_source(claim: PodClaim, before: Mapping[str, list[str]], pods: GeneratedPods) -> Problem:
+    """The problem of a claim of the merged pod with several sources, or without any."""
+    message = f"claim `{claim.name}` of {pods} has no source"
+    fix = "set resourceClaimName or resourceClaimTemplateName"
+    if sources_of(claim):
+        message, fix = several_sources(claim, "claim", before, pods)
+    return CLAIM_SOURCE.problem("", message, fix)
+
+
+def validate_declared_claims(container: Container, declared: Collection[str], pods: GeneratedPods) -> Iterator[Problem]:
+    """A container refers to claims that its pod declares."""
+    for claim in container.resources.claims:
+        if claim.name not in declared and not is_placeholder(claim.name):
+            refers = f"container `{container.name}` of {pods} refers to claim `{claim.name}`"
+            fix = "declare the claim in resourceClaims, or correct the name"
+            yield CLAIM_DECLARED.problem("", f"{refers}, which the pod does not declare", fix)
+
+
+def advise_unused_claims(pods: GeneratedPods, subject: Subject) -> Iterator[Problem]:
+    """Claims of devices that the pods of a node do not share, and that no container refers to."""
+    if not pods.spec.resource_claims:
+        return
+    used = {claim.name for container in pods.spec.all_containers() for claim in container.resources.claims}
+    kept = subject.once(_idle_claims_by_job)
+    for name in sorted({claim.name for claim in pods.spec.resource_claims} - used):
+        if (claim := kept.get((pods.replicated.name, name))) is not None:
+            message = f"no container of {pods} uses claim `{name}`{consequence_of_unused_claim(claim)}"
+            fix = "name the claim in resources.claims of a container, or remove the claim"
+            yield UNUSED_CLAIM.problem("", message, fix)
+
+
+def _idle_claims_by_job(subject: Subject) -> Mapping[tuple[str, str], ResolvedClaim]:
+    """Claims that would be allocated for nobody, by their replicated jobs and names."""
+    lost = set(subject.once(merge_train_job).merged.lost_claims)
+    return {
+        (claim.pod_set, claim.name): claim
+        for claim in subject.once(pod_claims).claims
+        if claim.name not in lost and may_stay_idle(claim)
+    }

@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.fact import Result
-from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.releases import GANG_RESOURCES, QUEUES
-from webhook.problem import MissingObject, Problem
+from webhook.facts.train_job_pods.releases import GANG_RESOURCES
+from webhook.problem import Problem
 from webhook.releases import shown
-from webhook.typed.collections import Items
 
 GANG_SIZE: Final = TRAIN_JOB.rule(
     "train-job/gang-size",
@@ -28,19 +25,6 @@ GANG_SIZE: Final = TRAIN_JOB.rule(
     ),
     refused_by="the API server, when Trainer makes the PodGroup",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/coscheduling/coscheduling.go",
-    fails="controller",
-)
-VOLCANO_QUEUE: Final = TRAIN_JOB.rule(
-    "train-job/volcano-queue",
-    title="The annotation for the queue of Volcano is not empty.",
-    why="The volcano plugin refuses an empty name.",
-    function="Validate of plugins/volcano/volcano.go",
-)
-PRIORITY_CLASS: Final = TRAIN_JOB.rule(
-    "train-job/priority-class",
-    title="The pods of a TrainJob name a PriorityClass that exists.",
-    why="The volcano plugin refuses the TrainJob, and the API server the pods of others.",
-    source="https://github.com/kubeflow/trainer/issues/2437",
     fails="controller",
 )
 TRAIN_JOB_GANG_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
@@ -61,18 +45,6 @@ GANG_DEPENDENCY: Final = TRAIN_JOB_ADVICE.rule(
 _NEEDS_A_POD: Final = "coscheduling"
 """spec.minMember is at least 1 in kubernetes-sigs/scheduler-plugins v0.33.5 apis/scheduling/v1alpha1/types.go, and at
 least 0 in volcano-sh/volcano@ed72c7c8 scheduling.volcano.sh_podgroups.yaml."""
-_QUEUE: Final = "scheduling.volcano.sh/queue-name"
-
-
-def validate_volcano_queue(job: MergedTrainJob) -> Iterator[Problem]:
-    """The annotation with the Volcano queue of the gang is not empty (volcano.go, since Trainer 2.1)."""
-    if job.scheduler == "volcano" and job.release >= QUEUES and job.merged.annotations.get(_QUEUE) == "":
-        message = (
-            f"must not set the annotation {_QUEUE} to an empty string because Trainer refuses it for {job.runtime}"
-        )
-        yield VOLCANO_QUEUE.problem(
-            job.merged.annotated[_QUEUE], message, "name a queue of Volcano, or remove the annotation"
-        )
 
 
 def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
@@ -98,26 +70,3 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
             "are created only after another replicated job has started or completed (dependsOn), so no pod ever starts"
         )
         yield GANG_DEPENDENCY.problem("spec.runtimeRef", message, f"use a runtime without {by} or without dependsOn")
-
-
-def validate_priority_class(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
-    """Classes that are known not to be there; of others nobody knows."""
-    result = subject.result("priorities")
-    for priority in Items(result.value["classes"], subject.deadline):
-        if priority["found"]:
-            continue
-        if priority["absent"]:
-            message = (
-                f"leads to pods that are refused because replicated job `{priority['podSet']}` of {job.runtime} names "
-                f"PriorityClass `{priority['name']}`, which does not exist"
-            )
-            near = priority["nearest"]
-            where = "in the runtime, " if priority["path"] == "spec.runtimeRef" else ""
-            fix = f"{where}write `{near}`, or create the class" if near else f"create the class, or {where}name another"
-            yield PRIORITY_CLASS.problem(priority["path"], message, fix)
-        else:
-            yield PRIORITY_CLASS.problem(priority["path"], missing=_lacking(result, priority["name"]))
-
-
-def _lacking(priorities: Result, name: str) -> tuple[MissingObject, ...]:
-    return tuple(missing for missing in priorities.lacks(("classes",)) if missing.name == name)

@@ -16,7 +16,7 @@ from webhook.facts.launch.train_jobs import command_of, command_path
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.train_job_pods.nodes import job_named
+from webhook.facts.train_job_pods.nodes import find_job
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -74,7 +74,7 @@ class Launched:
 NOBODY: Final = Launched()
 
 
-def launched(subject: Subject, gpus: int) -> Launched:
+def launcher_of_job(subject: Subject, gpus: int) -> Launched:
     """Which launcher starts how many processes on each node of a TrainJob, where a node has so many GPUs."""
     job = subject.once(merge_train_job)
     if job.plugin not in _READ_BY or job.node is None:
@@ -144,7 +144,7 @@ def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
     """mpi.go: a launcher that is a node needs both jobs for several nodes."""
     nodes = job.trainer.num_nodes
     for name in ("launcher", "node") if nodes is not None and nodes > 1 and is_launcher_node(job) else ():
-        if job_named(job.jobs, name) is None:
+        if find_job(job.jobs, name) is None:
             message = f"must be 1 because {job.runtime} runs the launcher as a node and has no replicated job `{name}`"
             yield LAUNCHER_AS_NODE.problem("spec.trainer.numNodes", message, "set 1, or use another runtime", nodes)
 

@@ -10,10 +10,11 @@ from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.nodes import job_named, trainer_step
+from webhook.facts.train_job_pods.nodes import find_job, trainer_step
 from webhook.facts.train_job_pods.releases import FLUX_NODES
 from webhook.facts.trainer.train_job import NODES
 from webhook.facts.trainer.train_job_launcher import is_launcher_node
+from webhook.facts.trainer.train_job_steps import is_number_unread, unreached_fields, why_no_node
 from webhook.problem import Problem
 from webhook.releases import shown
 
@@ -39,6 +40,11 @@ EXTRA_NODE: Final = TRAIN_JOB_ADVICE.rule(
     why="There is at least one worker besides the launcher, and both need devices.",
     source="https://github.com/kubeflow/trainer/issues/3954",
 )
+IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ignored-nodes",
+    title="numNodes needs a runtime with a trainer step.",
+    why="Trainer writes the number into the replicated job that is labelled as the trainer.",
+)
 
 
 def validate_no_nodes(job: MergedTrainJob) -> Iterator[Problem]:
@@ -58,7 +64,7 @@ def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
 
 def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#3954: with a worker beside such a launcher, one node is two."""
-    worker = job_named(job.jobs, "node")
+    worker = find_job(job.jobs, "node")
     has_worker = worker is not None and trainer_step(job.jobs) is not worker
     if job.trainer.num_nodes == 1 and has_worker and is_launcher_node(job):
         message = (
@@ -66,3 +72,10 @@ def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
         )
         fix = "set 2, which starts the same nodes, or use a runtime whose launcher is not a node"
         yield EXTRA_NODE.problem("spec.trainer.numNodes", message, fix, 1)
+
+
+def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
+    """The number goes to the labelled job, of an MPI runtime to the job named `node`."""
+    if is_number_unread(job) and not unreached_fields(job):
+        message = f"is ignored because {why_no_node(job, None)}"
+        yield IGNORED_NODES.problem("spec.trainer.numNodes", message, "use a runtime with a trainer step")

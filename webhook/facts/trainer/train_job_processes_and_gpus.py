@@ -17,7 +17,7 @@ from webhook.facts.train_job_pods.releases import INJECTION, NUMBERS_ONLY, REFUS
 from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.facts.trainer.node_devices import pod_gpus, runtime_gpus
 from webhook.facts.trainer.train_job_claims import shared_claims
-from webhook.facts.trainer.train_job_launcher import Launched, advise_launcher, launched
+from webhook.facts.trainer.train_job_launcher import Launched, advise_launcher, launcher_of_job
 from webhook.facts.trainer.unset_processes import NOT_READ
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -77,7 +77,7 @@ NO_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
 )
 
 
-def devices(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> int:
+def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> int:
     """GPUs of one node: of its container, or of its claims where the devices of all are known; 0 with both."""
     claims = [claim for claim in claims if not claim.is_unused]
     if not any(claim.is_gpu for claim in claims):
@@ -91,8 +91,8 @@ def devices(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> int:
 def advise_processes(subject: Subject, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
     """Everything about GPUs and processes of a TrainJob whose nodes have these claims."""
     job = subject.once(merge_train_job)
-    gpus = devices(job, claims)
-    launcher = launched(subject, gpus)
+    gpus = gpus_of_node(job, claims)
+    launcher = launcher_of_job(subject, gpus)
     yield from lost_gpus(job, launcher)
     yield from processes_per_gpu(job, gpus) if launcher.processes is None else advise_launcher(job, gpus, launcher)
     yield from ambiguous_gpus(job)
@@ -153,13 +153,13 @@ def no_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Itera
     explicit = job.trainer.has("numProcPerNode")
     if job.plugin != "torch" or job.node is None or explicit or claims:
         return
-    if job.counted[0] == gpus == runtime_gpus(job) == 0 and (reason := _made_for_gpus(job)):
+    if job.counted[0] == gpus == runtime_gpus(job) == 0 and (reason := _evidence_of_gpus(job)):
         message = f"has no GPU although {reason} is for GPUs, so the job trains on CPUs only"
         fix = "set the number of GPUs for each node in limits, such as nvidia.com/gpu: 1"
         yield NO_GPU.problem(_PER_NODE, message, fix)
 
 
-def _made_for_gpus(job: MergedTrainJob) -> str:
+def _evidence_of_gpus(job: MergedTrainJob) -> str:
     """What puts the pods where GPUs are, or the image that the job chose for them; "" without."""
     if job.node_job is not None and (what := _stands_by_gpus(job.node_job.pod)):
         return what

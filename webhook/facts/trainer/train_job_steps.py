@@ -14,11 +14,12 @@ from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.nodes import (
     STEP_LABEL,
     container_of,
+    find_job,
     init_container_of,
-    job_named,
     trainer_step,
 )
 from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT
+from webhook.facts.trainer.train_job_runtime_args import advise_runtime_args
 from webhook.problem import Problem
 from webhook.typed.job_sets import ReplicatedJob
 
@@ -39,21 +40,10 @@ TRAINER_STEP: Final = TRAIN_JOB_ADVICE.rule(
     refused_by="nobody; the fields are ignored",
     source="https://github.com/kubeflow/trainer/pull/2722",
 )
-RUNTIME_ARGS: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/runtime-args",
-    title="A TrainJob that sets a command sets its args too.",
-    why="Trainer replaces command and args each by itself, so the command runs with the args of the runtime.",
-)
 
 _FIELDS: Final = ("image", "command", "args", "env", "resourcesPerNode")
 _SHARED: Final = ("env", "resourcesPerNode")
 """Fields that an MPI job named `node` gets where the launcher is a node."""
-_SHOWN: Final = 80
-IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/ignored-nodes",
-    title="numNodes needs a runtime with a trainer step.",
-    why="Trainer writes the number into the replicated job that is labelled as the trainer.",
-)
 
 
 def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
@@ -70,7 +60,7 @@ def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def _lacks_initializer(job: MergedTrainJob, name: str) -> str:
-    step = job_named(job.jobs, name)
+    step = find_job(job.jobs, name)
     if step is None:
         return f"a replicated job `{name}`"
     container = container_of(step, name)
@@ -86,13 +76,10 @@ def validate_trainer(job: MergedTrainJob) -> Iterator[Problem]:
     """Fields of spec.trainer that land in no container (kubeflow/trainer#2722)."""
     step = trainer_step(job.jobs)
     node = container_of(step, "node")
-    if unreached := _unreached(job):
-        yield _trainer_step(unreached, _lacks_node(job, step))
-    elif node is not None and job.trainer.command and not job.trainer.has("args") and node.args:
-        args = " ".join(node.args)
-        shown = args if len(args) <= _SHOWN else f"{args[:_SHOWN]} …"
-        message = f"runs with the args of {job.runtime}, `{shown}`"
-        yield RUNTIME_ARGS.problem("spec.trainer.command", message, "set spec.trainer.args too")
+    if unreached := unreached_fields(job):
+        yield _trainer_step(unreached, why_no_node(job, step))
+    elif node is not None:
+        yield from advise_runtime_args(job, node)
 
 
 def _trainer_step(names: Sequence[str], reason: str) -> Problem:
@@ -104,15 +91,16 @@ def _trainer_step(names: Sequence[str], reason: str) -> Problem:
     return TRAINER_STEP.problem(path, f"{message} because {reason}", f"use a runtime with a trainer step, or {fix}")
 
 
-def _unreached(job: MergedTrainJob) -> list[str]:
+def unreached_fields(job: MergedTrainJob) -> list[str]:
     """Fields of spec.trainer for a container that is not there, and then the number of nodes that nobody reads."""
     if container_of(trainer_step(job.jobs), "node") is not None:
         return []
     names = [name for name in _FIELDS if job.trainer.json.get(name) and not (name in _SHARED and _shares_node(job))]
-    return [*names, "numNodes"] if names and _is_number_unread(job) else names
+    return [*names, "numNodes"] if names and is_number_unread(job) else names
 
 
-def _lacks_node(job: MergedTrainJob, step: ReplicatedJob | None) -> str:
+def why_no_node(job: MergedTrainJob, step: ReplicatedJob | None) -> str:
+    """Why spec.trainer reaches no container `node`: there is no trainer step, or the step has no such container."""
     if step is None:
         return f"{job.runtime} has no replicated job with the label {STEP_LABEL}: trainer"
     return f"replicated job `{step.name}`, the trainer of {job.runtime}, has no container `node`"
@@ -121,16 +109,10 @@ def _lacks_node(job: MergedTrainJob, step: ReplicatedJob | None) -> str:
 def _shares_node(job: MergedTrainJob) -> bool:
     """Whether the launcher of an MPI job is a node beside the job named `node`, which then gets a share."""
     is_node = job.runtime.spec.ml_policy.mpi.run_launcher_as_node
-    return is_node and container_of(job_named(job.jobs, "node"), "node") is not None
+    return is_node and container_of(find_job(job.jobs, "node"), "node") is not None
 
 
-def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
-    """The number goes to the labelled job, of an MPI runtime to the job named `node`."""
-    if _is_number_unread(job) and not _unreached(job):
-        message = f"is ignored because {_lacks_node(job, None)}"
-        yield IGNORED_NODES.problem("spec.trainer.numNodes", message, "use a runtime with a trainer step")
-
-
-def _is_number_unread(job: MergedTrainJob) -> bool:
-    has_worker = job.plugin == "mpi" and job_named(job.jobs, "node") is not None
+def is_number_unread(job: MergedTrainJob) -> bool:
+    """Whether no replicated job gets the numNodes that the TrainJob sets."""
+    has_worker = job.plugin == "mpi" and find_job(job.jobs, "node") is not None
     return trainer_step(job.jobs) is None and not has_worker and job.trainer.num_nodes is not None

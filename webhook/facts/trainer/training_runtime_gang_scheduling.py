@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME_ADVICE
 from webhook.facts.train_job_pods.types import RuntimeSpec
-from webhook.facts.trainer.training_runtime import jobs_of
+from webhook.facts.trainer.training_runtime_job_names import jobs_of
 from webhook.problem import Problem
 
 ONE_SCHEDULER: Final = TRAINING_RUNTIME_ADVICE.rule(

@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
-from webhook.facts.train_job_pods.nodes import STEP_LABEL, container_of, step, trainer_step
+from webhook.facts.train_job_pods.nodes import STEP_LABEL, container_of, step_of_job, trainer_step
 from webhook.facts.train_job_pods.releases import (
-    INITIALIZER_MOUNT,
     STEP_CONTAINERS,
 )
 from webhook.facts.train_job_pods.types import RuntimeSpec
-from webhook.facts.trainer.training_runtime import jobs_of
+from webhook.facts.trainer.training_runtime_job_names import jobs_of
 from webhook.problem import Problem
-from webhook.releases import Release, shown
+from webhook.releases import Release
 from webhook.typed.job_sets import ReplicatedJob
 
 CONTAINERS: Final = {
@@ -49,14 +48,6 @@ OVERLOOKED_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
     title="A changed TrainingRuntime keeps the rules of its steps.",
     why="Trainer's webhook does not look at changes of a TrainingRuntime, but refuses it when it is created anew.",
 )
-TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
-    "training-runtime/initializer-mount",
-    title="The container of an initializer mounts the volume `initializer`.",
-    why="Since 2.3 Trainer refuses TrainJobs that use the step without it.",
-    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
-    source="https://github.com/kubeflow/trainer/pull/3714",
-    fails="create",
-)
 
 
 def validate_steps(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
@@ -68,7 +59,7 @@ def validate_steps(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
 
 
 def _step_replicas(job: ReplicatedJob, release: Release) -> Iterator[Problem]:
-    name = step(job)
+    name = step_of_job(job)
     is_launcher = release < STEP_CONTAINERS and job.name == "launcher"
     if job.replicas != 1 and (name in CONTAINERS or is_launcher):
         of = f"step `{name}`" if name in CONTAINERS else "the launcher"
@@ -77,7 +68,7 @@ def _step_replicas(job: ReplicatedJob, release: Release) -> Iterator[Problem]:
 
 
 def _step_container(job: ReplicatedJob) -> Iterator[Problem]:
-    name = step(job)
+    name = step_of_job(job)
     if name in CONTAINERS and container_of(job, CONTAINERS[name]) is None:
         there = ", ".join(f"`{container.name}`" for container in job.pod.containers) or "none"
         message = f"must have a container `{CONTAINERS[name]}` for step `{name}`, but has {there}"
@@ -96,7 +87,7 @@ def advise_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
 def advise_overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
     """Steps that Trainer's webhook refuses in a new runtime, and overlooks in a changed one."""
     for job in jobs_of(runtime):
-        container = CONTAINERS.get(step(job))
+        container = CONTAINERS.get(step_of_job(job))
         fixes = {}
         if container and container_of(job, container) is None:
             fixes[f"a container `{container}`"] = f"rename the main container to `{container}`"
@@ -108,18 +99,3 @@ def advise_overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
                 "this update pass"
             )
             yield OVERLOOKED_STEP.problem(job.at, message, ", and ".join(fixes.values()))
-
-
-def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
-    """Containers of initializers without the mount that TrainJobs need."""
-    jobs = [job for job in jobs_of(runtime) if step(job).endswith("-initializer")]
-    for job in jobs if release >= INITIALIZER_MOUNT else ():
-        for container in job.pod.containers:
-            is_mounted = any(mount.name == "initializer" for mount in container.volume_mounts)
-            if container.name == step(job) and not is_mounted:
-                message = (
-                    f"has no mount `initializer`, so Trainer {shown(release)} refuses TrainJobs that use this step"
-                )
-                yield TRAINING_RUNTIME_INITIALIZER_MOUNT.problem(
-                    container.path("volumeMounts"), message, "add the mount"
-                )

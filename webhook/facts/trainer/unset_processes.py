@@ -26,12 +26,12 @@ def unset_processes(job: MergedTrainJob, claims: Sequence[NodeClaim], launcher: 
     if not gpus:
         return ""
     kept = [claim for claim in gpus if not claim.is_dropped]
-    return _of_kept(job, kept, launcher) if kept else _of_dropped(job, gpus)
+    return _advise_kept_gpus(job, kept, launcher) if kept else _advise_dropped_gpus(job, gpus)
 
 
-def _of_dropped(job: MergedTrainJob, gpus: Sequence[NodeClaim]) -> str:
+def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeClaim]) -> str:
     """What is dropped gives no device; the number is for the day when the claims reach the pods."""
-    claims = f"claim{'s' if len(gpus) > 1 else ''} {_named(gpus)}"
+    claims = f"claim{'s' if len(gpus) > 1 else ''} {_name_gpus(gpus)}"
     start = f"and Trainer {shown(job.release)} drops {claims}"
     if job.plugin in NOT_READ:
         return f" and not read by this runtime, {start}: give the pods of the runtime {claims}"
@@ -42,8 +42,8 @@ def _of_dropped(job: MergedTrainJob, gpus: Sequence[NodeClaim]) -> str:
     return f", {start}, {outcome}: set the field to {number}, and give the pods of the runtime {claims}"
 
 
-def _of_kept(job: MergedTrainJob, gpus: Sequence[NodeClaim], launcher: Launched) -> str:
-    devices, named = _devices(gpus), _named(gpus)
+def _advise_kept_gpus(job: MergedTrainJob, gpus: Sequence[NodeClaim], launcher: Launched) -> str:
+    devices, named = _devices(gpus), _name_gpus(gpus)
     is_unused = any(claim.is_unused for claim in gpus)
     if job.plugin in NOT_READ:
         return f" and not read by this runtime: {_single(launcher, devices, named)}"
@@ -53,7 +53,7 @@ def _of_kept(job: MergedTrainJob, gpus: Sequence[NodeClaim], launcher: Launched)
     of = f"claim {named}{', which no container uses' if is_unused else ''}"
     what = "device" if devices == 1 else f"{devices} devices" if devices else "devices"
     uncounted = f"and Trainer does not count the {what} of {of}"
-    return f", {uncounted}, {_outcome(job, launcher)}: {_fix(job, devices, is_unused=is_unused)}"
+    return f", {uncounted}, {_describe_outcome(job, launcher)}: {_fix(job, devices, is_unused=is_unused)}"
 
 
 def _devices(claims: Sequence[NodeClaim]) -> int:
@@ -62,7 +62,7 @@ def _devices(claims: Sequence[NodeClaim]) -> int:
     return sum(count or 0 for count in counts) if None not in counts else 0
 
 
-def _named(claims: Sequence[NodeClaim]) -> str:
+def _name_gpus(claims: Sequence[NodeClaim]) -> str:
     return ", ".join(f"`{claim.name}`" for claim in claims)
 
 
@@ -80,7 +80,7 @@ def _fits(job: MergedTrainJob, launcher: Launched, devices: int) -> bool:
     return is_meant and job.processes.per_node == str(devices) and launcher.processes in (None, devices)
 
 
-def _outcome(job: MergedTrainJob, launcher: Launched) -> str:
+def _describe_outcome(job: MergedTrainJob, launcher: Launched) -> str:
     if not job.runtime.is_found:
         return "so the processes per node will be 1 or the CPUs"
     if launcher.processes is None:

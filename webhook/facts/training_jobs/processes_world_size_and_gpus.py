@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.storage.shared_memory import MORE_SHARED_MEMORY
-from webhook.facts.training_jobs.autoscaler import pods_at_most
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.more_nodes import advise_nodes_of_torchrun
+from webhook.facts.training_jobs.nproc_value import advise_nproc_value
+from webhook.facts.training_jobs.shared_memory import advise_shared_memory
 from webhook.facts.training_jobs.typed_job import PROCESSES_OF_ELASTIC_POLICY, Job, Role
 from webhook.paths import render
 from webhook.problem import Problem
@@ -72,14 +73,6 @@ GPU_FOR_TORCHRUN: Final = TRAINING_JOB_ADVICE.rule(
     function="determine_local_world_size",
     fails="start",
 )
-NPROC_VALUE: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/nproc-value",
-    title="nprocPerNode is a number or a kind of device.",
-    why="torchrun ends on any other text.",
-    source="pytorch/pytorch 010929fd torch/distributed/run.py",
-    function="determine_local_world_size",
-    fails="start",
-)
 ONE_PROCESS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/one-process",
     title="Several GPUs have several processes.",
@@ -108,21 +101,6 @@ UNEQUAL_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     function="setPodEnv",
     issues=("https://github.com/kubeflow/pytorch-operator/issues/331",),
 )
-MORE_NODES_THAN_PODS: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/more-nodes-than-pods",
-    title="torchrun waits for no more nodes than there are pods.",
-    why="The missing nodes never come, so the job never begins to train.",
-    source="pytorch/pytorch 010929fd torch/distributed/run.py",
-    function="parse_min_max_nnodes",
-    fails="waiting",
-)
-SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/shared-memory",
-    title="Several GPUs have enough shared memory.",
-    why="NCCL and data loaders need more than the 64 MiB that a container gets, and fail.",
-    source="https://github.com/NVIDIA/nccl/issues/525",
-    fails="start",
-)
 PROCESSES_TWICE: Final = TRAINING_JOB.rule(
     "training-job/processes-twice",
     title="The number of processes stands in one place.",
@@ -133,15 +111,13 @@ PROCESSES_TWICE: Final = TRAINING_JOB.rule(
 _LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed")
 _WORLD_SIZE: Final = ("$(WORLD_SIZE)", "$WORLD_SIZE", "${WORLD_SIZE}")
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,8}")
-_VALUE: Final = re.compile(r"[?]|[1-9][0-9]*|auto|cpu|gpu|xpu|hpu|npu|mps|mlu|musa")
-_NODES: Final = re.compile(r"([0-9]{1,9})(:[0-9]{1,9})?")
 _AT: Final = ("spec", "nprocPerNode")
 
 
 def validate_processes(job: Job) -> Iterator[Problem]:
     """Everything that is to be said of the processes of a PyTorchJob."""
     if job.kind == "PyTorchJob":
-        for validate in (_world_size, _of_command, _of_setting, _nodes, _shared_memory):
+        for validate in (_world_size, _advise_command, _advise_setting, advise_nodes_of_torchrun, advise_shared_memory):
             yield from validate(job)
 
 
@@ -153,7 +129,7 @@ def _processes(job: Job) -> str:
     return str(next((each for each in said if each is not None), "auto"))
 
 
-def _counted(job: Job) -> int | None:
+def _number_of_processes(job: Job) -> int | None:
     """The number of processes, where the text is a number."""
     said = _processes(job)
     return int(said) if _COUNT.fullmatch(said) else None
@@ -181,20 +157,20 @@ def _world_size(job: Job) -> Iterator[Problem]:
             yield WORLD_SIZE_UNSET.problem(role.template, message, fix)
 
 
-def _of_command(job: Job) -> Iterator[Problem]:
+def _advise_command(job: Job) -> Iterator[Problem]:
     """What each command starts by itself; a launcher's own number is used, and not the operator's."""
-    has_number = _counted(job) is not None
+    has_number = _number_of_processes(job) is not None
     for role in job.roles.values():
         started, by = role.launch.processes, role.launch.by
         if by in _LAUNCHERS and role.gpus and started is not None and started != role.gpus:
             both = f"{counted(started, 'process', 'processes')} in each pod, which has {counted(role.gpus, 'GPU')}"
-            message = f"{by} starts {both}, so {_outcome(started, role.gpus)}"
+            message = f"{by} starts {both}, so {_describe_outcome(started, role.gpus)}"
             fix = f"set --nproc_per_node={role.gpus}" if by == "torchrun" else f"start {role.gpus} in each pod"
             yield PROCESSES_AND_GPUS.problem(role.template, message, fix)
         if by == "python" and role.gpus > 1 and not has_number:
             message = f"runs a single Python process for {role.gpus} GPUs unless the script itself starts more"
             yield ONE_PROCESS.problem(role.template, message, "start the script with torchrun")
-        if _has_no_gpu(role) and _asks(role, job) == "gpu":
+        if _has_no_gpu(role) and _processes_for_torchrun(role, job) == "gpu":
             field = _field(job) if _is_silent(role) else "--nproc_per_node"
             message = f"requests no GPU, but {field} is `gpu`, so torchrun looks for GPUs and fails"
             fix = f"request GPUs, or set {field} to a number of processes"
@@ -208,7 +184,7 @@ def _field(job: Job) -> str:
     return render(("spec", *elastic) if is_elastic else _AT)
 
 
-def _outcome(processes: int, gpus: int) -> str:
+def _describe_outcome(processes: int, gpus: int) -> str:
     return "processes without a GPU fail or share one" if processes > gpus else "some GPUs stay idle"
 
 
@@ -217,7 +193,7 @@ def _has_no_gpu(role: Role) -> bool:
     return role.launch.by == "torchrun" and role.gpus == 0 and is_known
 
 
-def _asks(role: Role, job: Job) -> str:
+def _processes_for_torchrun(role: Role, job: Job) -> str:
     """What torchrun is told of processes: by its command, or by the operator's variable."""
     return _processes(job) if _is_silent(role) else role.launch.per_node
 
@@ -226,42 +202,41 @@ def _is_silent(role: Role) -> bool:
     return role.launch.by == "torchrun" and role.launch.per_node == "" and role.launch.whole
 
 
-def _of_setting(job: Job) -> Iterator[Problem]:
+def _advise_setting(job: Job) -> Iterator[Problem]:
     """What nprocPerNode says, for roles whose commands leave the number to it."""
-    said, number, roles = _processes(job), _counted(job), tuple(job.roles.values())
-    if not _VALUE.fullmatch(said):
-        message = "must be a number of processes or a kind of device because torchrun fails on anything else"
-        yield NPROC_VALUE.problem(_AT, message, "set auto, cpu, gpu or a whole number of at least 1", said)
-    hosts = [role for role in roles if _has_no_gpu(role) and role.cpus and _asks(role, job) == "auto"]
+    said, number, roles = _processes(job), _number_of_processes(job), tuple(job.roles.values())
+    yield from advise_nproc_value(said)
+    hosts = [role for role in roles if _has_no_gpu(role) and role.cpus and _processes_for_torchrun(role, job) == "auto"]
     if hosts:
         yield _processes_of_the_host(job, [each for each in hosts if _is_silent(each)], hosts)
     if number is not None:
-        yield from _of_number(job, number, roles)
+        yield from _advise_number(job, number, roles)
 
 
 def _processes_of_the_host(job: Job, silent: list[Role], hosts: list[Role]) -> Problem:
     """As many processes as the node has CPUs, of roles without GPUs: by the setting, or by their own commands."""
     roles, given = silent or hosts, job.given("nprocPerNode") if silent else None
     many = "a process for every CPU of the node"
-    why = f"{_named(roles)} {'has' if len(roles) == 1 else 'have'} no GPU"
+    why = f"{_name_roles(roles)} {'has' if len(roles) == 1 else 'have'} no GPU"
     fix = f"{roles[0].cpus}, the number of CPUs of a pod"
     if not silent:
         message = (
-            f"has no effect on {_named(roles)}, where torchrun with --nproc_per_node=auto starts {many} because {why}"
+            f"has no effect on {_name_roles(roles)}, where torchrun with --nproc_per_node=auto starts {many} because "
+            f"{why}"
         )
         return PROCESSES_OF_THE_HOST.problem(_AT, message, f"set --nproc_per_node={fix}")
     does = "is not set, so torchrun starts" if given is None else "makes torchrun start"
     return PROCESSES_OF_THE_HOST.problem(_AT, f"{does} {many} because {why}", f"set {fix}", given)
 
 
-def _of_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[Problem]:
+def _advise_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[Problem]:
     unequal = [role for role in roles if _is_silent(role) and role.gpus and role.gpus != number]
     if unequal:
         gpus = " and ".join(f"a pod of `{role.name}` has {counted(role.gpus, 'GPU')}" for role in unequal)
         message = f"starts {counted(number, 'process', 'processes')} in each pod, but {gpus}"
         same = f"set {unequal[0].gpus}, or " if len({role.gpus for role in roles}) == 1 else ""
         fix = f"{same}remove {_field(job)}"
-        yield NPROC_AND_GPUS.problem(_AT, f"{message}, so {_outcome(number, unequal[0].gpus)}", fix)
+        yield NPROC_AND_GPUS.problem(_AT, f"{message}, so {_describe_outcome(number, unequal[0].gpus)}", fix)
     elif len({role.gpus for role in roles}) > 1 and not any(role.has_open_gpus for role in roles):
         gpus = " and ".join(f"`{role.name}` has {counted(role.gpus, 'GPU')}" for role in roles)
         message = f"{gpus}, but nprocPerNode is the same for all roles"
@@ -269,35 +244,14 @@ def _of_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[Probl
     alone = [role for role in roles if role.launch.by == "python"]
     if number > 1 and "Master" in job.roles and alone:
         message = (
-            f"makes WORLD_SIZE count {number} processes for each pod, but each pod of {_named(alone)} starts only one, "
-            "which waits for the others without end"
+            f"makes WORLD_SIZE count {number} processes for each pod, but each pod of {_name_roles(alone)} starts only "
+            "one, which waits for the others without end"
         )
         yield PROCESSES_AWAITED.problem(_AT, message, f"start the script with torchrun, or remove {_field(job)}")
 
 
-def _named(roles: list[Role]) -> str:
+def _name_roles(roles: list[Role]) -> str:
     return " and ".join(f"`{role.name}`" for role in roles)
-
-
-def _nodes(job: Job) -> Iterator[Problem]:
-    """More nodes than there are pods, those included that an autoscaler may add."""
-    pods = pods_at_most(job)
-    if pods is None:
-        return
-    for role in job.roles.values():
-        match = _NODES.fullmatch(role.launch.nodes)
-        if match and int(match[1]) > pods:
-            message = f"torchrun waits for {role.launch.nodes} nodes, but the job has {counted(pods, 'pod')}"
-            fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
-            yield MORE_NODES_THAN_PODS.problem(role.template, message, fix)
-
-
-def _shared_memory(job: Job) -> Iterator[Problem]:
-    """Warn of several GPUs with the default 64 MiB of /dev/shm (https://github.com/NVIDIA/nccl/issues/525)."""
-    for role in job.roles.values():
-        if role.gpus > 1 and not role.shares_memory:
-            message = f"has {role.gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
-            yield SHARED_MEMORY.problem(role.template, message, MORE_SHARED_MEMORY)
 
 
 def validate_processes_once(job: Job) -> Iterator[Problem]:

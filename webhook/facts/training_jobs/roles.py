@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.training_jobs.containers import validate_containers, validate_names_and_images
+from webhook.facts.training_jobs.containers_and_images import validate_containers, validate_names_and_images
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.training_job import validate_restart_policy
 from webhook.facts.training_jobs.typed_job import KINDS, Job, Role

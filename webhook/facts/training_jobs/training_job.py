@@ -177,6 +177,19 @@ DEPRECATED_FIELD: Final = TRAINING_JOB_ADVICE.rule(
     function="ValidateCreate",
     severity="low",
 )
+OTHER_VERSION: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/other-version",
+    title="An MPIJob has no fields of the other version.",
+    why="The API server drops them, so they change nothing.",
+    source="https://github.com/kubeflow/trainer/issues/1930",
+    severity="low",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/1777",
+        "https://github.com/kubernetes-sigs/kueue/issues/13035",
+    ),
+)
+_BETA_ONLY: Final = ("runLauncherAsWorker", "mpiImplementation", "sshAuthMountPath", "launcherCreationPolicy")
+_V1_ONLY: Final = ("mainContainer", "cleanPodPolicy")
 
 
 def validate_name(job: Job) -> Iterator[Problem]:
@@ -312,7 +325,7 @@ def validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
 
 def validate_pod_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
     """A restart policy in the pod template, which the operator overwrites with that of the role."""
-    written = _written_policy(role, job)
+    written = _restart_policy_of_pod(role, job)
     if role.pod_restart_policy not in ("", written):
         path = (*role.template, "spec", "restartPolicy")
         fix = f"set {render((*role.path, 'restartPolicy'))} instead"
@@ -320,7 +333,7 @@ def validate_pod_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
         yield POD_RESTART_POLICY.problem(path, message, fix, role.pod_restart_policy)
 
 
-def _written_policy(role: Role, job: Job) -> str:
+def _restart_policy_of_pod(role: Role, job: Job) -> str:
     """What the operator puts in the pod: ExitCode becomes Never, nothing becomes the default of the kind."""
     if role.restart_policy:
         return "Never" if role.restart_policy == "ExitCode" else role.restart_policy
@@ -340,3 +353,15 @@ def advise_deprecated_field(job: Job) -> Iterator[Problem]:
     at = PROCESSES_OF_ELASTIC_POLICY
     if job.given(*at) is not None or job.is_unfilled(*at):
         yield DEPRECATED_FIELD.problem(("spec", *at), "is deprecated", "use spec.nprocPerNode")
+
+
+def advise_other_version(job: Job) -> Iterator[Problem]:
+    """Warn of fields that an MPIJob has only in the other version."""
+    version = "v2beta1" if job.is_beta else "v1"
+    other = "kubeflow.org/v1 and the Training Operator" if job.is_beta else "kubeflow.org/v2beta1 and the MPI Operator"
+    for name in _V1_ONLY if job.is_beta else _BETA_ONLY:
+        is_moved = name == "cleanPodPolicy"
+        fix = f"{'move the field to spec.runPolicy' if is_moved else 'remove the field'}, or use {other}"
+        if job.given(name) is not None or job.is_unfilled(name):
+            message = f"is ignored because an MPIJob of kubeflow.org/{version} has no such field"
+            yield OTHER_VERSION.problem(("spec", name), message, fix)

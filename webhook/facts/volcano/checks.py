@@ -15,40 +15,42 @@ from webhook.facts.volcano import named_queue
 from webhook.facts.volcano.cron_job import cron_job
 from webhook.facts.volcano.gang_resources import min_resources
 from webhook.facts.volcano.hyper_node import hyper_node
-from webhook.facts.volcano.job import _template_refused, advise_minima, advise_pods, validate_update
-from webhook.facts.volcano.job_dependencies import advise_start
-from webhook.facts.volcano.job_events_and_exit_codes import advise_policies
+from webhook.facts.volcano.job import advise_minima, advise_pods, validate_update
+from webhook.facts.volcano.job_dependencies_and_deadlocks import advise_start
+from webhook.facts.volcano.job_events_actions_and_exit_codes import advise_policies
 from webhook.facts.volcano.job_flow import job_flow
 from webhook.facts.volcano.job_names import advise_host_names
 from webhook.facts.volcano.job_plugins import advise_plugins
-from webhook.facts.volcano.job_ranks_hosts_and_keys import advise_commands
+from webhook.facts.volcano.job_queue_and_capability import OF_JOBS, advise_queue
+from webhook.facts.volcano.job_ranks_host_files_and_ssh_keys import advise_commands
 from webhook.facts.volcano.job_ray import advise_tasks
 from webhook.facts.volcano.job_restart_policy import advise_restarts
 from webhook.facts.volcano.job_scheduler_and_priority import advise_priority, advise_schedulers
+from webhook.facts.volcano.job_template import template_refused
 from webhook.facts.volcano.job_tiers import advise_job_topology
 from webhook.facts.volcano.job_volume_mounts_and_claims import advise_volumes
-from webhook.facts.volcano.pod import READ, pod
-from webhook.facts.volcano.pod_group import pod_group
+from webhook.facts.volcano.pod import READ, check_pod
+from webhook.facts.volcano.pod_group import check_pod_group
 from webhook.facts.volcano.queue import advise_unknown_resource, validate_quantity
 from webhook.facts.volcano.queue_deletion import queue_deletion
 from webhook.facts.volcano.queue_deserved import validate_deserved_capability
 from webhook.facts.volcano.queue_guarantee import validate_guarantee_deserved
 from webhook.facts.volcano.queue_hierarchy import validate_hierarchical_attributes
-from webhook.facts.volcano.queue_of_jobs_pods_and_groups import OF_JOBS, advise_capability, advise_queue
 from webhook.facts.volcano.queue_parent import validate_parent
 from webhook.facts.volcano.queue_status import advise_status
 from webhook.facts.volcano.queue_tree import read_queues
+from webhook.facts.volcano.referenced_queue import advise_capability
 from webhook.facts.volcano.scheduler import may_be_scheduler_conf, scheduler_conf
-from webhook.facts.volcano.sent_job import is_created, read_job, sent_spec
+from webhook.facts.volcano.sent_job import is_created, read_job, spec_without_defaults
 from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects import kinds
-from webhook.facts.volcano_objects.defaults import defaulted
+from webhook.facts.volcano_objects.defaults import job_with_defaults
 from webhook.facts.volcano_objects.types import Job, Queue
 from webhook.paths import render
 from webhook.problem import Problem
 
 
-def job(subject: Subject) -> Iterator[Problem]:
+def check_job(subject: Subject) -> Iterator[Problem]:
     """What Volcano refuses of a Job, and what it takes and never runs."""
     if not subject.typed(Job).spec:
         return
@@ -60,19 +62,19 @@ def job(subject: Subject) -> Iterator[Problem]:
     yield from _but_unfilled(_advice(job, subject), subject)
 
 
-def job_template(subject: Subject) -> Iterator[Problem]:
+def check_job_template(subject: Subject) -> Iterator[Problem]:
     """The same of the Jobs that a template makes. Volcano looks at them when they are made, so nothing is denied."""
-    if not sent_spec(subject).json:
+    if not spec_without_defaults(subject).json:
         return
     job = subject.once(read_job)
     for refused in _but_unfilled(validate_create(job, subject), subject):
-        yield _template_refused(refused)
+        yield template_refused(refused)
     yield from _but_unfilled(_advice(job, subject), subject)
 
 
 def _advice(job: Job, subject: Subject) -> Iterator[Problem]:
     yield from advise_pods(job)
-    yield from advise_minima(job, sent_spec(subject))
+    yield from advise_minima(job, spec_without_defaults(subject))
     yield from advise_start(job, subject)
     yield from advise_schedulers(job)
     yield from advise_restarts(job, subject)
@@ -96,9 +98,9 @@ def _capability(job: Job, subject: Subject) -> Iterator[Problem]:
         yield from advise_capability(min_resources(job), spec.queue, path, queues, OF_JOBS)
 
 
-def queue(subject: Subject) -> Iterator[Problem]:
+def check_queue(subject: Subject) -> Iterator[Problem]:
     """A queue that is created or changed."""
-    queue = Queue.of(subject.once(defaulted), (), subject.reading)
+    queue = Queue.of(subject.once(job_with_defaults), (), subject.reading)
     yield from validate_quantity(queue)
     yield from validate_guarantee_deserved(queue)
     yield from validate_deserved_capability(queue)
@@ -129,9 +131,12 @@ def _filled(run: Callable[[Subject], Iterator[Problem]]) -> Callable[[Subject], 
 _QUEUES: Final = (kinds.OF_QUEUES, kinds.OF_NAMESPACES)
 _OF_JOBS: Final = (*_QUEUES, kinds.OF_HYPER_NODES, PRIORITY_CLASSES)
 CHECKS: Final = (
-    Check(group="volcano-job", run=job, kinds=frozenset((kinds.JOB,)), lookups=_OF_JOBS),
+    Check(group="volcano-job", run=check_job, kinds=frozenset((kinds.JOB,)), lookups=_OF_JOBS),
     Check(
-        group="volcano-job", run=job_template, kinds=frozenset((kinds.CRON_JOB, kinds.JOB_TEMPLATE)), lookups=_OF_JOBS
+        group="volcano-job",
+        run=check_job_template,
+        kinds=frozenset((kinds.CRON_JOB, kinds.JOB_TEMPLATE)),
+        lookups=_OF_JOBS,
     ),
     Check(group="volcano-cron-job", run=_filled(cron_job), kinds=frozenset((kinds.CRON_JOB,))),
     Check(
@@ -142,7 +147,7 @@ CHECKS: Final = (
     ),
     Check(
         group="volcano-queue",
-        run=_filled(queue),
+        run=_filled(check_queue),
         kinds=frozenset((kinds.QUEUE,)),
         lookups=(kinds.OF_QUEUES,),
         when=changes_what_is_read,
@@ -156,7 +161,7 @@ CHECKS: Final = (
     ),
     Check(
         group="volcano-pod-group",
-        run=_filled(pod_group),
+        run=_filled(check_pod_group),
         kinds=frozenset((kinds.POD_GROUP,)),
         lookups=(kinds.OF_QUEUES, kinds.OF_NAMESPACES, kinds.OF_HYPER_NODES),
     ),
@@ -169,7 +174,7 @@ CHECKS: Final = (
     ),
     Check(
         group="volcano-pod",
-        run=_filled(pod),
+        run=_filled(check_pod),
         kinds=frozenset((("", "Pod"),)),
         lookups=(kinds.OF_POD_GROUPS, kinds.OF_QUEUES, kinds.OF_NAMESPACES),
         of_pods_with=READ,

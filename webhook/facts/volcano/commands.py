@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.command_lines.command import Launch, launched
+from webhook.facts.command_lines.command import Launch, launched_by_json
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.paths import FieldPath
@@ -51,7 +51,7 @@ class Command:
         return self.container.at
 
 
-def commands(job: Job, subject: Subject) -> Iterator[Command]:
+def read_commands(job: Job, subject: Subject) -> Iterator[Command]:
     """Those of all tasks that have pods."""
     for task in job.spec.tasks:
         for container in task.pod.all_containers() if task.replicas else ():
@@ -65,7 +65,7 @@ def _command(task: Task, container: Container, subject: Subject) -> Command:
         task=task,
         container=container,
         script=script,
-        launch=launched(container.json, subject),
+        launch=launched_by_json(container.json, subject),
         reads=container.charged(_reads(script, container) if "$" in script else ()),
         host_files=container.charged(_host_files(script, container) if _FOLDER in script else ()),
     )

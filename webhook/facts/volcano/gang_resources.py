@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 from webhook import quantity
 from webhook.facts.pods import amounts
-from webhook.facts.pods.pod_level_resources import together
 from webhook.facts.pods.pod_resources import places_of
+from webhook.facts.pods.pod_resources_at_pod_level import sum_of_containers
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Entries
@@ -72,10 +72,10 @@ def _pod_requests(task: Task) -> Amounts:
     places = places_of(task.pod.json, deadline)
     names = {name for place in places for name in (*place.limits, *place.requests) if not is_placeholder(name)}
     containers = [place for place in places if place.part in ("containers", "initContainers")]
-    requests = dict(together(containers, names, "requests", deadline))
+    requests = dict(sum_of_containers(containers, names, "requests", deadline))
     for place in places:
         if place.part == "pod":
-            requests |= together([place], names, "requests", deadline)
+            requests |= sum_of_containers([place], names, "requests", deadline)
     return requests
 
 

@@ -81,13 +81,6 @@ TASK_MINIMUM: Final = VOLCANO_JOB_ADVICE.rule(
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
     function="CheckTaskValid",
 )
-TEMPLATE_REFUSED: Final = VOLCANO_JOB_ADVICE.rule(
-    "volcano-job/template-refused",
-    title="Volcano takes the Jobs that a CronJob or a JobTemplate makes.",
-    why="Nobody looks at the Job of a template before it is made. Then Volcano's webhook refuses every one of them.",
-    refused_by="Volcano's webhook, when the Job is made",
-    fails="controller",
-)
 TASKS_KEPT: Final = VOLCANO_JOB.rule(
     "volcano-job/tasks-kept",
     title="A Job keeps the number of its tasks.",
@@ -183,7 +176,7 @@ def advise_minima(job: Job, sent: JobSpec) -> Iterator[Problem]:
     spec = job.spec
     if not spec.is_filled or not 0 < spec.min_available < spec.needed_pods:
         return
-    task = next(_meant(spec, sent), None)
+    task = next(_tasks_with_written_minimum(spec, sent), None)
     if task is not None:
         of_job, needed = render(spec.path("minAvailable")), spec.needed_pods
         message = (
@@ -194,7 +187,7 @@ def advise_minima(job: Job, sent: JobSpec) -> Iterator[Problem]:
         yield TASK_MINIMUM.problem(task.path("minAvailable"), message, fix, task.min_available)
 
 
-def _meant(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
+def _tasks_with_written_minimum(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
     """Tasks whose minimum somebody wrote: Volcano's webhook sets that of every task to its replicas."""
     written = [each.explicit_min_available for each in sent.tasks]
     is_as_written = None in written
@@ -202,13 +195,6 @@ def _meant(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
         is_own = is_as_written and task.index < len(written) and written[task.index] == task.replicas > 0
         if 0 < task.min_available < task.replicas or is_own:
             yield task
-
-
-def _template_refused(refused: Problem) -> Problem:
-    message = f"{refused.message} (Volcano accepts the template, but refuses every Job made from it)"
-    if refused.missing:
-        return TEMPLATE_REFUSED.problem(refused.path, missing=refused.missing)
-    return TEMPLATE_REFUSED.problem(refused.path, message, refused.fix, shown=refused.found)
 
 
 def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:

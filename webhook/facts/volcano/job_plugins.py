@@ -24,12 +24,6 @@ PLUGIN: Final = VOLCANO_JOB.rule(
     why="Names are in lower case, and there are no others.",
     function="validateJobCreate",
 )
-MPI_MASTER: Final = VOLCANO_JOB.rule(
-    "volcano-job/mpi-master",
-    title="The task of the master that the plugin mpi looks for exists.",
-    why="The plugin sets up the launcher in it. Options behind one that cannot be read are ignored.",
-    function="validateJobCreate",
-)
 PLUGIN_ARGUMENT: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-argument",
     title="Plugins can read their arguments.",
@@ -101,17 +95,15 @@ PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
 )
 
 
-def roles(job: Job, plugin: str) -> Mapping[str, str]:
+def tasks_by_role(job: Job, plugin: str) -> Mapping[str, str]:
     """The tasks that a plugin looks for, by role."""
     return {**PLUGINS[plugin].tasks, **PLUGINS[plugin].read(job.spec.plugins[plugin]).values}
 
 
 def validate_plugins(job: Job) -> Iterator[Problem]:
-    """The plugins exist, and the master of mpi."""
+    """The plugins exist."""
     for name in job.spec.plugins:
         yield from _plugin(name, job)
-    if "mpi" in job.spec.plugins:
-        yield from _mpi_master(job)
 
 
 def _plugin(name: str, job: Job) -> Iterator[Problem]:
@@ -121,17 +113,7 @@ def _plugin(name: str, job: Job) -> Iterator[Problem]:
         yield PLUGIN.problem(job.spec.path("plugins", name), "must be a plugin of Volcano", fix, name)
 
 
-def _mpi_master(job: Job) -> Iterator[Problem]:
-    wanted = roles(job, "mpi")["master"]
-    if wanted in job.spec.tasks_by_name or is_placeholder(wanted):
-        return
-    default = PLUGINS["mpi"].tasks["master"]
-    looked_for = f"task `{wanted}`, " + ("the default of --master" if wanted == default else "as --master says")
-    message = f"looks for the master in {looked_for}, but the job has no such task"
-    yield MPI_MASTER.problem(job.spec.path("plugins", "mpi"), message, _choice("master", wanted))
-
-
-def _choice(role: str, wanted: str) -> str:
+def task_of_role_fix(role: str, wanted: str) -> str:
     """What to do where the task of a role does not exist."""
     return f"add --{role}=<task> with the name of one of the tasks, or name a task `{wanted}`"
 
@@ -188,11 +170,11 @@ def _plugin_task(name: str, wanted: Mapping[str, str], job: Job) -> Problem | No
     if not role or wanted[role] in job.spec.tasks_by_name:
         return None
     message = f"needs a task `{wanted[role]}`, which does not exist, so {outcome}"
-    return PLUGIN_TASK.problem(job.spec.path("plugins", name), message, _choice(role, wanted[role]))
+    return PLUGIN_TASK.problem(job.spec.path("plugins", name), message, task_of_role_fix(role, wanted[role]))
 
 
 def _plugin_role(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
-    reason = _absent_role(name, wanted, job) or _left_out(name, wanted, job)
+    reason = _absent_role(name, wanted, job) or _task_without_role(name, wanted, job)
     return PLUGIN_ROLE.problem(job.spec.path("plugins", name), *reason) if reason else None
 
 
@@ -208,7 +190,7 @@ def _absent_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, s
     return message, f"write the name of a task, or remove --{role}"
 
 
-def _left_out(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
+def _task_without_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
     """The message and the fix for a task that has no role in a plugin, or None."""
     tasks, names = job.spec.tasks, [wanted[role] for role in PLUGINS[name].tasks]
     left = next((task.name for task in tasks if task.name not in names), None)
@@ -232,7 +214,7 @@ def _is_alone(tasks: Sequence[Task]) -> bool:
 def advise_plugin_one_pod(job: Job) -> Iterator[Problem]:
     """The task that a plugin takes for its master, head or chief has one pod."""
     for plugin, (role, outcome) in _ONE_POD.items():
-        task = job.spec.tasks_by_name.get(roles(job, plugin)[role]) if plugin in job.spec.plugins else None
+        task = job.spec.tasks_by_name.get(tasks_by_role(job, plugin)[role]) if plugin in job.spec.plugins else None
         if task is not None and task.replicas > 1:
             message = f"must be 1 because the task is the {role} of the plugin {plugin}, and {outcome}"
             yield PLUGIN_ONE_POD.problem(task.path("replicas"), message, "set 1", task.replicas)

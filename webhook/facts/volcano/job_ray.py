@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.job_plugins import advise_plugin_one_pod, roles
+from webhook.facts.volcano.job_plugins import advise_plugin_one_pod, tasks_by_role
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -47,7 +47,7 @@ def advise_tasks(job: Job) -> Iterator[Problem]:
     """The tasks that plugins find by their roles."""
     yield from advise_plugin_one_pod(job)
     if "ray" in job.spec.plugins:
-        wanted = {"headContainer": "head", "workerContainer": "worker", **roles(job, "ray")}
+        wanted = {"headContainer": "head", "workerContainer": "worker", **tasks_by_role(job, "ray")}
         for role in ("head", "worker"):
             task = job.spec.tasks_by_name.get(wanted[role])
             if task is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.command_lines.command import launched
+from webhook.facts.command_lines.command import launched_by_json
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano_objects.types import Job, LifecyclePolicy, Task
@@ -65,7 +65,7 @@ def _ending_policies(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
 
 def _may_apply(policy: LifecyclePolicy, owner: Task | None, *, is_mixed: bool) -> bool:
     """Whether a policy may apply where some pods never end; `is_mixed` says that others do."""
-    if frozenset(policy.all_events) - _OF_THE_END:
+    if frozenset(policy.distinct_events) - _OF_THE_END:
         return True
     return is_mixed if owner is None else owner.pod.restart_policy in ("OnFailure", "Never")
 
@@ -74,5 +74,5 @@ def _trains(task: Task, subject: Subject) -> bool:
     """Whether a command of its pods starts a training, which ends."""
     if not task.replicas:
         return False
-    launches = (launched(container.json, subject) for container in task.pod.all_containers())
+    launches = (launched_by_json(container.json, subject) for container in task.pod.all_containers())
     return any(launch.by not in ("", "python", "several") for launch in launches)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.volcano.groups import VOLCANO_JOB
+from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.job_cpus import validate_whole_cpus
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.name_faults import label_fault
@@ -44,6 +44,13 @@ _PULLS: Final = ("Always", "IfNotPresent", "Never")
 _OPERATORS: Final = ("Equal", "Exists")
 Broken = tuple[FieldPath, str, str, JSON]
 """Path, message, fix and the value that is there."""
+TEMPLATE_REFUSED: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/template-refused",
+    title="Volcano takes the Jobs that a CronJob or a JobTemplate makes.",
+    why="Nobody looks at the Job of a template before it is made. Then Volcano's webhook refuses every one of them.",
+    refused_by="Volcano's webhook, when the Job is made",
+    fails="controller",
+)
 
 
 def validate_task_templates(job: Job) -> Iterator[Problem]:
@@ -149,3 +156,11 @@ def _host_ports(container: Container) -> Iterator[Broken]:
         if port.host_port and port.host_port != port.container_port:
             message = f"must be the containerPort {port.container_port} because the pod uses the network of its node"
             yield port.path("hostPort"), message, "set both to the same number", port.host_port
+
+
+def template_refused(refused: Problem) -> Problem:
+    """The problem of a JobTemplate or CronJob whose Jobs Volcano refuses for another problem."""
+    message = f"{refused.message} (Volcano accepts the template, but refuses every Job made from it)"
+    if refused.missing:
+        return TEMPLATE_REFUSED.problem(refused.path, missing=refused.missing)
+    return TEMPLATE_REFUSED.problem(refused.path, message, refused.fix, shown=refused.found)

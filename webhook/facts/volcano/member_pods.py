@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from webhook.attributes import POD
-from webhook.facts.command_lines.command import launch
+from webhook.facts.command_lines.command import launch_of_json
 from webhook.facts.command_lines.node_limits import limits_of
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
@@ -46,7 +46,7 @@ class Member:
     task: str
 
 
-def members(subject: Subject, name: str) -> tuple[Sequence[Member], tuple[MissingObject, ...]]:
+def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[Member], tuple[MissingObject, ...]]:
     """The pods that name a PodGroup of the request's namespace, or why nobody can tell which they are."""
     view = subject.view()
     view.all(POD, subject.namespace)
@@ -75,7 +75,7 @@ def _by_group(objects: Same, table: Same) -> Mapping[str, Sequence[Member]]:
 
 
 def _member(podset: PodSet, template: PodTemplate, maker: Object) -> Member:
-    launches = (launch(container.json) for container in template.spec.containers)
+    launches = (launch_of_json(container.json) for container in template.spec.containers)
     nodes = [limits[0] for started in launches if (limits := limits_of(started)) is not None]
     annotations, labels = template.metadata.annotations, template.metadata.labels
     return Member(

@@ -15,8 +15,9 @@ from webhook.attributes import GroupVersionKind
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job
 from webhook.facts.volcano.gang_resources import in_thousandths
-from webhook.facts.volcano.queue_of_jobs_pods_and_groups import OF_PODS, advise_capability, validate_queue
+from webhook.facts.volcano.pod_queue_and_capability import OF_PODS
 from webhook.facts.volcano.queue_tree import read_queues
+from webhook.facts.volcano.referenced_queue import advise_capability, validate_queue
 from webhook.facts.volcano_objects import kinds
 from webhook.problem import Problem
 from webhook.typed.fields import Amounts, Part, Text

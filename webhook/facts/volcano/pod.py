@@ -11,13 +11,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
 from webhook.facts.volcano.groups import VOLCANO_POD
-from webhook.facts.volcano.queue_of_jobs_pods_and_groups import OF_PODS, validate_queue
+from webhook.facts.volcano.pod_group_annotation_and_existence import (
+    ANNOTATIONS,
+    OTHER_GROUP_NAME,
+    advise_group_annotation,
+    group_absent,
+)
+from webhook.facts.volcano.pod_queue_and_capability import OF_PODS
 from webhook.facts.volcano.queue_tree import read_queues
+from webhook.facts.volcano.referenced_queue import validate_queue
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.types import PodGroup
-from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.collections import Entries
@@ -41,48 +46,29 @@ OTHER_SCHEDULER: Final = VOLCANO_POD.rule(
     why="Another scheduler places a pod at once, and the gang waits for the others without it.",
     refused_by="nobody; the gang is incomplete",
 )
-GROUP_ANNOTATION: Final = VOLCANO_POD.rule(
-    "volcano-pod/group-annotation",
-    title="A Pod names its PodGroup by the annotation scheduling.k8s.io/group-name.",
-    why=(
-        "Volcano also declares scheduling.volcano.sh/group-name, but its scheduler does not read it when it looks for "
-        "the gang of a pod."
-    ),
-    refused_by="nobody; the pod is not part of the gang",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
-    function="getJobID",
-)
-GROUP_EXISTS: Final = VOLCANO_POD.rule(
-    "volcano-pod/group-exists",
-    title="The PodGroup that a Pod names exists.",
-    why="For a Pod that names a PodGroup, Volcano makes none, and waits for the one that is named.",
-    refused_by="nobody; the pod stays pending",
-)
 
-_ANNOTATIONS: Final[FieldPath] = ("metadata", "annotations")
 _BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
-_OTHER_GROUP: Final = "scheduling.volcano.sh/group-name"
-READ: Final = frozenset((*_BUDGETS, kinds.GROUP_NAME, kinds.QUEUE_NAME, _OTHER_GROUP))
+READ: Final = frozenset((*_BUDGETS, kinds.GROUP_NAME, kinds.QUEUE_NAME, OTHER_GROUP_NAME))
 """The annotations of a Pod that are read."""
 _CONTROLLED: Final = ("apps", "batch", "jobset.x-k8s.io")
 """Groups of kinds of whose pods Volcano makes a PodGroup itself; other operators make their own."""
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+")
 
 
-def pod(subject: Subject) -> Iterator[Problem]:
+def check_pod(subject: Subject) -> Iterator[Problem]:
     """The annotations of a Pod that Volcano reads."""
     pod = subject.typed(Pod)
     annotations = pod.metadata.annotations
     if pod.spec.scheduler_name == kinds.SCHEDULER:
         yield from _budget(annotations)
         if kinds.GROUP_NAME not in annotations and _gets_a_group(subject):
-            path = (*_ANNOTATIONS, kinds.QUEUE_NAME)
+            path = (*ANNOTATIONS, kinds.QUEUE_NAME)
             yield from validate_queue(annotations.get(kinds.QUEUE_NAME, ""), path, subject, OF_PODS)
     name = annotations.get(kinds.GROUP_NAME, "")
     if name and not is_placeholder(name):
         yield from _advise_group(name, pod, subject)
     if not name and _is_as_written(subject):
-        yield from _group_annotation(annotations)
+        yield from advise_group_annotation(annotations)
 
 
 def _gets_a_group(subject: Subject) -> bool:
@@ -102,9 +88,9 @@ def _budget(annotations: Entries[str]) -> Iterator[Problem]:
         value = annotations[name]
         if not is_placeholder(value) and not _is_budget(value):
             message = "must be a number of at least 1, or a percentage from 1% to 99%"
-            yield BUDGET.problem((*_ANNOTATIONS, name), message, "write a value such as 1 or 20%", value)
+            yield BUDGET.problem((*ANNOTATIONS, name), message, "write a value such as 1 or 20%", value)
     if len(given) > 1:
-        message, path = f"must not be set together with {given[0]}", (*_ANNOTATIONS, given[1])
+        message, path = f"must not be set together with {given[0]}", (*ANNOTATIONS, given[1])
         yield BUDGET.problem(path, message, "remove one of the two", annotations[given[1]])
 
 
@@ -123,24 +109,9 @@ def _advise_group(name: str, pod: Pod, subject: Subject) -> Iterator[Problem]:
     if group and scheduler == kinds.DEFAULT_SCHEDULER:
         yield _other_scheduler(name, scheduler)
     if not group and scheduler == kinds.SCHEDULER:
-        yield _group_exists(name, view, is_known=view.is_whole(PodGroup.gvk) or subject.once(read_queues).is_whole)
+        yield group_absent(name, view, is_known=view.is_whole(PodGroup.gvk) or subject.once(read_queues).is_whole)
 
 
 def _other_scheduler(group: str, scheduler: str) -> Problem:
     message = f"places the pod on its own, but Volcano places the other pods of PodGroup `{group}`"
     return OTHER_SCHEDULER.problem(("spec", "schedulerName"), message, "set schedulerName to volcano", scheduler)
-
-
-def _group_exists(name: str, view: View, *, is_known: bool) -> Problem:
-    path = (*_ANNOTATIONS, kinds.GROUP_NAME)
-    if not is_known:
-        return GROUP_EXISTS.problem(path, missing=view.missing()[""])
-    message = "is a PodGroup that does not exist in the namespace, so the pod waits until somebody creates one"
-    return GROUP_EXISTS.problem(path, message, "create the PodGroup, or remove the annotation", name)
-
-
-def _group_annotation(annotations: Entries[str]) -> Iterator[Problem]:
-    if other := annotations.get(_OTHER_GROUP):
-        message = "is ignored by Volcano's scheduler, so the pod is not part of this PodGroup"
-        fix = f"use the annotation {kinds.GROUP_NAME} instead"
-        yield GROUP_ANNOTATION.problem((*_ANNOTATIONS, _OTHER_GROUP), message, fix, other)

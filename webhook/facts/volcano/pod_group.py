@@ -13,14 +13,15 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.gang_resources import in_thousandths, is_unknown_resource
 from webhook.facts.volcano.groups import VOLCANO_POD_GROUP_ADVICE
-from webhook.facts.volcano.member_pods import Member, members
+from webhook.facts.volcano.member_pods import Member, pods_of_group
 from webhook.facts.volcano.network_topology import advise_part, advise_topology, validate_network_topology
+from webhook.facts.volcano.pod_group_queue_and_capability import OF_POD_GROUPS, advise_queue_change
 from webhook.facts.volcano.pod_group_tiers import OF_POD_GROUPS as TOPOLOGIES
-from webhook.facts.volcano.queue_of_jobs_pods_and_groups import OF_POD_GROUPS, advise_capability, validate_queue
 from webhook.facts.volcano.queue_tree import read_queues
+from webhook.facts.volcano.referenced_queue import advise_capability, validate_queue
 from webhook.facts.volcano.sent_job import is_created
 from webhook.facts.volcano_objects import kinds
-from webhook.facts.volcano_objects.defaults import defaulted
+from webhook.facts.volcano_objects.defaults import job_with_defaults
 from webhook.facts.volcano_objects.types import PodGroup, SubGroupPolicy
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
@@ -46,18 +47,6 @@ TASK_MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     why="The scheduler looks at minTaskMember only where minMember is not less than its sum.",
     refused_by="nobody; minTaskMember has no effect",
     function="CheckTaskValid",
-    fails="silent",
-)
-QUEUE_CHANGED: Final = VOLCANO_POD_GROUP_ADVICE.rule(
-    "volcano-pod-group/queue-changed",
-    title="A PodGroup stays in its queue.",
-    why=(
-        "Volcano takes the change, but its queue controller keeps the PodGroup in the list of the old queue, which "
-        "then cannot be closed, and nobody asks whether the new queue exists and is open."
-    ),
-    refused_by="nobody; the group is in the lists of two queues",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/queue/queue_controller_handler.go",
-    function="updatePodGroup",
     fails="silent",
 )
 TASK_PODS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
@@ -96,14 +85,14 @@ PARTIAL_GANG: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 _MIN_MEMBER: Final = ("spec", "minMember")
 
 
-def pod_group(subject: Subject) -> Iterator[Problem]:
+def check_pod_group(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a PodGroup."""
-    group = PodGroup.of(subject.once(defaulted), (), subject.reading)
+    group = PodGroup.of(subject.once(job_with_defaults), (), subject.reading)
     if is_created(subject):
         yield from _validate_topologies(group)
         yield from _validate_queue(group, subject)
     else:
-        yield from _queue_changed(group, subject.typed_old(PodGroup))
+        yield from advise_queue_change(group, subject.typed_old(PodGroup))
     yield from _unknown_resource(group)
     yield from _task_members(group)
     yield from advise_members(group, subject)
@@ -126,15 +115,6 @@ def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     yield from validate_queue(name, path, subject, OF_POD_GROUPS)
     if queues.is_leaf(name):  # of another one, queue-leaf speaks
         yield from advise_capability(in_thousandths(group.spec.min_resources), name, path, queues, OF_POD_GROUPS)
-
-
-def _queue_changed(group: PodGroup, before: PodGroup) -> Iterator[Problem]:
-    """Another queue than before; one that is still to be filled in is none, and neither is one that was not set."""
-    old, new = before.spec.queue, group.spec.queue
-    if old and new and old != new and not is_placeholder(old + new):
-        message = f"must stay `{old}` because Volcano does not move a PodGroup to another queue"
-        fix = f"set `{old}`, or delete the PodGroup and create it in queue `{new}`"
-        yield QUEUE_CHANGED.problem(group.spec.path("queue"), message, fix, new)
 
 
 def _unknown_resource(group: PodGroup) -> Iterator[Problem]:
@@ -166,7 +146,7 @@ def advise_members(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     least = group.spec.min_member
     if not group.name or is_placeholder(group.name) or not least or group.metadata.is_controlled:
         return
-    pods, missing = members(subject, group.name)
+    pods, missing = pods_of_group(subject, group.name)
     yield from _members(least, pods, missing)
     if not missing:
         yield from _partial_gang(least, pods)
@@ -200,7 +180,7 @@ def _partial_gang(least: int, members: Sequence[Member]) -> Iterator[Problem]:
     waiting = max(members, key=lambda member: member.nodes)
     if least < waiting.nodes <= sum(member.pods or 0 for member in members):
         fix = f"set {waiting.nodes}"
-        yield PARTIAL_GANG.problem(_MIN_MEMBER, partial(least, waiting.maker, waiting.nodes), fix, least)
+        yield PARTIAL_GANG.problem(_MIN_MEMBER, describe_partial_gang(least, waiting.maker, waiting.nodes), fix, least)
 
 
 def _task_pods(group: PodGroup, members: Sequence[Member]) -> Iterator[Problem]:
@@ -221,7 +201,7 @@ def _task_pods(group: PodGroup, members: Sequence[Member]) -> Iterator[Problem]:
             yield TASK_PODS.problem(group.spec.path("minTaskMember", task), message, fix, count)
 
 
-def partial(least: int, waiting: str, nodes: int) -> str:
+def describe_partial_gang(least: int, waiting: str, nodes: int) -> str:
     """What comes of a gang that is smaller than the training of its pods."""
     started = f"{counted(least, 'pod')} start and hold {'its' if least == 1 else 'their'} devices"
     return f"lets {started} while {waiting} waits for {nodes} pods"

@@ -24,12 +24,6 @@ QUANTITY: Final = VOLCANO_QUEUE.rule(
     function="validateResourceQuantityOfQueue",
 )
 
-DEPTH: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/depth",
-    title="Queues are at most 5 levels deep.",
-    why="Volcano refuses more, unless its flag max-queue-depth says otherwise.",
-    function="validateQueueDepth",
-)
 VOLCANO_QUEUE_ROOT: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/root",
     title="The amounts of the root queue are not changed.",
@@ -48,36 +42,28 @@ UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
         "https://github.com/volcano-sh/volcano/pull/1331",
     ),
 )
-DEEPEST: Final = 5
-"""`--max-queue-depth` by default."""
 
 
 def validate_quantity(queue: Queue) -> Iterator[Problem]:
     """As validateResourceQuantityOfQueue, of each amount by itself; names are not looked at."""
-    for path, written in queue.spec.written_amounts():
+    for path, written in queue.spec.amounts_with_paths():
         for name, value in written.items():
             text = amounts.text_of(value)
             broken = None if is_placeholder(text) else validate_resource_quantity_value(amounts.name_of(name), text)
             if broken is not None:
-                yield QUANTITY.problem((*path, name), broken.message, broken.fix, shown=amounts.shown(value))
+                yield QUANTITY.problem((*path, name), broken.message, broken.fix, shown=amounts.amount_as_text(value))
 
 
-def root(differing: list[str]) -> Problem:
+def root_queue_problem(differing: list[str]) -> Problem:
     """The problem of amounts of the root queue that differ from before."""
     names = " and ".join(differing)
     message = f"must not change {names} of the root queue because the root queue stands for the whole cluster"
     return VOLCANO_QUEUE_ROOT.problem("spec", message, f"undo the change of {names}")
 
 
-def depth(parent: str, level: int) -> Problem:
-    """As validateQueueDepth: the problem of a queue that its parent puts on a level below the last."""
-    message = f"puts the queue on level {level}, but queues can have at most {DEEPEST} levels"
-    return DEPTH.problem("spec.parent", message, "choose a parent nearer to the root", parent)
-
-
 def advise_unknown_resource(queue: Queue) -> Iterator[Problem]:
     """Amounts of something that no node has."""
-    for path, written in queue.spec.written_amounts():
+    for path, written in queue.spec.amounts_with_paths():
         for name in written:
             if is_unknown_resource(name) and not is_placeholder(name):
                 message = "is a resource that no node has because the name has no domain, so the amount limits nothing"

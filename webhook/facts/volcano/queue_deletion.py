@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.queue_tree import ALWAYS_THERE, operate, read_queues
+from webhook.facts.volcano.queue_tree import ALWAYS_THERE, queue_command, read_queues
 from webhook.facts.volcano_objects.types import Queue
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -58,5 +58,5 @@ def _deletion(name: str, why: str, fix: str) -> Problem:
 
 def _deletion_of_used(name: str, pods: int) -> Problem:
     message = f"should not be deleted while {counted(pods, 'pod')} run in it because these pods lose their queue"
-    fix = f"close the queue ({operate('close', name)}), wait until the pods end, then delete the queue"
+    fix = f"close the queue ({queue_command('close', name)}), wait until the pods end, then delete the queue"
     return DELETION_OF_USED.problem("metadata.name", message, fix, name)

@@ -12,8 +12,9 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.queue import DEEPEST, depth, root
+from webhook.facts.volcano.queue import root_queue_problem
 from webhook.facts.volcano.queue_capability import validate_capability_ancestor, validate_capability_descendant
+from webhook.facts.volcano.queue_depth import DEEPEST, too_deep_problem
 from webhook.facts.volcano.queue_deserved import validate_deserved_sum
 from webhook.facts.volcano.queue_guarantee import validate_guarantee_sum
 from webhook.facts.volcano.queue_tree import Queues, read_queues
@@ -74,7 +75,7 @@ def validate_parent(queue: Queue, subject: Subject) -> Iterator[Problem]:
     is_moved = is_new or old.parent != queue.parent
     differing = _differing_amounts(queue, old)
     if queue.name == ROOT and differing and not is_moved:
-        yield root(differing)
+        yield root_queue_problem(differing)
     is_refused = False
     if queue.parent and is_moved and not is_placeholder(queue.parent):
         for broken in _validate_hierarchical_queue(queue, queues, subject):
@@ -107,7 +108,7 @@ def _validate_hierarchical_queue(queue: Queue, queues: Queues, subject: Subject)
         )
         yield PARENT_CYCLE.problem(_PARENT, message, "name a queue that is not below this one", name)
     elif len(above) + 1 > DEEPEST:
-        yield depth(name, len(above) + 1)
+        yield too_deep_problem(name, len(above) + 1)
     elif name not in queues.all:
         yield _parent_exists(name, queues, subject)
     else:

@@ -23,7 +23,7 @@ ALWAYS_THERE: Final = (ROOT, "default")
 """Queues that Volcano makes, and that cannot be deleted."""
 
 
-def operate(action: str, name: str) -> str:
+def queue_command(action: str, name: str) -> str:
     """The command that opens or closes a queue: its state is in the status, which no manifest sets."""
     return f"vcctl queue operate --action {action} --name {name}"
 

@@ -10,7 +10,7 @@ from typing import Final
 from webhook.attributes import Operation
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
-from webhook.facts.volcano_objects.defaults import defaulted, webhook_of_job
+from webhook.facts.volcano_objects.defaults import job_with_defaults, webhook_of_job
 from webhook.facts.volcano_objects.types import CronJob, Job, JobSpec, JobTemplate
 from webhook.schema import decode_object
 from webhook.typed.view import Reading
@@ -22,12 +22,12 @@ RUN_SUFFIX: Final = "-01234567"
 def read_job(subject: Subject) -> Job:
     """The Job of an object, or the one that it makes; to be asked for with `Subject.once`."""
     if subject.group_kind == kinds.JOB:
-        return Job.of(subject.once(defaulted), (), subject.reading)
+        return Job.of(subject.once(job_with_defaults), (), subject.reading)
     name = subject.typed(CronJob).name if subject.group_kind == kinds.CRON_JOB else ""
-    return _job(sent_spec(subject), f"{name}{RUN_SUFFIX}" if name else "")
+    return _job(spec_without_defaults(subject), f"{name}{RUN_SUFFIX}" if name else "")
 
 
-def sent_spec(subject: Subject) -> JobSpec:
+def spec_without_defaults(subject: Subject) -> JobSpec:
     """The spec of the Job as it was sent, without defaults."""
     if subject.group_kind == kinds.CRON_JOB:
         return subject.typed(CronJob).spec.job_template.spec

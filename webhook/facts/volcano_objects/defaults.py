@@ -28,7 +28,7 @@ _CRON_JOB: Final = {
 _QUEUE: Final = {"weight": 1, "dequeueStrategy": "traverse"}
 
 
-def defaulted(subject: Subject) -> JSON:
+def job_with_defaults(subject: Subject) -> JSON:
     """The object as Volcano validates it, to be asked for with `Subject.once`; indices are those of the object sent.
 
     Only what changes is copied.

@@ -45,7 +45,7 @@ class LifecyclePolicy(Typed):
     exit_code = OptionalNumber()
 
     @property
-    def all_events(self) -> list[str]:
+    def distinct_events(self) -> list[str]:
         """The events that it is about, without repetitions."""
         return list(dict.fromkeys((*self.events, *((self.event,) if self.event else ()))))
 
@@ -236,7 +236,7 @@ class QueueSpec(Typed):
     written_capability = Amounts(name="capability")
     written_deserved = Amounts(name="deserved")
 
-    def written_amounts(self) -> Iterator[tuple[FieldPath, Entries[Amount]]]:
+    def amounts_with_paths(self) -> Iterator[tuple[FieldPath, Entries[Amount]]]:
         """All amounts as they are written, with their places."""
         yield self.path("capability"), self.written_capability
         yield self.path("deserved"), self.written_deserved

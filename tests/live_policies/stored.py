@@ -1,0 +1,59 @@
+"""Stored objects as a view of the cluster has them, for tests that need no API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from webhook.cluster.files import FilesCluster
+from webhook.live_policies.compile import Compiler
+from webhook.live_policies.objects import StoredPolicies, StoredPolicy
+from webhook.policy.load import Options
+from webhook.workloads import table
+from webhook.yamlfile import Document
+
+OPTIONS = Options(table=table.load())
+
+
+def policy(name: str, expression: str = "true", **spec: Any) -> dict[str, Any]:
+    """A ValidatingPolicy about the creation of Pods."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    matched = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": expression}]}
+    return stored("ValidatingPolicy", name, {**matched, **spec})
+
+
+def binding(name: str, policy_name: str, **spec: Any) -> dict[str, Any]:
+    """A PolicyBinding that denies."""
+    return stored("PolicyBinding", name, {"policyName": policy_name, "validationActions": ["Deny"], **spec})
+
+
+def stored(kind: str, name: str, spec: dict[str, Any], day: int = 1, generation: int = 1) -> dict[str, Any]:
+    """An object as an API server has it."""
+    metadata = {
+        "name": name,
+        "uid": f"{kind}-{name}",
+        "generation": generation,
+        "creationTimestamp": f"2026-01-{day:02}T00:00:00Z",
+    }
+    return {"apiVersion": "claimgate.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def compiler() -> Compiler:
+    """One that does not ask `authorizer`."""
+    return Compiler(OPTIONS, may_ask=False)
+
+
+def view(*values: dict[str, Any]) -> StoredPolicies:
+    """What a cluster with these objects alone holds."""
+    return StoredPolicies(FilesCluster([Document(value, "") for value in values], is_whole=True))
+
+
+def of(*values: dict[str, Any]) -> tuple[StoredPolicy, ...]:
+    """Objects in the order in which they count."""
+    return view(*values).listed()
+
+
+def shown(value: Any) -> str:
+    """A value as text, for messages of failed tests."""
+    return yaml.safe_dump(value)

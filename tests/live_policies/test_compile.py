@@ -1,0 +1,119 @@
+"""Each stored object is compiled on its own: what is wrong with one is said of that one, and takes no other away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.live_policies.stored import binding, compiler, of, policy, stored, view
+from tests.rows import all_rows
+from webhook.live_policies import compile as live_compile
+from webhook.live_policies.combine import LivePolicies, combine
+from webhook.live_policies.conditions import conditions
+from webhook.policy.policy_set import PolicySet
+from webhook.workloads import table
+
+NOTHING = PolicySet(validating=(), mutating=(), table=table.load())
+WRONG = {
+    "an expression": (policy("p", "gpu.devises == 1", facts=["gpu"]), "spec.validations[0].expression: Invalid value"),
+    "with a hint": (policy("p", "gpu.devises == 1", facts=["gpu"]), "hint: did you mean `devices`?"),
+    "a fact": (policy("p", facts=["gpus"]), 'spec.facts: Invalid value: "gpus": expected one of: podSets, gpu'),
+    "a field that a schema would have dropped": (policy("p", fact=["gpu"]), "spec.fact: unknown field `fact`"),
+    "a question that nobody answers": (policy("p", "authorizer.path('/').check('get').allowed()"), "--authorizer"),
+    "the actions of a binding": (binding("p", "p", validationActions=["Deny", "Warn"]), "must not contain both Deny"),
+}
+
+
+def live(*values: dict[str, Any], files: PolicySet = NOTHING) -> LivePolicies:
+    return combine(files, compiler().compile(of(*values)))
+
+
+def message(made: LivePolicies, name: str, condition: str = "Compiled") -> str:
+    (one,) = [each for each in made.objects if each.stored.name == name]
+    return "".join(each["message"] for each in conditions(one, made) if each["type"] == condition)
+
+
+@all_rows(("value", "told"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said_in_words(value: dict[str, Any], told: str) -> None:
+    made = live(value, policy("good"), binding("bound", "good"))
+    assert told in message(made, "p")
+    assert "good" in [each.name for each in made.policies.validating if each.bindings]
+    assert message(made, "good") == "every expression compiles"
+    assert message(made, "bound") == "the binding is valid"
+
+
+@pytest.mark.parametrize("name", ["spec.matchConstraints", "bounds"])
+def test_what_nobody_knows_the_subject_of_is_not_in_force(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = policy("p", matchConstraints={"resourceRules": []})
+    if name == "bounds":
+        monkeypatch.setattr(live_compile, "MOST_BYTES", 2000)
+        wrong = policy("p", f"'{'x' * 3000}' != ''")
+    made = live(wrong, policy("good"))
+    assert [each.name for each in made.policies.validating] == ["good"]
+    assert "until that is mended, it is not in force" in message(made, "p")
+
+
+def test_the_oldest_objects_count_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_compile, "MOST_OBJECTS", 2)
+    spec = policy("any")["spec"]
+    made = live(*(stored("ValidatingPolicy", f"p{day}", spec, day=day) for day in (3, 1, 2)))
+    assert [each.name for each in made.policies.validating] == ["p1", "p2"]
+    assert "older ones count first" in message(made, "p3")
+
+
+def test_a_shipped_policy_cannot_be_taken_away_and_may_be_bound_again() -> None:
+    shipped = live(policy("shipped", "false"), binding("shipped", "shipped")).policies
+    made = live(policy("shipped"), binding("more", "shipped"), binding("shipped", "shipped"), files=shipped)
+    (one,) = made.policies.validating
+    assert [each.name for each in one.bindings] == ["shipped", "more"]
+    told = [each["message"] for one in made.objects for each in conditions(one, made) if one.stored.name == "shipped"]
+    assert all("rename this one" in each for each in told)
+    assert made.failing() == ("PolicyBinding/shipped", "ValidatingPolicy/shipped")
+
+
+def test_a_binding_without_a_policy_says_so() -> None:
+    made = live(binding("b", "none"))
+    assert (
+        message(made, "b", "Bound")
+        == "spec.policyName: there is no ValidatingPolicy `none`: apply it, or correct the name"
+    )
+    broken = live(binding("b", "p"), policy("p", "nonsense"))
+    assert message(broken, "b", "Bound") == "it binds ValidatingPolicy `p`"
+
+
+def test_what_is_portable_is_said_with_the_command_that_exports_it() -> None:
+    told = message(live(policy("p")), "p", "Portable")
+    assert (
+        "kubectl get validatingpolicy.claimgate.dev/p -o yaml > policy.yaml; claimgate policies export policy.yaml"
+        in told
+    )
+    assert "uses facts (gpu)" in message(live(policy("p", facts=["gpu"])), "p", "Portable")
+
+
+def test_what_did_not_change_is_not_compiled_again() -> None:
+    one = compiler()
+    (first,) = one.compile(of(policy("p")))
+    again, _ = one.compile(of(policy("p"), policy("q")))
+    assert again.policy is first.policy
+    (changed,) = one.compile(of(policy("p", "false")))
+    assert changed.policy is not first.policy
+
+
+def test_a_fault_of_ours_takes_one_object_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_policy = live_compile.compile_policy
+
+    def failing(manifest: Any, *arguments: Any, **named: Any) -> Any:
+        if manifest.metadata.name == "p":
+            raise ZeroDivisionError
+        return compile_policy(manifest, *arguments, **named)
+
+    monkeypatch.setattr(live_compile, "compile_policy", failing)
+    made = live(policy("p"), policy("good"))
+    assert [each.name for each in made.policies.validating] == ["good"]
+    assert "claimgate failed on this object (ZeroDivisionError)" in message(made, "p")
+
+
+def test_kinds_that_are_not_there_have_no_objects() -> None:
+    assert view().listed() == ()
+    assert view().unsettled() == ""

@@ -1,0 +1,63 @@
+"""The schemas of the kinds of claimgate.dev are structural, and take what the models take; tests/e2e applies them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from webhook.manifests.claimgate_kinds import KINDS, SPECS
+from webhook.manifests.custom_resource_definitions import definitions
+
+BY_KIND = {each["spec"]["names"]["kind"]: each for each in definitions()}
+
+
+def schema(kind: str) -> Any:
+    (version,) = BY_KIND[kind]["spec"]["versions"]
+    return version["schema"]["openAPIV3Schema"]
+
+
+def nodes(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every schema in a schema."""
+    yield path, node
+    for name, each in node.get("properties", {}).items():
+        yield from nodes(each, f"{path}.{name}")
+    if "items" in node:
+        yield from nodes(node["items"], f"{path}[]")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_value_has_one_type_and_a_bound(kind: str) -> None:
+    """As the API server demands of structural schemas; `$ref` and `anyOf` of types are refused."""
+    for path, node in nodes(schema(kind)["properties"]["spec"]):
+        assert isinstance(node["type"], str), path
+        assert not {"$ref", "anyOf", "title", "default"} & node.keys(), path
+        if node["type"] == "array":
+            assert node["maxItems"], path
+        if node["type"] == "string":
+            assert "enum" in node or "maxLength" in node, path
+        assert set(node.get("required", ())) <= set(node.get("properties", ())), path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_fields_are_those_of_the_model(kind: str) -> None:
+    fields = {field.alias for field in SPECS[kind].model_fields.values()}
+    assert set(schema(kind)["properties"]["spec"]["properties"]) == fields
+
+
+def test_conditions_are_merged_by_their_types() -> None:
+    """Two writers own a condition each."""
+    conditions = schema("ValidatingPolicy")["properties"]["status"]["properties"]["conditions"]
+    assert conditions["x-kubernetes-list-map-keys"] == ["type"]
+
+
+def test_columns_show_the_conditions() -> None:
+    (version,) = BY_KIND["ValidatingPolicy"]["spec"]["versions"]
+    assert [each["name"] for each in version["additionalPrinterColumns"]] == [
+        "Compiled",
+        "Registered",
+        "Portable",
+        "Age",
+    ]
+    assert version["subresources"] == {"status": {}}

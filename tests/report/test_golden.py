@@ -1,0 +1,66 @@
+"""What each format writes of the same audit, replay and test, as files that a person has read.
+
+`pytest tests/report --update-golden` writes them anew; the difference is then reviewed like code.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from webhook import __version__
+from webhook.cli import run
+from webhook.report import formats
+
+HERE = Path(__file__).parents[1] / "data" / "reports"
+RULES = ("denies", "warns", "fails", "training-job", "pod-resources", "claims-exactly-one", "device-claims")
+AUDIT = ("audit", "objects", "--policies", "../commands/policies", *(f"--rule={rule}" for rule in RULES))
+REPLAY = ("replay", "objects/team.yaml", "--only", "../commands/policies")
+TEST = ("test", "suite")
+ENDINGS = {
+    "text": "txt",
+    "github": "txt",
+    "policyreport": "yaml",
+    "openreports": "yaml",
+    "junit": "xml",
+    "markdown": "md",
+    "gitlab": "json",
+}
+VERBS = {"audit": AUDIT, "replay": REPLAY, "test": TEST}
+CASES = [
+    *(("audit", name) for name in formats.names()),
+    *((verb, name) for verb in ("replay", "test") for name in ("text", "json", "ndjson", "junit")),
+]
+
+WHOLE = (("replay", "json"), ("replay", "ndjson"))
+"""These have the objects and responses themselves, as somebody asked for them; no other output has values of env."""
+
+
+def written(arguments, monkeypatch, capsys):
+    """What the command writes on stdout in the folder of the data."""
+    monkeypatch.chdir(HERE)
+    run(arguments)
+    return capsys.readouterr().out.replace(__version__, "VERSION")
+
+
+def compare(name, text, request):
+    golden = HERE / "golden" / name
+    if request.config.getoption("--update-golden"):
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+@pytest.mark.parametrize(("verb", "name"), CASES)
+def test_what_a_format_writes(verb, name, monkeypatch, capsys, request):
+    text = written([*VERBS[verb], "-o", name], monkeypatch, capsys)
+    compare(f"{verb}-{name}.{ENDINGS.get(name, name)}", text, request)
+    if (verb, name) not in WHOLE:
+        assert "hunter2" not in text
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_text_on_a_terminal_has_colours_and_fits(verb, columns, monkeypatch, capsys, request):
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    text = written(VERBS[verb], monkeypatch, capsys)
+    compare(f"{verb}-text-{columns}.txt", text.replace("\x1b", "ESC"), request)

@@ -1,0 +1,95 @@
+"""Which screens have colours, signs and a width: what variables of the environment and the terminal say."""
+
+import io
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from webhook.report.screen import PLAIN, Screen, screen_of
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self):
+        return True
+
+
+class Latin(io.StringIO):
+    encoding = "iso-8859-1"
+
+
+@pytest.mark.parametrize(
+    ("stream", "variables", "expected"),
+    [
+        pytest.param(io.StringIO(), {}, PLAIN, id="a pipe"),
+        pytest.param(io.StringIO(), {"COLUMNS": "60"}, Screen(width=60), id="a pipe with a width"),
+        pytest.param(io.StringIO(), {"FORCE_COLOR": "1"}, Screen(is_colored=True), id="a pipe with colours"),
+        pytest.param(io.StringIO(), {"FORCE_COLOR": "0"}, PLAIN, id="no colours asked for"),
+        pytest.param(Terminal(), {"TERM": "xterm"}, Screen(is_colored=True), id="a terminal"),
+        pytest.param(Terminal(), {"TERM": "xterm", "NO_COLOR": "1"}, PLAIN, id="NO_COLOR"),
+        pytest.param(Terminal(), {"NO_COLOR": ""}, Screen(is_colored=True), id="NO_COLOR that is empty"),
+        pytest.param(Terminal(), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, PLAIN, id="NO_COLOR wins"),
+        pytest.param(Terminal(), {"TERM": "dumb"}, Screen(is_unicode=False), id="a dumb terminal"),
+        pytest.param(Terminal(), {"TERM": "linux"}, Screen(is_colored=True, is_unicode=False), id="a console"),
+        pytest.param(Latin(), {}, Screen(is_unicode=False), id="an encoding without the signs"),
+        pytest.param(io.StringIO(), {"COLUMNS": "wide"}, PLAIN, id="COLUMNS that is no number"),
+    ],
+)
+def test_a_screen(stream, variables, expected):
+    assert screen_of(stream, variables) == expected
+
+
+def test_signs_are_drawn_where_they_can_be():
+    assert [Screen(is_unicode=is_unicode).symbol("fail") for is_unicode in (True, False)] == ["✖", "x"]
+
+
+def test_words_are_never_cut():
+    assert Screen(width=40).wrapped(f"a {'b' * 50} c", "  ", "  ") == ["  a", f"    {'b' * 50}", "    c"]
+
+
+DATA = Path(__file__).parents[1] / "data" / "commands"
+
+
+def shown(*, width, **variables):
+    """What an audit shows on a terminal of this width, stdout and stderr together."""
+    import fcntl
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    command = [sys.executable, "-m", "webhook", "audit", "--only", str(DATA / "policies"), "objects"]
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
+    with subprocess.Popen(command, cwd=DATA, stdout=theirs, stderr=theirs, env={**kept, **variables}) as audit:
+        os.close(theirs)
+        text = b""
+        while block := _read(ours):
+            text += block
+    os.close(ours)
+    assert audit.returncode == 1
+    return text.decode().replace("\r\n", "\n")
+
+
+def _read(terminal):
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # nobody writes any more
+        return b""
+
+
+def test_an_audit_on_a_terminal_comes_after_its_bar_in_colours():
+    text = shown(width=60, TERM="xterm")
+    report = text[text.rindex("\x1b[2K") :]
+    assert "\x1b[1mPod team/bad\x1b[0m\n  \x1b[31m✖\x1b[0m" in report
+    assert "7 objects in 3 files: 7 pass, 3 fail, 1 warn, 1 error, 0\nskip;" in report
+
+
+def test_an_audit_on_a_dumb_terminal_has_letters_alone():
+    text = shown(width=200, TERM="dumb")
+    assert "Pod team/bad\n  x fail  objects/list.yaml:13:7  policy denies\n" in text
+    assert "\x1b" not in text

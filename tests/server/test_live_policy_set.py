@@ -1,0 +1,154 @@
+"""Files and stored objects are one set: each side changes without the other, and neither takes the other away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live_policies.stored import OPTIONS, binding, compiler, policy
+from webhook.admission.review import review
+from webhook.attributes import JSON, POD, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
+from webhook.cluster.files import FilesCluster
+from webhook.decisions import Verdict
+from webhook.errors import LookupFailed
+from webhook.live_policies.objects import StoredPolicies
+from webhook.policy.load import load
+from webhook.policy.policy_set import PolicySet
+from webhook.server.live_policy_set import LivePolicySet
+from webhook.server.reload import Reloaded, marks
+from webhook.yamlfile import Document
+
+FILE = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: of-a-file}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  validations: [{expression: "true"}]
+"""
+PODS = GroupVersionResource("", "v1", "pods")
+
+
+class Stored:
+    """A view whose objects change; `is_away` makes it one that cannot say."""
+
+    def __init__(self, *values: dict[str, Any]) -> None:
+        self.is_away = False
+        self.put(*values)
+
+    def put(self, *values: dict[str, Any]) -> None:
+        self.held = FilesCluster([Document(value, "") for value in values], is_whole=True)
+
+    def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Any:
+        if self.is_away:
+            raise LookupFailed(f"{gvk.kind}: not synced yet")
+        return self.held.list(gvk, namespace, labels)
+
+    def revision(self, gvk: GroupVersionKind) -> object:
+        return self.held, self.is_away, gvk
+
+    def synced(self, gvk: GroupVersionKind) -> bool:
+        return self.held.synced(gvk)
+
+
+class NoWrites:
+    """A connection that nothing is written to."""
+
+    def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
+        raise AssertionError((path, body, manager, read_s))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "policy.yaml").write_text(FILE)
+    return tmp_path
+
+
+def live_set(folder: Path, view: Stored) -> LivePolicySet:
+    def make() -> PolicySet:
+        return load([folder], OPTIONS)
+
+    files: Reloaded[PolicySet] = Reloaded(make, marks(lambda: sorted(folder.iterdir())))
+    return LivePolicySet(files, StoredPolicies(view), NoWrites(), compiler())  # type: ignore[arg-type]
+
+
+def names(found: LivePolicySet) -> list[str]:
+    return [each.name for each in found.current.policies]
+
+
+def verdict(found: LivePolicySet) -> Verdict:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": []}}
+    request = Attributes(
+        uid="u",
+        kind=POD,
+        resource=PODS,
+        operation=Operation.CREATE,
+        request_kind=POD,
+        request_resource=PODS,
+        namespace="n",
+        name="p",
+        object=pod,
+    )
+    return review(request, found.current, FilesCluster([], is_whole=False), phase=Phase.VALIDATE)
+
+
+def test_stored_objects_come_and_go(folder: Path) -> None:
+    view = Stored()
+    found = live_set(folder, view)
+    assert (names(found), found.poll()) == (["of-a-file"], False)
+    view.put(policy("p", "false"), binding("p", "p"))
+    assert (found.poll(), names(found)) == (True, ["of-a-file", "p"])
+    assert not verdict(found).allowed
+    view.put()
+    assert (found.poll(), names(found)) == (True, ["of-a-file"])
+    assert verdict(found).allowed
+
+
+@pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
+def test_the_failure_policy_of_a_broken_one_speaks(folder: Path, failure_policy: str) -> None:
+    found = live_set(folder, Stored(policy("p", "nonsense", failurePolicy=failure_policy), binding("p", "p")))
+    given = verdict(found)
+    assert given.allowed is (failure_policy == "Ignore")
+    if given.status is not None:
+        assert "spec.validations[0].expression" in given.status.message
+    assert found.remark() == "with errors: ValidatingPolicy/p"
+
+
+def test_broken_files_do_not_keep_stored_objects_out(folder: Path) -> None:
+    view = Stored()
+    found = live_set(folder, view)
+    (folder / "policy.yaml").write_text("nonsense")
+    assert [found.poll(), found.poll()] == [False, True]
+    assert found.error
+    view.put(policy("p"))
+    assert (found.poll(), names(found)) == (True, ["of-a-file", "p"])
+    (folder / "policy.yaml").write_text(FILE.replace("of-a-file", "renamed"))
+    assert [found.poll(), found.poll()] == [False, True]
+    assert (found.error, names(found)) == ("", ["p", "renamed"])
+
+
+def test_an_api_server_that_is_away_takes_nothing_away(folder: Path) -> None:
+    view = Stored(policy("p"))
+    found = live_set(folder, view)
+    view.is_away = True
+    assert (found.poll(), names(found), found.unsettled()) == (False, ["of-a-file", "p"], "")
+
+
+def test_a_server_that_never_saw_what_is_stored_is_not_ready(folder: Path) -> None:
+    view = Stored(policy("p"))
+    view.is_away = True
+    found = live_set(folder, view)
+    assert "not synced yet" in found.unsettled()
+    view.is_away = False
+    assert (found.poll(), found.unsettled(), names(found)) == (True, "", ["of-a-file", "p"])
+
+
+def test_another_status_alone_makes_no_new_set(folder: Path) -> None:
+    view = Stored(policy("p"))
+    found = live_set(folder, view)
+    before = found.current
+    view.put({**policy("p"), "status": {"conditions": []}})
+    assert (found.poll(), found.current) == (False, before)

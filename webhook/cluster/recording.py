@@ -1,0 +1,86 @@
+"""A view of the cluster that notes what somebody looked up in it, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.lookup import Cluster, place_of
+from webhook.errors import LookupFailed
+
+Found = tuple[GroupVersionKind, str, str]
+"""An object: its kind, namespace and name."""
+
+
+class RecordingCluster:
+    """Answers as another view does.
+
+    Attributes:
+        objects: those that were found, by their kind, namespace and name.
+        counts: of each kind of which objects were listed, how many there were.
+        failures: the kinds of which nobody could say anything, each with the reason.
+    """
+
+    def __init__(self, view: Cluster) -> None:
+        self._view: Final = view
+        self.objects: Final[dict[Found, JSON]] = {}
+        self.counts: Final[dict[GroupVersionKind, int]] = {}
+        self.failures: Final[dict[GroupVersionKind, str]] = {}
+        self._lists: Final[dict[tuple[GroupVersionKind, str | None], Sequence[JSON]]] = {}
+
+    def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+        """The object of the other view.
+
+        Raises:
+            LookupFailed: the other view cannot say.
+        """
+        try:
+            obj = self._view.get(gvk, namespace, name)
+        except LookupFailed as failure:
+            self.failures[gvk] = str(failure)
+            raise
+        if obj is not None:
+            self.objects[gvk, namespace, name] = obj
+        return obj
+
+    def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
+        """The objects of the other view.
+
+        Raises:
+            LookupFailed: the other view cannot say.
+        """
+        try:
+            listed = self._view.list(gvk, namespace, labels)
+        except LookupFailed as failure:
+            self.failures[gvk] = str(failure)
+            raise
+        self.counts[gvk] = max(len(listed), self.counts.get(gvk, 0))
+        self._lists[gvk, namespace] = listed
+        return listed
+
+    def every(self) -> Iterator[JSON]:
+        """Every object that was found or listed, each once, by kind, namespace and name."""
+        listed = {(gvk, *place_of(obj)): obj for (gvk, _), objects in self._lists.items() for obj in objects}
+        known = {**listed, **self.objects}
+        yield from (known[key] for key in sorted(known, key=lambda key: (key[0].kind, key[0].group, *key[1:])))
+
+    def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
+        """Whether objects of a kind have namespaces, as the other view says."""
+        return self._view.is_namespaced(gvk)
+
+    def synced(self, gvk: GroupVersionKind) -> bool:
+        """Whether the other view answers lookups of this kind."""
+        return self._view.synced(gvk)
+
+    def revision(self, gvk: GroupVersionKind) -> object:
+        """The revision of the other view."""
+        return self._view.revision(gvk)
+
+    def is_whole(self) -> bool:
+        """Whether the other view is whole."""
+        return self._view.is_whole()
+
+    def place(self, obj: JSON) -> str:
+        """The file of an object, as the other view says."""
+        return self._view.place(obj)

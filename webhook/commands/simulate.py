@@ -1,0 +1,177 @@
+"""`claimgate simulate`: whether a job can ever start in a cluster or among files, and if not, why."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import typer
+
+from webhook import assembly, documents, submitted, terminal
+from webhook.admission import fixtures
+from webhook.admission.phases import Local, run
+from webhook.attributes import Attributes
+from webhook.cluster import Cluster
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.layered import LayeredCluster
+from webhook.cluster.live import Watched
+from webhook.cluster.recording import RecordingCluster
+from webhook.commands import options, output
+from webhook.errors import CallError, ConfigurationError, InputError, Problem
+from webhook.logs import Log
+from webhook.report.finding import findings, subject
+from webhook.report.records import encoded
+from webhook.report.rule import rules
+from webhook.report.screen import screen_of
+from webhook.settings.reporting import ReportSettings
+from webhook.simulation import text
+from webhook.simulation.asked import asked
+from webhook.simulation.outcome import Moments, Simulation, moments, simulation
+
+FORMATS: Final = ("text", "json")
+Outputs: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text or json; repeatable.")
+]
+_TEMPLATES: Final = frozenset(
+    (
+        *("PodTemplate", "TrainingRuntime", "ClusterTrainingRuntime", "JobTemplate", "SandboxTemplate", "Pool"),
+        *("LLMInferenceServiceConfig", "ServingRuntime", "ClusterServingRuntime"),
+        *("WorkflowTemplate", "ClusterWorkflowTemplate", "Task", "Pipeline"),
+    )
+)
+"""Kinds that start nothing by themselves."""
+
+
+@options.takes(
+    ReportSettings,
+    *("config", "policies", "only", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version"),
+)
+def command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A job in YAML or JSON, or - for stdin.")],
+    *,
+    live: Annotated[bool, typer.Option("--live", help="Look everything up in the cluster that kubectl uses.")] = False,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Look everything up in the cluster of this kubeconfig.")
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="Of a job that names none. [default: default]")
+    ] = "",
+    chosen: Outputs = None,
+    settings: ReportSettings,
+) -> int:
+    """Say whether a job can ever start, and if not, why.
+
+    The job goes through both phases of admission as if it were created now; what its rules say is told by what would
+    stand in its way: admission, its queue, quota, claims, nodes, storage and launcher. The cluster is that of --live,
+    or the objects of --context and of the job's own file. Nothing is created or changed.
+
+    Exits with 0 when the job can start, 1 when it is refused, never starts or fails at once, 2 when it or a policy
+    cannot be read, and 3 when something that decides it is not known. Of several jobs in FILE the worst counts.
+    """
+    outputs = output.parse(chosen, FORMATS)
+    is_live = live or kubeconfig is not None
+    if is_live and settings.given & {"context", "context_is_whole"}:
+        raise ConfigurationError("simulate: --live has the whole cluster; leave out --context and --context-is-whole")
+    inputs = documents.read([file])
+    if problems := (*inputs.problems, *documents.nothing([file], inputs, "job")):
+        raise InputError(*problems)
+    answers = list(_answers(inputs, settings, namespace, kubeconfig if is_live else None, is_live=is_live))
+    if not answers:
+        message = "no job found: no object of this file makes pods; name the file of a job, such as a TrainJob"
+        raise InputError(Problem(message=message, file=file))
+    screen = screen_of(sys.stdout)
+    texts = {
+        "text": lambda: "\n".join(text.text(each, screen) for each in answers),
+        "json": lambda: encoded([text.record(each) for each in answers], indent=2) + "\n",
+    }
+    output.deliver(outputs, texts)
+    return _exit_code(answers)
+
+
+def _answers(
+    inputs: documents.Inputs, settings: ReportSettings, namespace: str, kubeconfig: Path | None, *, is_live: bool
+) -> Iterator[Simulation]:
+    """The answer for each job of the inputs."""
+    objects = [(each.source, each.value) for each in inputs.documents if isinstance(each.value, dict)]
+    assembled = assembly.assemble(settings, objects=objects, is_complete=submitted.is_complete(inputs))
+    options.tell_policies(settings, assembled.policies)
+    submissions = submitted.Submissions(assembled.files, assembled.table.row)
+    when = moments(assembled.policies)
+    with _cluster(assembled, kubeconfig, is_live=is_live) as watched:
+        for each in inputs.documents:
+            try:
+                sent = submissions.of(each)
+            except CallError as error:
+                raise InputError(Problem(message=error.message, file=each.source, line=each.place().line)) from None
+            if _is_job(sent.attributes, assembled):
+                cluster = sent.cluster
+                if watched is not None:
+                    cluster = LayeredCluster(assembled.files.view(each.source), watched)
+                attributes = _in_namespace(sent.attributes, namespace)
+                yield _simulated(each, attributes, RecordingCluster(cluster), assembled, when)
+    sys.stderr.write(terminal.lines(f"note: {each}" for each in submitted.notes(assembled.files, settings)))
+
+
+@contextmanager
+def _cluster(assembled: assembly.Assembly, kubeconfig: Path | None, *, is_live: bool) -> Iterator[Cluster | None]:
+    """The live cluster, with what policies look up in it; None where only files count."""
+    if not is_live:
+        yield None
+        return
+    watched = Watched.start(kubeconfig, assembled.policies.interests(), Log(level="error"))
+    try:
+        yield AssumedNamespaces(watched.cluster)
+    finally:
+        watched.cluster.close()
+
+
+def _is_job(attributes: Attributes, assembled: assembly.Assembly) -> bool:
+    kind = attributes.kind
+    return kind.kind not in _TEMPLATES and assembled.table.row(kind.group, kind.kind) is not None
+
+
+def _in_namespace(attributes: Attributes, namespace: str) -> Attributes:
+    """The request in a namespace where the object names none."""
+    obj = attributes.object
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    if not namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
+        return attributes
+    return replace(attributes, namespace=namespace, object={**obj, "metadata": {**metadata, "namespace": namespace}})
+
+
+def _simulated(
+    document: documents.Input,
+    attributes: Attributes,
+    cluster: RecordingCluster,
+    assembled: assembly.Assembly,
+    when: Moments,
+) -> Simulation:
+    """One job through both phases, and what they say of it."""
+    outcome = run(attributes, "auto", Local(policies=assembled.policies, cluster=cluster))
+    about = subject(attributes)
+    told = findings(
+        (*outcome.decisions, *outcome.further),
+        about,
+        document.locator(fixtures.object_path(document.value)),
+        rules(assembled.policies),
+    )
+    made = outcome.patched_object if outcome.verdict.allowed else attributes.object
+    return simulation(
+        told,
+        when,
+        about=about,
+        place=document.place(),
+        asked=asked(attributes, made, cluster, assembled.table),
+        looked_at=cluster,
+    )
+
+
+def _exit_code(answers: list[Simulation]) -> int:
+    starts = {each.starts for each in answers}
+    if False in starts:
+        return 1
+    return 3 if None in starts else 0

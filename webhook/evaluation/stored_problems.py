@@ -1,0 +1,125 @@
+"""Problems of an update that the stored object has as well: they warn, so that the object can still be changed.
+
+A rule may be newer than the objects that break it, and whoever wants to be rid of such an object changes it first. A
+problem only warns where the old object would have it, too, if it were created now, and where its rule is one that
+nobody else refuses updates for. What the webhook of its API or the API server refuses (`refused_on_updates` of the
+rule) is refused here as there; so is what policies find by CEL, as the API server does with its own policies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from webhook import paths
+from webhook.attributes import Attributes, Operation
+from webhook.deadline import Deadline
+from webhook.decisions import Decision
+from webhook.evaluation.repeated_problems import about_problems
+from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.policy.candidates import Candidate
+from webhook.policy.compiled import Policy
+from webhook.problem import Problem
+from webhook.problems.actions import warning
+
+SAID: Final = "the stored object has this problem already, so it does not stop the update"
+Ask: TypeAlias = Callable[[RequestContext, Collection[str]], Sequence[Decision]]
+"""What policies of some names say of a request."""
+_Asked: TypeAlias = tuple[str, str, str]
+"""The names of a policy, its binding and the parameter."""
+
+
+def with_stored_as_warnings(
+    decisions: Sequence[Decision], candidates: Sequence[Candidate], context: RequestContext, ask: Ask
+) -> Sequence[Decision]:
+    """The decisions of an update, where what was stored before warns in place of denying.
+
+    Policies are asked about the old object only where one of them denies what may pass.
+    """
+    policies = {each.policy.name: each.policy for each in candidates if each.policy.reports_problems}
+    may_pass = [each for each in decisions if each.policy in policies and _may_pass(each, policies[each.policy])]
+    if not may_pass:
+        return decisions
+    old = ask(_before(context), {each.policy for each in may_pass})
+    stored = _StoredProblems(old, context.attributes, context.deadline)
+    split = {id(each): [*_split(each, policies[each.policy], stored, context.deadline)] for each in may_pass}
+    return [part for each in decisions for part in split.get(id(each), (each,))]
+
+
+def _before(context: RequestContext) -> RequestContext:
+    """The request that would create the old object."""
+    given = context.attributes
+    created = replace(given, operation=Operation.CREATE, object=given.old_object, old_object=None)
+    untold = replace(context.options, trace=None)
+    return request_context(
+        context.policies, created, context.cluster, context.deadline, faults=context.faults, options=untold
+    )
+
+
+def _may_pass(decision: Decision, policy: Policy) -> bool:
+    """Whether it denies for a problem that may have been stored."""
+    denies = decision.evaluation == "deny" and decision.is_enforced
+    return denies and any(_is_ours(problem, policy) for problem in decision.problems)
+
+
+def _is_ours(problem: Problem, policy: Policy) -> bool:
+    """Whether nobody else refuses an update that leaves the problem as it is."""
+    return not policy.catalogue[problem.code].refused_on_updates
+
+
+def _split(decision: Decision, policy: Policy, stored: _StoredProblems, deadline: Deadline) -> Iterator[Decision]:
+    """A decision about what is new, which denies, and one about what was stored, which warns."""
+    asked = _asked(decision)
+    known = [_is_ours(each, policy) and stored.has(asked, each) for each in deadline.each(decision.problems)]
+    new = [each for each, is_stored in zip(decision.problems, known, strict=True) if not is_stored]
+    passing = [_said(each) for each, is_stored in zip(decision.problems, known, strict=True) if is_stored]
+    if new:
+        yield replace(decision, **about_problems(new, policy)) if passing else decision
+    if passing:
+        yield replace(decision, actions=warning(decision.actions), **about_problems(passing, policy))
+
+
+def _said(problem: Problem) -> Problem:
+    return replace(problem, fix=f"{problem.fix}; {SAID}" if problem.fix else SAID)
+
+
+def _asked(decision: Decision) -> _Asked:
+    return decision.policy, decision.binding, decision.param
+
+
+class _StoredProblems:
+    """The problems of the old object. One of the new object is the same one if its field has the value that it had, or
+    if it says the same of another place, since what stands in a list may have moved: so often as it was said before.
+    """
+
+    __slots__ = ("_moved", "_new", "_old", "_places")
+
+    def __init__(self, decisions: Sequence[Decision], attributes: Attributes, deadline: Deadline) -> None:
+        self._old, self._new = attributes.old_object, attributes.object
+        self._places: dict[tuple[object, ...], Problem] = {}
+        self._moved: Counter[tuple[object, ...]] = Counter()
+        for decision in decisions:
+            asked = _asked(decision)
+            for problem in deadline.each(decision.problems):
+                self._places[asked, problem.code, problem.path] = problem
+                self._moved[asked, problem.without_path] += 1
+
+    def has(self, asked: _Asked, problem: Problem) -> bool:
+        """Whether the old object has a problem of the new one, which is asked for once."""
+        old = self._places.get((asked, problem.code, problem.path))
+        if old is not None and (old.without_path == problem.without_path or self._is_kept(problem.path)):
+            self._moved[asked, old.without_path] -= 1
+            return True
+        words = asked, problem.without_path
+        if self._moved[words] <= 0:
+            return False
+        self._moved[words] -= 1
+        return True
+
+    def _is_kept(self, path: str) -> bool:
+        """Whether a field has the same text, number or boolean as before, or neither object has it."""
+        where = paths.parse(path) if path else ()
+        old, new = paths.get(self._old, where), paths.get(self._new, where)
+        return not isinstance(new, Mapping | list) and type(old) is type(new) and old == new

@@ -1,0 +1,143 @@
+"""What claims and claim templates of the cluster ask for, with what is known of the device classes.
+
+Worked out once for a claim and a request: pods of one request often share their claims. Of ordinary ones it is worked
+out once for all requests, until the cluster has another object in the place of the claim or of a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.dra.class_lookup import ClassState, DeviceClasses
+from webhook.facts.dra.requests import Request, read_requests
+from webhook.facts.dra.types import ClaimSpec, ResourceClaim, ResourceClaimTemplate
+from webhook.facts.view import View
+from webhook.same import Same
+from webhook.user_cache import UserCache, json_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimContents:
+    """What a claim asks for.
+
+    Args:
+        requests: its requests.
+        classes: what is known of the classes that they name.
+        request_names: the names by which a container may refer to them; only constraints may name an alternative.
+        devices: how many it gets; None where All or alternatives leave it open.
+        at_least: how many it gets at least.
+        is_gpu: whether GPUs are among them.
+        has_admin_access: whether it asks for admin access.
+        is_exclusive: whether all of it is known to be devices that a pod has for itself unless somebody shares them:
+            whole ones and slices, without admin access, a share of a capacity or a strategy of sharing.
+    """
+
+    requests: tuple[Request, ...] = ()
+    classes: Mapping[str, ClassState] = field(default_factory=dict)
+    request_names: tuple[str, ...] = ()
+    devices: int | None = None
+    at_least: int = 0
+    is_gpu: bool = False
+    has_admin_access: bool = False
+    is_exclusive: bool = False
+
+
+NOTHING: Final = ClaimContents()
+"""What is known of a claim that is not there."""
+
+
+def contents_of(claim: ResourceClaim | ResourceClaimTemplate, classes: DeviceClasses, view: View) -> ClaimContents:
+    """What a claim or a template of the cluster asks for."""
+    key = ("claim", id(claim.json))
+    known: ClaimContents | None = view.remembered(key)
+    if known is not None:
+        return known
+    kept = _kept(claim)
+    if not kept.holds(classes):
+        kept.contents = _contents(claim.claim, read_requests(claim.claim, claim.version), classes)
+        kept.classes = {name: classes.get(name).json for name in kept.contents.classes if name and classes.get(name)}
+    if all(not name or state.is_found for name, state in kept.contents.classes.items()):
+        view.remember(key, kept.contents)  # a class that is not there is missing for each fact that needs it
+    return kept.contents
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What was worked out of one claim, with the classes that it names and that were there."""
+
+    classes: Mapping[str, JSON] = field(default_factory=dict)
+    contents: ClaimContents = NOTHING
+
+    def holds(self, classes: DeviceClasses) -> bool:
+        """Whether these are the classes now, and all of them are there."""
+        if self.contents is NOTHING:
+            return False
+        named = self.contents.classes.keys() - {""}
+        return len(self.classes) == len(named) and all(
+            classes.get(name).json is json for name, json in self.classes.items()
+        )
+
+
+_KEPT: Final[UserCache[Same, _Kept | None]] = UserCache(4 << 20)
+
+
+def _kept(claim: ResourceClaim | ResourceClaimTemplate) -> _Kept:
+    key = Same(claim.json)
+    kept = _KEPT.get(key, None)
+    if kept is None:
+        kept = _Kept()
+        if _is_ordinary(claim.claim):
+            _KEPT.put(key, kept, json_bytes(claim.json, _KEPT.largest) + _CONTENTS_BYTES)
+    return kept
+
+
+def _is_ordinary(spec: ClaimSpec) -> bool:
+    """Whether a claim is short enough to be kept: its requests name a class and a count, as most do."""
+    listed = spec.devices.requests
+    return (
+        len(listed) <= _MOST_KEPT
+        and not spec.devices.config
+        and all(
+            request and _SHORT.issuperset(request.json) and _SHORT.issuperset(request.exactly.json)
+            for request in listed
+        )
+    )
+
+
+_MOST_KEPT: Final = 4
+_CONTENTS_BYTES: Final = 8 << 10
+_SHORT: Final = frozenset(("name", "exactly", "deviceClassName", "allocationMode", "count", "adminAccess"))
+"""Fields of a request in which an API server takes no long text."""
+
+
+def _contents(spec: ClaimSpec, asked: Sequence[Request], classes: DeviceClasses) -> ClaimContents:
+    return ClaimContents(
+        requests=tuple(asked),
+        classes=classes.states(asked),
+        request_names=tuple(request.name for request in asked if request.name),
+        devices=devices_of(asked) if asked else None,
+        at_least=sum(request.at_least for request in asked),
+        is_gpu=any(request.is_gpu for request in asked),
+        has_admin_access=any(request.has_admin_access for request in asked),
+        is_exclusive=_is_exclusive(asked) and not any(each.opaque.nvidia.sharing for each in spec.devices.config),
+    )
+
+
+def _is_exclusive(asked: Sequence[Request]) -> bool:
+    """Whether requests and their alternatives ask for whole devices or slices alone."""
+    choices = [choice for request in asked for choice in request.choices or (request,)]
+    return bool(choices) and all(
+        choice.device.kind in _EXCLUSIVE and not choice.has_admin_access and not choice.capacities for choice in choices
+    )
+
+
+_EXCLUSIVE: Final = frozenset(("device", "slice"))
+
+
+def devices_of(asked: Sequence[Request]) -> int | None:
+    """How many devices requests get together; None where one leaves it open."""
+    counts = [request.devices for request in asked if request.devices is not None]
+    return sum(counts) if len(counts) == len(asked) else None

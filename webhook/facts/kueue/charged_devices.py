@@ -1,0 +1,132 @@
+"""What devices count for by what they consist of: counters of partitionable devices, and capacities of shared ones.
+
+Every device of the driver that the source, the class and the request select may be the one that a pod gets: the largest
+amount of them counts. Source: kubernetes-sigs/kueue@ff69552e pkg/dra/counters.go and capacity.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.cel import Meter
+from webhook.deadline import Deadline
+from webhook.errors import CompileError, EvaluationError
+from webhook.facts.dra.device_capacity import consumed_capacity, rounded_up_units
+from webhook.facts.dra.device_matching import selector_matches_device
+from webhook.facts.dra.device_pools import SLICE, Device, read_pools
+from webhook.facts.dra.selectors import MOST_COST
+from webhook.facts.dra.types import DeviceClass
+from webhook.facts.kueue.configuration import Source
+from webhook.facts.view import View
+from webhook.problem import MissingObject
+from webhook.wording import counted
+
+_WORK: Final = 10
+"""What asking a device costs, in units of the deadline."""
+_MOST: Final = 20_000
+"""Devices that are asked for one request; of a larger cluster nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a request counts for, or why Kueue cannot count it: for ever, or until there are other devices.
+
+    Args:
+        amount: what all of its devices count for.
+        never: what is wrong with the request.
+        waits: what the devices of the cluster lack.
+    """
+
+    amount: int = 0
+    never: str = ""
+    waits: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request of a claim: for so many devices of a class, with selectors and amounts of capacities."""
+
+    device_class: str
+    count: int
+    selectors: tuple[str, ...]
+    capacities: Mapping[str, JSON]
+
+
+def charge_of_request(asked: Asked, source: Source, view: View) -> Charge | None:
+    """What a request counts for by one source; None where nobody knows, which the view then explains."""
+    known = devices_matching_request(asked, view, source)
+    if known is None:
+        return None
+    if len(known) < asked.count:
+        has = f"only {counted(len(known), 'device')} of driver {source.driver} match the request"
+        return Charge(waits=f"asks for {counted(asked.count, 'device')}, but {has}")
+    return _charge_of_counter(asked, source, known) if source.counter else _charge_of_capacity(asked, source, known)
+
+
+def devices_matching_request(asked: Asked, view: View, source: Source | None = None) -> list[Device] | None:
+    """The devices that a request selects: of the complete pools of a source's driver, or of all pools.
+
+    None where a selector fails, or where there are no ResourceSlices, no class or too many devices.
+    """
+    device_class = view.find(DeviceClass, asked.device_class, namespaced=False)
+    if not device_class:
+        return None
+    if not view.is_whole(SLICE):
+        view.note(MissingObject(kind=SLICE.kind, name=asked.device_class))
+        return None
+    written = (source.selector if source else "", *device_class.expressions, *asked.selectors)
+    selectors = [*filter(None, written)]
+    deadline = view.deadline
+    devices = [
+        device
+        for pool in view.once(read_pools, lambda: read_pools(view))
+        if source is None or (pool.driver == source.driver and pool.is_complete())
+        for device in pool.devices()
+    ]
+    try:
+        if len(devices) <= _MOST:
+            return [each for each in devices if _is_selected(each, selectors, deadline)]
+    except (CompileError, EvaluationError) as error:
+        deadline.look()  # what time stopped is no failure of the selector
+        why = f"not looked up: a selector fails: {error}".partition("\n")[0]
+        view.note(MissingObject(kind=SLICE.kind, name="", why=why))
+        return None
+    view.note(MissingObject(kind=SLICE.kind, name="", why="not looked up: there are too many devices"))
+    return None
+
+
+def _is_selected(device: Device, selectors: Sequence[str], deadline: Deadline) -> bool:
+    deadline.spend(_WORK * len(selectors) + 1)
+    driver, json = device.pool.driver, device.fields.json
+    return all(
+        selector_matches_device(each, driver, json, Meter(limit=MOST_COST, deadline=deadline)) for each in selectors
+    )
+
+
+def _charge_of_counter(asked: Asked, source: Source, matched: Sequence[Device]) -> Charge:
+    """As computeCounterCharges: the largest value of the counter among the devices, for each of them."""
+    values = [
+        value
+        for device in matched
+        for taken in device.fields.consumes_counters
+        if source.counter in taken.counters
+        and (value := rounded_up_units(taken.counters[source.counter].value)) is not None
+    ]
+    if not values:
+        return Charge(waits=f"asks for devices of driver {source.driver}, none of which has counter {source.counter}")
+    return Charge(amount=max(0, *values) * max(1, asked.count))
+
+
+def _charge_of_capacity(asked: Asked, source: Source, matched: Sequence[Device]) -> Charge:
+    """As computeCapacityCharge: what a device would be used of for the request, the largest of all of them."""
+    known = [capacities[source.capacity] for each in matched if source.capacity in (capacities := each.fields.capacity)]
+    if not known:
+        return Charge(waits=f"asks for devices of driver {source.driver}, none of which has capacity {source.capacity}")
+    asks = rounded_up_units(asked.capacities.get(source.capacity))
+    values = [value for each in known if (value := consumed_capacity(each, asks)) is not None]
+    if not values:
+        return Charge(never=f"asks for more of capacity {source.capacity} than any device gives to one request")
+    return Charge(amount=max(0, *values) * max(1, asked.count))

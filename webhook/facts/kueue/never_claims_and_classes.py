@@ -1,0 +1,207 @@
+"""What the claims of a pod count for.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go. Quota counts devices under the names that
+`deviceClassMappings` of Kueue's Configuration give their classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from webhook.facts.dra.device_claims import USE_TEMPLATE
+from webhook.facts.dra.device_pools import DeviceID
+from webhook.facts.dra.requests import Request, read_requests
+from webhook.facts.dra.types import ResourceClaimTemplate
+from webhook.facts.kueue.charged_devices import Asked, charge_of_request, devices_matching_request
+from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, Configuration, Source
+from webhook.facts.kueue.groups import KUEUE_NEVER
+from webhook.facts.kueue.not_now_devices import devices_missing
+from webhook.facts.view import View
+from webhook.paths import FieldPath
+from webhook.problem import MissingObject, Problem
+from webhook.typed.pods import PodTemplate
+from webhook.wording import counted
+
+DIRECT_CLAIM: Final = KUEUE_NEVER.rule(
+    "kueue-never/direct-claim",
+    title="Pods of a queue get their devices by ResourceClaimTemplates.",
+    why="Kueue cannot count the devices of a claim that pods share.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
+    function="countDevicesPerClass",
+)
+CLAIM_CHOICE: Final = KUEUE_NEVER.rule(
+    "kueue-never/claim-choice",
+    title="A claim of a pod of a queue asks for a count of devices of one class.",
+    why="Kueue does not know how many devices alternatives, or all devices, come to.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
+    function="countDevicesPerClass",
+)
+CLAIM_CAPACITY: Final = KUEUE_NEVER.rule(
+    "kueue-never/claim-capacity",
+    title="A claim asks for no more of a capacity than a device gives to one request.",
+    why="Quota counts the capacity by the policy of the devices for requests, and no device takes so large a one.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/capacity.go",
+    function="computeCapacityCharge",
+)
+CLAIMS_OFF: Final = KUEUE_NEVER.rule(
+    "kueue-never/claims-off",
+    title="Kueue counts device claims where pods of a queue have any.",
+    why="With its feature gate KueueDRAIntegration off, it admits no job with claims.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
+)
+UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
+    "kueue-never/unmapped-class",
+    title="Device classes that pods of a queue ask for are mapped in Kueue's Configuration.",
+    why="Quota counts devices by the names in deviceClassMappings.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
+    function="countDevicesPerClass",
+    issues=("https://github.com/kubernetes-sigs/kueue/pull/13727",),
+)
+
+Locate: TypeAlias = Callable[[FieldPath], FieldPath]
+
+
+@dataclass(slots=True)
+class Devices:
+    """Devices of one pod by the names of quota.
+
+    Args:
+        counts: how much they count for.
+        refused: what Kueue never counts.
+        waiting: what it cannot count before there are other devices.
+        missing: templates that are not there, and where the pod names them.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    refused: list[Problem] = field(default_factory=list)
+    waiting: list[Problem] = field(default_factory=list)
+    missing: list[tuple[FieldPath, MissingObject]] = field(default_factory=list)
+
+    def add(self, resource: str, amount: int) -> None:
+        """Add an amount of a resource that devices count for."""
+        self.counts[resource] = self.counts.get(resource, 0) + amount
+
+
+def count_claimed_devices(template: PodTemplate, locate: Locate, configuration: Configuration, view: View) -> Devices:
+    """What the claims of a pod count for; `locate` says where a field of the template stands in the object."""
+    devices = Devices()
+    for claim in template.spec.resource_claims:
+        path = locate(claim.at)
+        if claim.resource_claim_name:
+            devices.refused.append(_direct_claim(path))
+        elif name := claim.resource_claim_template_name:
+            _Counting(name, path, configuration, view, devices).count()
+    return devices
+
+
+def _direct_claim(path: FieldPath) -> Problem:
+    return DIRECT_CLAIM.problem(path, "names a ResourceClaim, whose devices Kueue cannot count", USE_TEMPLATE)
+
+
+def without_claims(template: PodTemplate, locate: Locate) -> Devices:
+    """Every claim, refused because Kueue's feature gate for claims is off."""
+    return Devices(refused=[_claims_off(locate(claim.at)) for claim in template.spec.resource_claims])
+
+
+def _claims_off(path: FieldPath) -> Problem:
+    message = "claims devices, which Kueue refuses because its feature gate KueueDRAIntegration is off"
+    return CLAIMS_OFF.problem(path, message, "remove the claim, or ask the administrator of Kueue to turn the gate on")
+
+
+@dataclass(frozen=True, slots=True)
+class _Counting:
+    """How a ResourceClaimTemplate that a pod names at a path is counted."""
+
+    name: str
+    path: FieldPath
+    configuration: Configuration
+    view: View
+    devices: Devices
+
+    def count(self) -> None:
+        """Count the devices of all requests of a claim."""
+        looking = self.view.unnoted()
+        template = looking.find(ResourceClaimTemplate, self.name)
+        if not template:
+            self.devices.missing.extend((self.path, missing) for missing in looking.every_missing_object())
+            return
+        taken: set[DeviceID] = set()
+        for request in read_requests(template.claim, template.version):
+            if not request.has_admin_access:
+                self._count(request, taken)
+
+    def _count(self, request: Request, taken: set[DeviceID]) -> None:
+        of = f"ResourceClaimTemplate `{self.name}`, whose request `{request.name}`"
+        device_class = request.device_class
+        refused = self._refused(request, of)
+        if refused is not None:
+            self.devices.refused.append(refused)
+        elif sources := self.configuration.sources.get(device_class):
+            for source in sources:
+                self._charge(_asked(request), source, of)
+        else:
+            self.devices.add(self.configuration.device_classes[device_class], request.devices or 0)
+            if request.selectors:
+                self._take(_asked(request), of, taken)
+
+    def _refused(self, request: Request, of: str) -> Problem | None:
+        if request.kind == "firstAvailable":
+            message = f"uses {of} is a choice (firstAvailable), and Kueue cannot count a choice"
+            fix = "in the template, replace firstAvailable with a request for one device class"
+            return self._claim_choice(message, fix)
+        if request.allocation_mode not in ("", "ExactCount"):
+            message = f"uses {of} has allocationMode {request.allocation_mode}, which Kueue cannot count"
+            return self._claim_choice(message, "in the template, set allocationMode to ExactCount")
+        if request.device_class not in self.configuration.device_classes:
+            return self._unmapped_class(request.device_class, of)
+        return None
+
+    def _claim_choice(self, message: str, fix: str) -> Problem:
+        return CLAIM_CHOICE.problem(self.path, message, fix)
+
+    def _unmapped_class(self, device_class: str, of: str) -> Problem:
+        message = (
+            f"uses {of} asks for DeviceClass `{device_class}`, which is not in deviceClassMappings of Kueue's"
+            " Configuration"
+        )
+        fix = "use another class, or ask the administrator to add the class to the Configuration and to restart Kueue"
+        missing = () if self.configuration.is_known else (MISSING_CONFIGURATION,)
+        return UNMAPPED_CLASS.problem(self.path, message, fix, missing=missing)
+
+    def _take(self, asked: Asked, of: str, taken: set[DeviceID]) -> None:
+        """As validateCELSelectorsAgainstDevices: each device is there for one request of the claim."""
+        matching = devices_matching_request(asked, self.view)
+        if matching is None:
+            return
+        free = [device.id for device in matching if device.id not in taken]
+        taken.update(free[: asked.count])
+        if len(free) < asked.count:
+            has = f"only {counted(len(free), 'device')} of the ResourceSlices"
+            message = f"uses {of} asks for {counted(asked.count, 'device')}, but {has} match the request"
+            self.devices.waiting.append(devices_missing(self.path, message))
+
+    def _charge(self, asked: Asked, source: Source, of: str) -> None:
+        """Count what the devices consist of; where nobody knows that, the view says so."""
+        outcome = charge_of_request(asked, source, self.view)
+        if outcome is None:
+            return
+        if outcome.waits:
+            self.devices.waiting.append(devices_missing(self.path, f"uses {of} {outcome.waits}"))
+        elif outcome.never:
+            self.devices.refused.append(self._claim_capacity(f"uses {of} {outcome.never}"))
+        else:
+            self.devices.add(source.resource, outcome.amount)
+
+    def _claim_capacity(self, message: str) -> Problem:
+        return CLAIM_CAPACITY.problem(self.path, message, "in the template, ask for less of this capacity")
+
+
+def _asked(request: Request) -> Asked:
+    return Asked(
+        device_class=request.device_class,
+        count=request.devices or 0,
+        selectors=tuple(selector.expression for selector in request.selectors),
+        capacities=request.capacities,
+    )

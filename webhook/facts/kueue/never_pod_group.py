@@ -1,0 +1,91 @@
+"""Pods of one group, where files have them: Kueue makes one Workload of all of them, or none.
+
+A live view holds no Pods, and those of a group are sent one after the other: nothing is said there. Source:
+kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata, which counts the
+pods and compares all with the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from webhook.facts.kueue.groups import KUEUE_NEVER
+from webhook.facts.kueue.managed import Managed, queue_name
+from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, QUEUE_NAME
+from webhook.facts.kueue.place import Place
+from webhook.facts.kueue.types import PodWithStatus
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.same import Same
+from webhook.typed.objects import Object
+
+POD_GROUP_DIFFERS: Final = KUEUE_NEVER.rule(
+    "kueue-never/pod-group-differs",
+    title="The pods of a group name the same queue and the same number of pods.",
+    why=(
+        "Kueue makes no Workload of pods that differ in either, and only the log of its manager says so. Pods are "
+        "compared in an audit or a replay, where the others are among the objects."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
+    function="validatePodGroupMetadata",
+)
+
+_QUEUE: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
+GROUP_COUNT: Final[FieldPath] = ("metadata", "annotations", POD_GROUP_COUNT)
+_KEPT: Final = 16
+"""Namespaces whose groups are remembered; an audit asks for those of one after another."""
+
+
+@dataclass(frozen=True, slots=True)
+class _First:
+    """The first pod of a group, with its queue and the number of pods that it says the group has."""
+
+    name: str
+    queue: str
+    count: str
+
+
+def validate_same_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+    """The pods of a group name one queue and one number of pods."""
+    group, pod = pod_group_of(subject, how), subject.typed(Object)
+    listed = subject.view().all(PodWithStatus.gvk, subject.namespace) if group else ()
+    subject.deadline.spend(len(listed))
+    first = _firsts(Same(listed)).get(group)
+    if first is None or first.name == pod.name:
+        return
+    count, queue = pod.annotations.get(POD_GROUP_COUNT, ""), first.queue or how.queue
+    if how.queue != queue and not is_placeholder(how.queue + queue):
+        yield _pod_group_differs(_QUEUE, "queue", first, queue, how.queue)
+    if count != first.count and not is_placeholder(count + first.count):
+        yield _pod_group_differs(GROUP_COUNT, "number of pods", first, first.count, count)
+
+
+def _pod_group_differs(path: FieldPath, what: str, first: _First, wanted: str, given: str) -> Problem:
+    message = (
+        f"must be `{wanted}`, the {what} that pod `{first.name}` of the same group names, because Kueue never admits a "
+        "group whose pods differ in this"
+    )
+    return POD_GROUP_DIFFERS.problem(path, message, f"set {wanted}", given)
+
+
+def pod_group_of(subject: Subject, how: Managed) -> str:
+    """The name of the group, where the object is a pod that Kueue manages."""
+    group = subject.typed(Object).labels.get(POD_GROUP, "") if how.framework == "pod" else ""
+    return "" if is_placeholder(group) else group
+
+
+@lru_cache(maxsize=_KEPT)
+def _firsts(pods: Same) -> Mapping[str, _First]:
+    """The first pod of every group that did not fail."""
+    firsts: dict[str, _First] = {}
+    for obj in pods.held:
+        pod = PodWithStatus.of(obj)
+        group = pod.labels.get(POD_GROUP, "")
+        if group and not pod.is_over:
+            firsts.setdefault(group, _First(pod.name, queue_name(pod), pod.annotations.get(POD_GROUP_COUNT, "")))
+    return firsts

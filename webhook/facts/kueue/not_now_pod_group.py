@@ -1,0 +1,46 @@
+"""Pods of one group that wait for others, where files have the Pods: Kueue makes one Workload of all of them.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.kueue.groups import KUEUE_NOT_NOW
+from webhook.facts.kueue.managed import Managed
+from webhook.facts.kueue.never_pod_group import GROUP_COUNT, pod_group_of
+from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, POD_GROUP_FAST
+from webhook.facts.kueue.place import Place
+from webhook.facts.kueue.types import PodWithStatus
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+from webhook.typed.objects import Object
+from webhook.wording import counted
+
+POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/pod-group-incomplete",
+    title="All pods of a group exist.",
+    why="Kueue makes no Workload before, so that the pods that exist wait, unless the group has fast admission.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
+    function="validatePodGroupMetadata",
+)
+
+
+def validate_whole_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+    """All pods of a group are there, in the files of a whole cluster."""
+    group, pod, view = pod_group_of(subject, how), subject.typed(Object), subject.view()
+    count, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
+    if not group or not count.isdecimal() or fast == "true" or not view.is_whole(PodWithStatus.gvk):
+        return
+    members = [other for other in view.list(PodWithStatus, subject.namespace) if _is_member(other, group)]
+    there = len({pod.name, *(member.name for member in members)})
+    if there < int(count) and not view.missing():
+        message = f"is more than the {counted(there, 'pod')} of group `{group}` in this namespace"
+        message = f"{message}, so Kueue waits for the others"
+        yield POD_GROUP_INCOMPLETE.problem(GROUP_COUNT, message, "create the other pods of the group", count)
+
+
+def _is_member(pod: PodWithStatus, group: str) -> bool:
+    return pod.labels.get(POD_GROUP) == group and not pod.is_over

@@ -1,0 +1,133 @@
+"""What Kueue refuses of ResourceFlavors.
+
+Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go and the rules of
+config/components/crd/bases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.kueue.groups import KUEUE_QUEUE
+from webhook.facts.kueue.queue import immutable_field_problem
+from webhook.facts.kueue.queue_too_many_entries import too_many
+from webhook.facts.kueue.queue_topology_labels_and_levels import validate_topology_label
+from webhook.facts.kueue.types import (
+    ResourceFlavor,
+    ResourceFlavorSpec,
+)
+from webhook.facts.pods.node_selection import EFFECTS
+from webhook.facts.subject import Subject
+from webhook.name_faults import key_fault, value_fault
+from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.typed.pods import Taint, Toleration
+from webhook.wording import change, counted
+
+NODE_LABEL: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/node-label",
+    title="Labels of a flavor are labels that nodes can have.",
+    why="Pods that get the flavor select nodes by them.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
+    function="ValidateResourceFlavor",
+)
+NODE_TAINT: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/node-taint",
+    title="Taints of a flavor are taints that nodes can have, each key and effect once.",
+    why="Pods that get the flavor have to tolerate them.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
+    function="validateNodeTaints",
+)
+TOLERATION: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/toleration",
+    title="Tolerations of a flavor are tolerations that pods can have.",
+    why="Pods that get the flavor get them.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
+    function="ValidateResourceFlavor",
+)
+
+_MOST_OF_FLAVOR: Final = 8
+"""Node labels, taints and tolerations, each."""
+_ONE_OF: Final = "set one of these"
+
+
+def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
+    """Yield the problems that ValidateResourceFlavor would report."""
+    spec, before = subject.typed(ResourceFlavor).spec, subject.typed_old(ResourceFlavor).spec.topology_name
+    yield from _validate_sizes(spec)
+    for key, value in spec.node_labels.items():
+        yield from _node_label(spec.path("nodeLabels", key), key, value)
+    yield from _validate_taints(spec)
+    for toleration in spec.tolerations:
+        yield from _validate_toleration(toleration)
+    yield from validate_topology_label(spec)
+    if before and spec.topology_name != before:
+        message = f"{change(before, spec.topology_name)} because a flavor keeps its topology"
+        yield immutable_field_problem(
+            spec.path("topologyName"), message, f"restore `{before}`, or create another flavor"
+        )
+
+
+def _validate_sizes(spec: ResourceFlavorSpec) -> Iterator[Problem]:
+    for name, count in (
+        ("nodeLabels", len(spec.node_labels)),
+        ("nodeTaints", len(spec.node_taints)),
+        ("tolerations", len(spec.tolerations)),
+    ):
+        if count > _MOST_OF_FLAVOR:
+            message = f"must not have more than {_MOST_OF_FLAVOR} entries"
+            yield too_many(spec.path(name), message, "use fewer", counted(count, "entry", "entries"))
+
+
+def _node_label(path: FieldPath, key: str, value: str) -> Iterator[Problem]:
+    is_key = bool(qualified_name(key))
+    if (is_key or label_value(value)) and not is_placeholder(f"{key}{value}"):
+        part, fault = ("key", key_fault(key)) if is_key else ("value", value_fault(value))
+        message = f"is not a valid label because {fault.replace('it ', f'its {part} ', 1)}"
+        fix = f"in the {part}, {USE_KEY if is_key else USE_VALUE}"
+        yield NODE_LABEL.problem(path, message, fix, shown=f"`{key}: {value}`")
+
+
+def _fault_of_key(key: str) -> str:
+    return f"cannot be the key of a taint because {key_fault(key)}"
+
+
+def _validate_taints(spec: ResourceFlavorSpec) -> Iterator[Problem]:
+    before: set[tuple[str, str]] = set()
+    for taint in spec.node_taints:
+        yield from _node_taint(taint, before)
+        before.add((taint.key, taint.effect))
+
+
+def _node_taint(taint: Taint, before: set[tuple[str, str]]) -> Iterator[Problem]:
+    """A taint whose key, value or effect no taint can have, or that is one of those before."""
+    if qualified_name(taint.key) and not is_placeholder(taint.key):
+        yield NODE_TAINT.problem(taint.path("key"), _fault_of_key(taint.key), USE_KEY, taint.key)
+    if label_value(taint.value) and not is_placeholder(taint.value):
+        message = f"cannot be the value of a taint because {value_fault(taint.value)}"
+        yield NODE_TAINT.problem(taint.path("value"), message, USE_VALUE, taint.value)
+    if taint.effect not in EFFECTS and not is_placeholder(taint.effect):
+        yield NODE_TAINT.problem(taint.path("effect"), f"must be one of {', '.join(EFFECTS)}", _ONE_OF, taint.effect)
+    if (taint.key, taint.effect) in before:
+        shown = f"{taint.key}:{taint.effect}"
+        yield NODE_TAINT.problem(taint.at, "is listed twice", "remove one of the two", shown=shown)
+
+
+def _validate_toleration(toleration: Toleration) -> Iterator[Problem]:
+    key, operator = toleration.key, toleration.operator or "Equal"
+    if key and qualified_name(key) and not is_placeholder(key):
+        yield TOLERATION.problem(toleration.path("key"), _fault_of_key(key), USE_KEY, key)
+    if operator not in ("Equal", "Exists"):
+        yield TOLERATION.problem(toleration.path("operator"), "must be Equal or Exists", _ONE_OF, operator)
+    if not key and operator != "Exists":
+        message = "must be Exists because the toleration has no key and tolerates every taint"
+        yield TOLERATION.problem(toleration.path("operator"), message, "set Exists, or a key", operator)
+    if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
+        message = "must be NoExecute because tolerationSeconds is set"
+        yield TOLERATION.problem(toleration.path("effect"), message, "set NoExecute, or remove tolerationSeconds")
+    if operator == "Exists" and toleration.value:
+        message = "must not be set because operator Exists tolerates every value"
+        yield TOLERATION.problem(toleration.path("value"), message, "remove the value, or use Equal", toleration.value)

@@ -1,0 +1,35 @@
+"""Lists of a ClusterQueue, a Cohort, a ResourceFlavor and a Topology that have more or fewer entries than Kueue takes.
+
+Source: the rules of kubernetes-sigs/kueue@ff69552e config/components/crd/bases.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.facts.kueue.groups import KUEUE_QUEUE
+from webhook.paths import FieldPath
+from webhook.problem import Problem
+from webhook.wording import counted
+
+TOO_MANY: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/too-many",
+    title="Groups, flavors and resources are not more than Kueue takes.",
+    why="The CustomResourceDefinition and the webhook bound them.",
+    function="validateResourceGroups",
+)
+
+
+def too_many(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
+    """A list that has more than the definition allows, or nothing where it needs something."""
+    return TOO_MANY.problem(path, message, fix, shown=shown)
+
+
+def count_fault(count: int, most: int) -> str:
+    """What is wrong with the length of a list that must not be empty; "" for nothing."""
+    return "" if 1 <= count <= most else f"are given, but 1 to {most} are allowed"
+
+
+def count_fix(count: int, most: int, noun: str) -> str:
+    """The fix for a list that has too many items."""
+    return f"remove {counted(count - most, noun)}" if count else f"add a {noun}"

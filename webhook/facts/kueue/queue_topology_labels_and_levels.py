@@ -1,0 +1,81 @@
+"""What Kueue refuses of the levels of a Topology, and of the labels of a flavor with one.
+
+Source: the rules of kubernetes-sigs/kueue@ff69552e config/components/crd/bases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.kueue.groups import KUEUE_QUEUE
+from webhook.facts.kueue.queue import immutable_field_problem
+from webhook.facts.kueue.queue_too_many_entries import count_fault, count_fix
+from webhook.facts.kueue.topology import HOSTNAME
+from webhook.facts.kueue.types import (
+    ResourceFlavorSpec,
+    Topology,
+    TopologySpec,
+)
+from webhook.facts.subject import Subject
+from webhook.name_faults import key_fault
+from webhook.names import USE_KEY, qualified_name
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import change, counted
+
+TOPOLOGY_LEVELS: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/topology-levels",
+    title="The levels of a topology are 1 to 16 different node labels, the host as the lowest.",
+    why="Each level divides the one above.",
+    source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+)
+
+_MOST_LEVELS: Final = 16
+TOPOLOGY_LABEL: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/topology-label",
+    title="A flavor with a topology has a node label.",
+    why="Kueue finds the nodes of the topology by the labels of the flavor.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
+)
+
+
+def validate_topology(subject: Subject) -> Iterator[Problem]:
+    """The rules of the CustomResourceDefinition of Topologies."""
+    spec, before = subject.typed(Topology).spec, subject.typed_old(Topology).spec.labels()
+    levels, path = spec.labels(), spec.path("levels")
+    yield from _topology_levels(spec)
+    if before and before != levels and not _keeps_hosts(before, levels):
+        message = f"{change(', '.join(before), ', '.join(levels))} unless {HOSTNAME} is the lowest level of both"
+        yield immutable_field_problem(path, message, "restore the levels, or create another Topology")
+
+
+def _topology_levels(spec: TopologySpec) -> Iterator[Problem]:
+    """Too many levels or none, and levels that no topology can have at their place."""
+    count, before = len(spec.labels()), set[str]()
+    if message := count_fault(count, _MOST_LEVELS):
+        fix = count_fix(count, _MOST_LEVELS, "level")
+        yield TOPOLOGY_LEVELS.problem(spec.path("levels"), message, fix, shown=counted(count, "level"))
+    for index, level in enumerate(spec.levels):
+        name, path = level.node_label, level.path("nodeLabel")
+        if qualified_name(name) and not is_placeholder(name):
+            message = f"cannot be the key of a node label because {key_fault(name)}"
+            yield TOPOLOGY_LEVELS.problem(path, message, USE_KEY, name)
+        if name in before:
+            yield TOPOLOGY_LEVELS.problem(path, "is the label of two levels", "remove one of the two", name)
+        if name == HOSTNAME and index < len(spec.levels) - 1:
+            message = "must be the lowest level because a node has no levels below it"
+            yield TOPOLOGY_LEVELS.problem(path, message, "move this level to the end", name)
+        before.add(name)
+
+
+def _keeps_hosts(before: list[str], after: list[str]) -> bool:
+    return bool(after) and before[-1] == HOSTNAME == after[-1]
+
+
+def validate_topology_label(spec: ResourceFlavorSpec) -> Iterator[Problem]:
+    """A flavor with a topology has a label of nodes."""
+    if spec.topology_name and not spec.node_labels:
+        message = "must have a label because topologyName is set, and Kueue finds the nodes of the topology by a label"
+        fix = "add a label that the nodes of the topology have"
+        yield TOPOLOGY_LABEL.problem(spec.path("nodeLabels"), message, fix)

@@ -1,0 +1,186 @@
+"""A Pool of OpenSandbox: what its pods are made from, sizes that can be reached, and BatchSandboxes that use the Pool.
+
+A BatchSandbox with poolRef `*` gets the Pool that its template asks for: by images, requests and node selector, as
+OpenSandbox's default profile has it. Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/
+pool_controller.go and poolassign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook import quantity
+from webhook.facts.sandbox.groups import SANDBOX, SANDBOX_ADVICE
+from webhook.facts.sandbox.types import (
+    BatchSandbox,
+    Pool,
+)
+from webhook.facts.view import View
+from webhook.problem import MissingObject, Problem
+from webhook.typed.pods import PodSpec, Resources
+from webhook.wording import counted
+
+POOL_TEMPLATE: Final = SANDBOX.rule(
+    "sandbox/pool-template",
+    title="A Pool has a template.",
+    why="The Pool creates its pods from it.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
+    function="createPoolPod",
+)
+BUFFER_RANGE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/buffer-range",
+    title="The buffer of a Pool has a lower limit that is not above the upper one.",
+    why="The controller sets the buffer to half of both together.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
+    severity="low",
+)
+POOL_RANGE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/pool-range",
+    title="The size of a Pool has a lower limit that is not above the upper one.",
+    why="The Pool stops growing at the upper limit.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
+    severity="low",
+)
+BUFFER_ABOVE_POOL: Final = SANDBOX_ADVICE.rule(
+    "sandbox/buffer-above-pool",
+    title="The buffer of a Pool is not larger than the Pool may be.",
+    why="The Pool stops growing before the buffer is full.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
+    severity="low",
+)
+POOL_SIZE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/pool-size",
+    title="A Pool may have as many pods as a BatchSandbox asks for.",
+    why="A Pool stops at poolMax, so some replicas never come.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
+    fails="pending",
+)
+POOL_CHOICE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/pool-choice",
+    title="With poolRef `*`, some Pool has what the template asks for.",
+    why="The controller compares images, requests and the node selector, and waits for a Pool that fits.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/poolassign",
+    fails="pending",
+)
+_MOST_POOLS = 3
+"""Pools that a message names."""
+IGNORED_WITH_POOL: Final = SANDBOX_ADVICE.rule(
+    "sandbox/ignored-with-pool",
+    title="A BatchSandbox that uses a Pool has no template of its own.",
+    why="The pods of a Pool are used as they are, so template and patches change nothing.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/strategy/pool_strategy_default.go",
+)
+LIMITS_CHOOSE_NO_POOL: Final = SANDBOX_ADVICE.rule(
+    "sandbox/limits-choose-no-pool",
+    title="With poolRef `*`, devices are requested and not only limited.",
+    why="The controller adds up requests to choose a Pool, and nothing copies limits there.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/poolassign/predicate_resource.go",
+)
+ANY_POOL: Final = "*"
+"""With this poolRef the controller chooses a Pool by what the template asks for, and forgets the template."""
+
+
+def validate_pool_template(pool: Pool) -> Iterator[Problem]:
+    """A Pool that may have pods has a template."""
+    capacity = pool.spec.capacity_spec
+    if not pool.spec.has("template") and capacity and capacity.pool_max != 0:
+        message = "must be set because the Pool creates its pods from this template"
+        yield POOL_TEMPLATE.problem(pool.spec.path("template"), message, "set a pod template")
+
+
+def advise_capacity(pool: Pool) -> Iterator[Problem]:
+    """Warn of sizes of a Pool that exclude each other."""
+    capacity = pool.spec.capacity_spec
+    least, most = capacity.buffer_min, capacity.buffer_max
+    smallest, largest = capacity.pool_min, capacity.pool_max
+    if least is None or most is None or smallest is None or largest is None:
+        return
+    if least > most:
+        message = (
+            f"must not be above bufferMax, which is {most}, because the controller would then keep half of the sum of "
+            "both"
+        )
+        yield BUFFER_RANGE.problem(capacity.path("bufferMin"), message, "lower bufferMin, or raise bufferMax", least)
+    message = f"must not be above poolMax, which is {largest}, because the Pool never grows beyond poolMax"
+    if smallest > largest:
+        yield POOL_RANGE.problem(capacity.path("poolMin"), message, "lower poolMin, or raise poolMax", smallest)
+    if least > largest:
+        fix = "lower bufferMin, or raise poolMax"
+        yield BUFFER_ABOVE_POOL.problem(capacity.path("bufferMin"), message, fix, least)
+
+
+def pool_size(batch: BatchSandbox, pool: Pool, pool_name: str) -> Iterator[Problem]:
+    """A BatchSandbox with more replicas than its Pool may have pods."""
+    most, replicas = pool.spec.capacity_spec.pool_max, batch.spec.replicas
+    if most is not None and most < replicas:
+        message = f"must not be more than the {counted(most, 'pod')} that {pool_name} may have"
+        fix = "lower spec.replicas, or raise poolMax of the Pool"
+        yield POOL_SIZE.problem(batch.spec.path("replicas"), message, fix, replicas)
+
+
+def pool_choice(batch: BatchSandbox, view: View) -> Iterator[Problem]:
+    """A Pool that fits the template, by the default profile of the controller."""
+    path = batch.spec.path("poolRef")
+    if not view.is_whole(Pool.gvk):
+        missing = MissingObject(kind=Pool.gvk.kind, namespace=view.namespace, name="", why="not listed")
+        yield POOL_CHOICE.problem(path, missing=(missing,))
+        return
+    lacking: list[str] = []
+    for pool in view.every(Pool):
+        if (pool.namespace or view.namespace) != view.namespace:
+            continue
+        lacks = " and ".join(_lacks(batch.spec.template.spec, pool))
+        if not lacks:
+            return
+        lacking.append(f"Pool `{pool.name}` lacks {lacks}")
+    why = f" that fits the template ({'; '.join(lacking[:_MOST_POOLS])})" if lacking else ""
+    fix = "create a Pool that fits, or change the template" if lacking else "create a Pool"
+    yield POOL_CHOICE.problem(path, f"finds no Pool in the namespace{why}", fix, ANY_POOL)
+
+
+def _lacks(wanted: PodSpec, pool: Pool) -> Iterator[str]:
+    """Why a Pool is not chosen: predicate_image, predicate_resource and predicate_nodeselector of poolassign."""
+    offered = pool.spec.template.spec
+    images = {container.image for container in wanted.containers} - {""}
+    if images and images.isdisjoint(container.image for container in offered.containers):
+        yield f"image `{min(images)}`"
+    requests, there = _requests(wanted), _requests(offered)
+    yield from (f"{amount} {name}" for name, amount in requests.items() if name not in there or there[name] < amount)
+    labels = {**pool.metadata.labels, **offered.node_selector}
+    for key, value in wanted.node_selector.items():
+        if labels.get(key) != value:
+            yield f"node selector {key}={value}"
+
+
+def _requests(pod: PodSpec) -> dict[str, quantity.Quantity]:
+    """The requests of all containers together; limits are not looked at."""
+    total: dict[str, quantity.Quantity] = {}
+    for container in pod.containers:
+        for name, value in container.resources.requests.items():
+            if (amount := quantity.read(value)) is not None:
+                total[name] = total[name].add(amount) if name in total else amount
+    return total
+
+
+def advise_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
+    """Warn of fields that have no effect on the pods of a Pool."""
+    spec, pool = batch.spec, batch.spec.pool_ref
+    for name in () if not pool else ("shardPatches",) if pool == ANY_POOL else ("template", "shardPatches"):
+        if spec.is_omitted(name) or spec.json.get(name):  # an empty one says nothing
+            message = f"is ignored because spec.poolRef `{pool}` uses the pods of a Pool as they are"
+            yield IGNORED_WITH_POOL.problem(spec.path(name), message, "change the Pool instead, or remove poolRef")
+
+
+def advise_requests(batch: BatchSandbox) -> Iterator[Problem]:
+    """Limits where a Pool is chosen: predicate_resource.go of poolassign adds up requests, which nobody fills in."""
+    if batch.spec.pool_ref == ANY_POOL:
+        for container in batch.spec.template.spec.containers:
+            yield from _limits_choose_no_pool(container.resources)
+
+
+def _limits_choose_no_pool(resources: Resources) -> Iterator[Problem]:
+    for name in resources.limits:
+        if "/" in name and name not in resources.requests:
+            message = "does not choose a Pool because spec.poolRef `*` compares only requests"
+            yield LIMITS_CHOOSE_NO_POOL.problem(resources.path("limits", name), message, "set the request too")

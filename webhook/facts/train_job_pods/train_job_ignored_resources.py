@@ -1,0 +1,26 @@
+"""Where resourcesPerNode of a TrainJob has no effect.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/builder.go.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
+from webhook.facts.train_job_pods.runtime_reference import Runtime
+from webhook.problem import Problem
+from webhook.releases import Release, shown
+from webhook.typed.pods import Resources
+
+IGNORED_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ignored-resources",
+    title="resourcesPerNode needs a runtime with mlPolicy.",
+    why="Since 2.3 Trainer leaves resourcesPerNode out where the runtime has no mlPolicy.",
+)
+
+
+def ignored_resources(asked: Resources, runtime: Runtime, release: Release) -> Problem:
+    """The problem of resourcesPerNode under a runtime without mlPolicy."""
+    message = f"is ignored by Trainer {shown(release)} because {runtime} has no mlPolicy"
+    return IGNORED_RESOURCES.problem(asked.at, message, "add an mlPolicy to the runtime")

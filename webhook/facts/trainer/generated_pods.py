@@ -1,0 +1,50 @@
+"""The pods that Trainer makes of a replicated job, for checks of what the API server would refuse of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
+from webhook.typed.collections import Items
+from webhook.typed.job_sets import ReplicatedJob
+from webhook.typed.pods import PodClaim, PodSpec
+from webhook.typed.volumes import Volume
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedPods:
+    """The pods of a replicated job, and `before` the patches."""
+
+    replicated: ReplicatedJob
+    before: ReplicatedJob | None
+    job: MergedTrainJob
+
+    @property
+    def spec(self) -> PodSpec:
+        """The spec of the pods, with the patches merged."""
+        return self.replicated.pod
+
+    def __str__(self) -> str:
+        return f"replicated job `{self.replicated.name}` of {self.job.runtime}"
+
+
+def several_sources(
+    named: Volume | PodClaim, what: str, before: Mapping[str, list[str]], pods: GeneratedPods
+) -> tuple[str, str]:
+    """What is said of a volume or claim with several sources, and what to do about it."""
+    sources = " and ".join(sources_of(named))
+    first = before.get(named.name, [])
+    keep = f"set only {first[0]}, as the runtime does" if len(first) == 1 else "set only one of them"
+    message = f"merged with {pods}, {what} `{named.name}` has both {sources}, but must have only one of them"
+    return message, f"{keep}, or give the {what} another name"
+
+
+def sources_by_name(listed: Items[Volume] | Items[PodClaim]) -> Mapping[str, list[str]]:
+    """The sources of each volume or claim, by its name."""
+    return {named.name: sources_of(named) for named in listed}
+
+
+def sources_of(named: Volume | PodClaim) -> list[str]:
+    """The fields of a volume or a claim that say where it comes from."""
+    return sorted(key for key, value in named.json.items() if value not in (None, "") and key != "name")

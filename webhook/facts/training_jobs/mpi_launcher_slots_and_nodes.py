@@ -1,0 +1,271 @@
+"""What the operators refuse of an MPIJob, and where mpirun would end because there are not enough slots.
+
+Neither operator has a webhook for MPIJobs: what is refused ends in an event of the controller. Source:
+kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation/validation.go and pkg/controller;
+kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/mpi; Open MPI rmaps_base_map_job.c and rmaps_ppr.c, which
+take no more than the hostfile gives unless mpirun is told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.command_lines.command import MPI, Launch
+from webhook.facts.launch.mpi_ranks_and_slots import MORE_SLOTS, lacking_slots
+from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.training_job import advise_other_version
+from webhook.facts.training_jobs.typed_job import Job
+from webhook.problem import Problem
+from webhook.wording import counted, either
+
+LAUNCHER_REQUIRED: Final = TRAINING_JOB.rule(
+    "training-job/launcher-required",
+    title="An MPIJob has a launcher.",
+    why="The launcher runs mpirun. The operator refuses a job without one.",
+    source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
+    function="validateMPIReplicaSpecs",
+    fails="controller",
+)
+ONE_LAUNCHER: Final = TRAINING_JOB.rule(
+    "training-job/one-launcher",
+    title="An MPIJob has one launcher.",
+    why="The operator refuses several.",
+    source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
+    function="validateLauncherReplicaSpec",
+    fails="controller",
+)
+MPI_WORKERS: Final = TRAINING_JOB.rule(
+    "training-job/mpi-workers",
+    title="The role of workers has at least one worker.",
+    why="Without a number the MPI Operator counts none, and it refuses a role of workers without any.",
+    source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
+    function="validateWorkerReplicaSpec",
+    fails="controller",
+)
+SLOTS_NOT_NEGATIVE: Final = TRAINING_JOB.rule(
+    "training-job/slots-not-negative",
+    title="The slots of a worker are not negative.",
+    why="The MPI Operator refuses them. Of an MPIJob v1, mpirun cannot read the hostfile.",
+    source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
+    function="validateMPIJobSpec",
+    fails="controller",
+)
+MPI_IMPLEMENTATION: Final = TRAINING_JOB.rule(
+    "training-job/mpi-implementation",
+    title="The MPI implementation is one that the MPI Operator knows.",
+    why="Names are compared letter by letter, and the operator refuses others.",
+    source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
+    function="validateMPIJobSpec",
+    fails="controller",
+)
+SLOTS_FOR_RANKS: Final = TRAINING_JOB.rule(
+    "training-job/slots-for-ranks",
+    title="mpirun has a slot for every rank.",
+    why=(
+        "Open MPI starts no more ranks than the hostfile has slots, unless it is told to oversubscribe. It ends at "
+        "once."
+    ),
+    refused_by="mpirun, when the launcher starts",
+    source="open-mpi/ompi v4.1 orte/mca/rmaps/base/rmaps_base_map_job.c",
+    function="orte_rmaps_base_map_job",
+    fails="start",
+    issues=(
+        "https://github.com/kubeflow/mpi-operator/issues/318",
+        "https://github.com/kubeflow/mpi-operator/issues/291",
+        "https://github.com/kubeflow/mpi-operator/issues/680",
+    ),
+)
+SLOTS_PER_NODE: Final = TRAINING_JOB.rule(
+    "training-job/slots-per-node",
+    title="mpirun starts no more ranks on a node than it has slots.",
+    why=(
+        "Open MPI starts no more ranks than the hostfile has slots, unless it is told to oversubscribe. It ends at "
+        "once."
+    ),
+    refused_by="mpirun, when the launcher starts",
+    source="open-mpi/ompi v4.1 orte/mca/rmaps/ppr/rmaps_ppr.c",
+    function="ppr_mapper",
+    fails="start",
+)
+NODES_FOR_RANKS: Final = TRAINING_JOB.rule(
+    "training-job/nodes-for-ranks",
+    title="The nodes can take all ranks of mpirun.",
+    why=(
+        "With a number of ranks for each node, all nodes together take fewer than mpirun is asked for. It ends at once."
+    ),
+    refused_by="mpirun, when the launcher starts",
+    source="open-mpi/ompi v4.1 orte/mca/rmaps/ppr/rmaps_ppr.c",
+    function="ppr_mapper",
+    fails="start",
+)
+SLOTS_OF_HOSTS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/slots-of-hosts",
+    title="mpirun has a slot for every rank on the hosts that its command names.",
+    why=(
+        "Open MPI gives a host of --host one slot, or as many as stand after its colon, and starts no more ranks. It "
+        "ends at once."
+    ),
+    refused_by="mpirun, when the launcher starts",
+    source="https://docs.open-mpi.org/en/v5.0.x/man-openmpi/man1/mpirun.1.html",
+)
+SLOTS_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/slots-and-gpus",
+    title="A worker of an MPIJob has a slot for each GPU.",
+    why="GPUs without a rank stay idle, and ranks without a GPU share one.",
+    source="https://github.com/kubeflow/mpi-operator/issues/680",
+)
+LAUNCHER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/launcher-gpus",
+    title="A launcher that is not a worker has no GPU.",
+    why="The operator sets NVIDIA_VISIBLE_DEVICES to nothing for a launcher, so it holds GPUs that it cannot see.",
+    source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
+    function="newLauncherPodTemplate",
+    issues=(
+        "https://github.com/kubeflow/mpi-operator/issues/476",
+        "https://github.com/kubeflow/mpi-operator/issues/329",
+    ),
+)
+LAUNCHER_CREATION_POLICY: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/launcher-creation-policy",
+    title="The creation policy of a launcher is one that the MPI Operator knows.",
+    why="It takes any other text for WaitForWorkersReady.",
+    source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
+    function="syncHandler",
+    severity="low",
+)
+
+_IMPLEMENTATIONS: Final = ("OpenMPI", "Intel", "MPICH")
+_CREATIONS: Final = ("AtStartup", "WaitForWorkersReady")
+
+
+def validate_mpi_replicas(job: Job) -> Iterator[Problem]:
+    """As validateMPIReplicaSpecs: one launcher, and of v2beta1 workers that are some."""
+    if job.kind != "MPIJob":
+        return
+    launcher, worker = job.roles.get("Launcher"), job.roles.get("Worker")
+    if launcher is None and job.roles:
+        yield LAUNCHER_REQUIRED.problem(
+            (*job.roles_at, "Launcher"),
+            "must be set because the launcher runs mpirun",
+            "add a Launcher",
+        )
+    if launcher is not None and launcher.replicas not in (None, 1):
+        message = "must be 1 because an MPIJob has one launcher"
+        yield ONE_LAUNCHER.problem((*launcher.path, "replicas"), message, "set 1", launcher.replicas)
+    if job.is_beta and worker is not None and worker.replicas is not None and worker.replicas < 1:
+        reason = "the MPI Operator refuses a Worker role without replicas"
+        message = (
+            f"must be at least 1 because {reason}"
+            if worker.is_given
+            else f"must be set because the default is 0 and {reason}"
+        )
+        replicas = worker.replicas if worker.is_given else None
+        yield MPI_WORKERS.problem((*worker.path, "replicas"), message, "set 1 or more", replicas)
+
+
+def validate_mpi_settings(job: Job) -> Iterator[Problem]:
+    """Yield the problems that validateMPIJobSpec would report; and fields of the other version, which are dropped."""
+    if job.kind != "MPIJob":
+        return
+    slots = job.number("slotsPerWorker")
+    if slots is not None and slots < 0:  # the hostfile of v1 would say `slots=-1`, which mpirun does not read
+        fix = "set the number of ranks that one worker runs"
+        yield SLOTS_NOT_NEGATIVE.problem(("spec", "slotsPerWorker"), "must not be negative", fix, slots)
+    implementation = job.given("mpiImplementation")
+    if job.is_beta and implementation not in (None, *_IMPLEMENTATIONS):
+        message = f"must be {either(_IMPLEMENTATIONS)}, in this spelling, because the MPI Operator refuses others"
+        yield MPI_IMPLEMENTATION.problem(("spec", "mpiImplementation"), message, "set one of them", implementation)
+    creation = job.given("launcherCreationPolicy")
+    if job.is_beta and creation not in (None, *_CREATIONS):
+        message, fix = (
+            "is treated as WaitForWorkersReady because the operator does not know this value",
+            f"set {either(_CREATIONS)}",
+        )
+        yield LAUNCHER_CREATION_POLICY.problem(("spec", "launcherCreationPolicy"), message, fix, creation)
+    yield from advise_other_version(job)
+
+
+def validate_slots(job: Job) -> Iterator[Problem]:
+    """Ranks that mpirun is asked for, and slots that the hostfile gives it."""
+    told, hosts, slots = _launch_of_launcher(job), _hosts(job), _slots(job)
+    if told is None or not hosts:
+        return
+    by, ranks, each = told.by, told.ranks, told.processes
+    names = _name_workers(job, hosts)
+    there = f"{counted(slots, 'slot')} to each of {names}"
+    if ranks is not None and ranks > hosts * slots:
+        together = f"{there} ({counted(hosts * slots, 'slot')} in all)" if hosts > 1 else there
+        message = f"gives {together}, but {by} in the launcher asks for {counted(ranks, 'rank')}, so {by} fails"
+        fix = f"set -np to at most {hosts * slots}, or raise slotsPerWorker or the number of workers"
+        yield SLOTS_FOR_RANKS.problem(("spec", "slotsPerWorker"), message, fix)
+    if each is not None and each > slots:
+        message = f"gives {there}, but {by} in the launcher starts {counted(each, 'rank')} on each, so {by} fails"
+        yield SLOTS_PER_NODE.problem(("spec", "slotsPerWorker"), message, f"set {each} or more")
+    if by == "mpirun" and each is not None and ranks is not None and ranks > each * hosts:
+        message = (
+            f"gives {names}, but mpirun in the launcher asks for {counted(ranks, 'rank')} with at most {each} "
+            "on each, so mpirun fails"
+        )
+        fix = f"set -np to at most {each * hosts}, or raise the number of workers"
+        yield NODES_FOR_RANKS.problem((*job.roles_at, "Worker", "replicas"), message, fix)
+
+
+def _name_workers(job: Job, hosts: int) -> str:
+    """The number of workers, with the launcher where it is a host too, as words of a message."""
+    worker = job.roles.get("Worker")
+    workers = hosts if worker is None or worker.replicas is None else worker.replicas
+    return f"{counted(workers, 'worker')}{' and the launcher' if workers < hosts else ''}"
+
+
+def _slots(job: Job) -> int:
+    slots = job.number("slotsPerWorker")
+    return 1 if slots is None else slots
+
+
+def _hosts(job: Job) -> int:
+    """Nodes whose slots bind mpirun; 0 where nobody can tell. Hydra of the other implementations goes round them."""
+    worker, launcher = job.roles.get("Worker"), job.roles.get("Launcher")
+    if any(job.is_unfilled(name) for name in ("slotsPerWorker", "runLauncherAsWorker", "mpiImplementation")):
+        return 0
+    if job.is_beta and job.given("mpiImplementation") not in (None, "OpenMPI"):
+        return 0
+    if worker is None or worker.replicas is None or _slots(job) < 1:
+        return 0
+    # an MPIJob v1 gives a launcher with GPUs to mpirun, too
+    is_host = job.given("runLauncherAsWorker") is True if job.is_beta else bool(launcher and launcher.limits_gpus)
+    return worker.replicas + is_host
+
+
+def _launch_of_launcher(job: Job) -> Launch | None:
+    """What the launcher tells mpirun, where that is all that counts."""
+    launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
+    told = launcher.launch if launcher is not None else None
+    if told is None or told.by not in MPI or not told.whole or told.hosts or told.oversubscribed:
+        return None
+    return told
+
+
+def advise_mpi(job: Job) -> Iterator[Problem]:
+    """Warn of GPUs that no MPI rank uses."""
+    if job.kind != "MPIJob":
+        return
+    launcher, worker, slots = job.roles.get("Launcher"), job.roles.get("Worker"), _slots(job)
+    told = launcher.launch if launcher is not None else None
+    is_open_mpi = not job.is_beta or job.given("mpiImplementation") in (None, "OpenMPI")
+    if told is not None and launcher is not None and is_open_mpi and (message := lacking_slots(told, job.deadline)):
+        yield SLOTS_OF_HOSTS.problem(launcher.template, message, MORE_SLOTS)
+    is_used = told is None or not told.named_hosts  # hosts that the command names have the slots that it says
+    is_known = slots >= 1 and not job.is_unfilled("slotsPerWorker") and is_used
+    if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots:
+        what = "some GPUs stay idle" if slots < worker.gpus else "ranks share GPUs"
+        both = f"{counted(slots, 'slot')} to each worker, which has {counted(worker.gpus, 'GPU')}"
+        message = f"gives {both}, so {what} unless each process uses several GPUs"
+        yield SLOTS_AND_GPUS.problem(("spec", "slotsPerWorker"), message, f"set {worker.gpus}")
+    is_worker = job.given("runLauncherAsWorker") is True or job.is_unfilled("runLauncherAsWorker")
+    if job.is_beta and launcher is not None and not is_worker and (launcher.gpus or launcher.claims):
+        message = (
+            "requests GPUs that its processes cannot see because the operator empties NVIDIA_VISIBLE_DEVICES of a "
+            "launcher"
+        )
+        yield LAUNCHER_GPUS.problem(launcher.template, message, "remove the GPUs, or set runLauncherAsWorker: true")

@@ -1,0 +1,131 @@
+"""What tasks wait for, and whether they ever start.
+
+Pods of a task with `dependsOn` are made once the tasks that it names run, and a gang is placed only once enough of its
+pods are there, so that a gang that needs waiting tasks never starts. Source: volcano-sh/volcano@ed72c7c815a9
+pkg/webhooks/admission/jobs/validate/util.go topoSort, pkg/controllers/job/job_controller_actions.go
+waitDependsOnTaskMeetCondition, pkg/scheduler/api/job_info.go CheckTaskValid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.facts.subject import Subject
+from webhook.facts.volcano.cycles import waiting_in_circles
+from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
+from webhook.facts.volcano.sent_job import spec_without_defaults
+from webhook.facts.volcano_objects.types import Job, Task
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import counted, named
+
+DEPENDENCY: Final = VOLCANO_JOB.rule(
+    "volcano-job/dependency",
+    title="A task depends on tasks that exist, each named once.",
+    why="Volcano takes a name that is misspelt, or listed twice, for a cycle.",
+    function="topoSort",
+)
+DEPENDENCY_CYCLE: Final = VOLCANO_JOB.rule(
+    "volcano-job/dependency-cycle",
+    title="Tasks do not wait for each other.",
+    why="None of them would ever start.",
+    function="topoSort",
+)
+DEADLOCK: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/deadlock",
+    title="The gang does not wait for tasks that wait for the gang.",
+    why=(
+        "Pods of a task with dependsOn are created once the tasks that it names run. The scheduler places a gang only "
+        "when minAvailable pods, and those that each task needs, are there. By default a Job needs all its pods, so "
+        "that every Job with dependsOn and no minAvailable of its own waits for ever."
+    ),
+    refused_by="nobody; the job stays pending",
+    source="https://github.com/volcano-sh/volcano/issues/2944",
+    severity="high",
+    fails="pending",
+    issues=(
+        "https://github.com/volcano-sh/volcano/issues/2226",
+        "https://github.com/volcano-sh/volcano/pull/2302",
+    ),
+)
+
+
+def validate_dependencies(job: Job) -> Iterator[Problem]:
+    """The tasks that are named exist, once each, and no task waits for itself by way of others."""
+    tasks = job.spec.tasks_by_name
+    is_graph = len(tasks) == len(job.spec.tasks)
+    for task in job.spec.tasks:
+        is_graph = is_graph and not any(map(is_placeholder, task.depends_on.names))
+        for broken in _dependency(task, job):
+            is_graph = False
+            yield broken
+    if is_graph:
+        yield from _dependency_cycle(job)
+
+
+def _dependency(task: Task, job: Job) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, name in enumerate(task.depends_on.names):
+        is_task = name in job.spec.tasks_by_name
+        if is_placeholder(name) or (is_task and name not in seen):
+            seen.add(name)
+            continue
+        message = (
+            "is named twice, which Volcano treats as a cycle"
+            if name in seen
+            else "is not the name of a task of this job"
+        )
+        fix = "remove one of the two" if is_task else "write the name of another task"
+        yield DEPENDENCY.problem(task.depends_on.path("name", index), message, fix, name)
+        seen.add(name)
+
+
+def _dependency_cycle(job: Job) -> Iterator[Problem]:
+    """Yield the problems that topoSort would report."""
+    waiting = waiting_in_circles({task.name: task.depends_on.names for task in job.spec.tasks}, job)
+    if waiting:
+        task = job.spec.tasks_by_name[waiting[0]]
+        message = f"leads to a cycle because {named(sorted(waiting), 'task')} wait for each other"
+        if len(waiting) == 1:
+            message = "makes the task wait for itself"
+        fix = "remove a dependency so that one task can start first"
+        yield DEPENDENCY_CYCLE.problem(task.path("dependsOn"), message, fix)
+
+
+def advise_start(job: Job, subject: Subject) -> Iterator[Problem]:
+    """A gang that waits for pods which are only made once the gang runs."""
+    spec = job.spec
+    if not spec.is_filled or not any(task.depends_on.names for task in spec.tasks) or any(validate_dependencies(job)):
+        return
+    late = [task for task in spec.tasks if not _is_created_first(task, job)]
+    if late:
+        yield from _deadlock(job, late, is_default=not spec_without_defaults(subject).min_available)
+
+
+def _is_created_first(task: Task, job: Job) -> bool:
+    """Whether its pods are made before anything runs: what it waits for needs no pods, or there is nothing."""
+    tasks = job.spec.tasks_by_name
+    ready = (name in tasks and tasks[name].min_available == 0 for name in task.depends_on.names)
+    return any(ready) if task.waits_for_any else all(ready)
+
+
+def _deadlock(job: Job, late: Sequence[Task], *, is_default: bool) -> Iterator[Problem]:
+    spec, pods = job.spec, job.spec.pods - sum(task.replicas for task in late)
+    needing = next((task for task in late if task.min_available), None)
+    if spec.min_available > pods:
+        message = (
+            f"leads to a job that never starts because only {counted(pods, 'pod')} can be created at first, and "
+            f"{named([f'`{task.name}`' for task in late], 'task')} {'waits' if len(late) == 1 else 'wait'} until other "
+            "tasks run"
+        )
+        fix = f"set {pods}" if pods else "remove a dependency so that one task can start first"
+        shown = f"`{spec.min_available}`" + (", the default," if is_default else "")
+        yield DEADLOCK.problem(spec.path("minAvailable"), message, fix, shown=shown)
+    elif needing is not None and spec.min_available >= spec.needed_pods:
+        message = (
+            f"leads to a job that never starts because no pod starts before {counted(needing.min_available, 'pod')} of "
+            f"task `{needing.name}` can start, and this task is created only when another task runs"
+        )
+        fix = "set minAvailable of the task to 0"
+        yield DEADLOCK.problem(needing.path("minAvailable"), message, fix, needing.min_available)

@@ -1,0 +1,193 @@
+"""What Volcano's webhook refuses of the policies of a Job and of its tasks, and those that never apply.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/util.go validatePolicies. Events that no
+user may name are refused; other unknown events are a matter of the schema, and the actions of exit codes of nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
+from webhook.facts.volcano_objects.types import Job, LifecyclePolicy
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.typed.collections import Items
+
+EVENT_AND_EXIT_CODE: Final = VOLCANO_JOB.rule(
+    "volcano-job/event-and-exit-code",
+    title="A policy is about an event or about an exit code, not both.",
+    why="Nobody could say when it applies.",
+    function="validatePolicies",
+)
+EVENT_OR_EXIT_CODE: Final = VOLCANO_JOB.rule(
+    "volcano-job/event-or-exit-code",
+    title="A policy is about an event or an exit code.",
+    why="It would never apply.",
+    function="validatePolicies",
+)
+EVENT: Final = VOLCANO_JOB.rule(
+    "volcano-job/event",
+    title="The event of a policy is one that users may name.",
+    why="The others are for the controller itself.",
+    function="validatePolicies",
+)
+ACTION: Final = VOLCANO_JOB.rule(
+    "volcano-job/action",
+    title="The action of a policy is one that users may name.",
+    why="The controller does nothing for another one.",
+    function="validatePolicies",
+)
+EVENT_TWICE: Final = VOLCANO_JOB.rule(
+    "volcano-job/event-twice",
+    title="An event has one policy.",
+    why="Nobody could say which of two applies.",
+    function="validatePolicies",
+)
+ANY_EVENT: Final = VOLCANO_JOB.rule(
+    "volcano-job/any-event",
+    title="A policy about every event is the only one about events.",
+    why="Nobody could say which of two applies.",
+    function="validatePolicies",
+)
+EXIT_CODE: Final = VOLCANO_JOB.rule(
+    "volcano-job/exit-code",
+    title="The exit code of a policy is not 0.",
+    why="0 is success, after which nothing is to be done.",
+    function="validatePolicies",
+)
+EXIT_CODE_TWICE: Final = VOLCANO_JOB.rule(
+    "volcano-job/exit-code-twice",
+    title="An exit code has one policy.",
+    why="Nobody could say which of two applies.",
+    function="validatePolicies",
+)
+EXIT_CODE_RANGE: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/exit-code-range",
+    title="The exit code of a policy is one that containers have.",
+    why="Containers exit with 0 to 255, so the policy never applies.",
+    refused_by="nobody; the policy never applies",
+)
+EXIT_CODE_ACTION: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/exit-code-action",
+    title="A policy about an exit code has an action.",
+    why="Volcano checks actions only of policies about events; without one the policy does nothing.",
+    refused_by="nobody; the policy does nothing",
+)
+
+ANY: Final = "*"
+EVENTS: Final = (ANY, "JobUpdated", "PodEvicted", "PodFailed", "PodPending", "TaskCompleted", "TaskFailed", "Unknown")
+ACTIONS: Final = (
+    "AbortJob",
+    "CompleteJob",
+    "RestartJob",
+    "RestartPartition",
+    "RestartPod",
+    "RestartTask",
+    "ResumeJob",
+    "TerminateJob",
+)
+_EXIT_CODES: Final = range(1, 256)
+
+
+def validate_policies(job: Job) -> Iterator[Problem]:
+    """The policies of the Job and of its tasks; the first mistake of a list is reported, as upstream does."""
+    yield from _validate_list(job.spec.policies, job.spec.path("policies"))
+    for task in job.spec.tasks:
+        yield from _validate_list(task.policies, task.path("policies"))
+
+
+def _validate_list(policies: Items[LifecyclePolicy], at: FieldPath) -> Iterator[Problem]:
+    events: set[str] = set()
+    codes: set[int] = set()
+    for policy in policies:
+        broken = _validate_events(policy, events) or _validate_exit_code(policy, codes)
+        if broken is not None:
+            yield broken
+            break
+    if ANY in events and len(events) > 1:
+        message = "must not have policies for other events next to a policy for `*`, which means every event"
+        yield ANY_EVENT.problem(at, message, "remove the policies for the other events, or the policy for `*`")
+
+
+def _validate_events(policy: LifecyclePolicy, seen: set[str]) -> Problem | None:
+    """The events of a policy; `seen` are those of the policies before it."""
+    if policy.distinct_events and policy.exit_code is not None:
+        message, fix = "must not be set together with an event", "split the policy into two"
+        return EVENT_AND_EXIT_CODE.problem(policy.path("exitCode"), message, fix, policy.exit_code)
+    for event in policy.distinct_events:
+        if is_placeholder(event):
+            continue
+        broken = _event(policy, event) or _action(policy) or _event_twice(policy, event, seen)
+        if broken:
+            return broken
+        seen.add(event)
+    return None
+
+
+def _place(policy: LifecyclePolicy, event: str) -> FieldPath:
+    return policy.path("event" if event == policy.event else "events")
+
+
+def _event(policy: LifecyclePolicy, event: str) -> Problem | None:
+    if event in EVENTS:
+        return None
+    fix = f"use one of {', '.join(EVENTS)}"
+    return EVENT.problem(_place(policy, event), "is not an event that a policy may name", fix, event)
+
+
+def _action(policy: LifecyclePolicy) -> Problem | None:
+    action = policy.action
+    if action in ACTIONS or is_placeholder(action):
+        return None
+    fix = f"use one of {', '.join(ACTIONS)}"
+    return ACTION.problem(policy.path("action"), "is not an action that a policy may have", fix, action)
+
+
+def _event_twice(policy: LifecyclePolicy, event: str, seen: set[str]) -> Problem | None:
+    if event not in seen:
+        return None
+    message = "is also the event of a policy before this one"
+    return EVENT_TWICE.problem(_place(policy, event), message, "join the two policies", event)
+
+
+def _validate_exit_code(policy: LifecyclePolicy, seen: set[int]) -> Problem | None:
+    """The exit code of a policy without events; `seen` are those of the policies before it."""
+    code, path = policy.exit_code, policy.path("exitCode")
+    if code is None:
+        return None if policy.distinct_events else _event_or_exit_code(policy)
+    if code == 0:
+        return EXIT_CODE.problem(path, "must not be 0 because 0 means success", "use 1 to 255", code)
+    if code in seen:
+        message = "is also the exit code of a policy before this one"
+        return EXIT_CODE_TWICE.problem(path, message, "remove one of the two", code)
+    seen.add(code)
+    return None
+
+
+def _event_or_exit_code(policy: LifecyclePolicy) -> Problem:
+    message, fix = "must have an event or an exit code", "add one of them, such as `event: PodFailed`"
+    return EVENT_OR_EXIT_CODE.problem(policy.at, message, fix)
+
+
+def advise_policies(job: Job) -> Iterator[Problem]:
+    """Policies about exit codes that never apply, or do nothing."""
+    for policy in job.spec.policies:
+        yield from _advise_policy(policy)
+    for task in job.spec.tasks:
+        for policy in task.policies:
+            yield from _advise_policy(policy)
+
+
+def _advise_policy(policy: LifecyclePolicy) -> Iterator[Problem]:
+    code, action = policy.exit_code, policy.action
+    if code is None or policy.distinct_events:
+        return
+    if code and code not in _EXIT_CODES:
+        message = "can never be the exit code of a container, so the policy never applies"
+        yield EXIT_CODE_RANGE.problem(policy.path("exitCode"), message, "use 1 to 255", code)
+    if action not in ACTIONS and not is_placeholder(action):
+        message = f"must be one of {', '.join(ACTIONS)} because the policy does nothing with any other action"
+        yield EXIT_CODE_ACTION.problem(policy.path("action"), message, "name an action", action)

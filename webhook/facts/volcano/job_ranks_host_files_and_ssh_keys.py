@@ -1,0 +1,134 @@
+"""The plugins of a Job against the commands of its tasks: what a command reads, a plugin has to give.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins: OnPodCreate of each sets variables and files, and
+svc names its variables and files after the tasks, with `_` for `-`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.command_lines.command import MPI
+from webhook.facts.subject import Subject
+from webhook.facts.volcano.commands import Command, read_commands
+from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
+from webhook.facts.volcano.job_partial_gang import advise_partial_gang
+from webhook.facts.volcano.job_plugin_variables import advise_plugin_variables
+from webhook.facts.volcano.plugin_setup import PluginSetup, plugin_setup
+from webhook.facts.volcano_objects.types import Job
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import counted
+
+RANKS_AND_SLOTS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/ranks-and-slots",
+    title="mpirun has a host for every rank where a file of the plugin svc lists its hosts.",
+    why="The file has each pod of a task once. Open MPI gives a host of --host one slot, and starts no more ranks.",
+    refused_by="mpirun, when the launcher starts",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/svc/svc.go",
+    fails="start",
+)
+HOST_FILE: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/host-file",
+    title="The files of hosts that a command reads are written by the plugin svc.",
+    why="For each task svc writes /etc/volcano/<task>.host, with `_` for each `-` of the name of the task.",
+    refused_by="nobody; the command fails",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/svc/svc.go",
+    function="GenerateHosts",
+    severity="high",
+    fails="start",
+)
+SSH_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/ssh-keys",
+    title="A Job whose pods log in to each other has keys for it.",
+    why=(
+        "mpirun and horovodrun start processes in other pods by ssh. The plugin ssh, which mpi brings along, gives "
+        "all pods of a Job one key."
+    ),
+    refused_by="mpirun, when the master starts",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
+    function="OnPodCreate",
+    fails="start",
+)
+
+_HOSTS: Final = re.compile(r"MPI_HOST|VC_.+_HOSTS")
+_NO_SSH: Final = re.compile(r"rsh_agent|launch-agent|ssh[ -]key|\.ssh\b|--gloo\b")
+"""What a command says that reaches other pods in a way of its own."""
+_HOST_OPTION: Final = r"-(?:-host|H|host)[ =]\"?"
+_LISTED: Final = re.compile(
+    rf"(?:{_HOST_OPTION}|\b([A-Z_][A-Z0-9_]*)=\"?)"
+    r"(?:`|\$\()\s*cat\s+/etc/volcano/([A-Za-z0-9_.-]+)\.host\s*\|\s*tr\s[^|`)]*[`)]"
+)
+"""Hosts of a file with commas between them, as an argument or in a variable: `cat …/worker.host | tr "\\n" ","`."""
+_HOST_VARIABLE: Final = re.compile(rf"{_HOST_OPTION}\$\{{?([A-Z_][A-Z0-9_]*)")
+_ASSIGNED: Final = re.compile(r"\b([A-Z_][A-Z0-9_]*)\+?=")
+_SEVERAL: Final = 2
+
+
+def advise_commands(job: Job, subject: Subject) -> Iterator[Problem]:
+    """What the commands of a Job count on, and its plugins do not give."""
+    if any(map(is_placeholder, (*job.spec.plugins, *job.spec.tasks_by_name))):
+        return
+    setup = plugin_setup(job, subject)
+    for command in read_commands(job, subject):
+        yield from advise_plugin_variables(command, setup)
+        yield from _host_file(command, setup)
+        yield from _ssh_keys(command, setup)
+        yield from _ranks_and_slots(command, setup)
+        yield from advise_partial_gang(command, setup)
+
+
+def _host_file(command: Command, setup: PluginSetup) -> Iterator[Problem]:
+    """Files with hosts of tasks that nobody writes."""
+    for name in command.host_files:
+        message, file = f"reads /etc/volcano/{name}.host, which does not exist because", name.replace("-", "_")
+        if "svc" not in setup.job.spec.plugins:
+            why, fix = "only the plugin svc writes it", "add `svc: []` to the plugins"
+            yield HOST_FILE.problem(command.path, f"{message} {why}", fix)
+        elif name not in setup.files:
+            near = file if file in setup.files else setup.view.nearest(file, setup.files)
+            why = "the plugin svc writes `_` for `-`" if file in setup.files else "no task has this name"
+            fix = f"read /etc/volcano/{near}.host" if near else "name a task of the job"
+            yield HOST_FILE.problem(command.path, f"{message} {why}", fix)
+
+
+def _ssh_keys(command: Command, setup: PluginSetup) -> Iterator[Problem]:
+    """A launcher that logs in to other pods, where nobody gives it keys."""
+    if command.launch.by not in MPI or "ssh" in setup.job.spec.plugins or setup.pods < _SEVERAL:
+        return
+    counts_on_job = command.host_files or any(map(_HOSTS.fullmatch, command.reads))
+    if counts_on_job and not _NO_SSH.search(command.script) and not _brings_keys(command):
+        why = "but the job has no plugin ssh to give them keys"
+        message = f"{command.launch.by} logs in to the other pods by ssh, {why}"
+        yield SSH_KEYS.problem(command.path, message, "add `ssh: []` to the plugins")
+
+
+def _ranks_and_slots(command: Command, setup: PluginSetup) -> Iterator[Problem]:
+    """Ranks of mpirun on the hosts of a file of the plugin svc, each of which is one slot for it."""
+    launch = command.launch
+    if launch.by != "mpirun" or not launch.whole or launch.oversubscribed or "svc" not in setup.job.spec.plugins:
+        return
+    files = {*_listed_files(command.script)}
+    task = setup.files.get(files.pop()) if len(files) == 1 else None
+    if task is not None and setup.job.spec.is_filled and 0 < task.replicas < (launch.ranks or 0):
+        have = f"{counted(task.replicas, 'slot')}, one for each pod of task `{task.name}`"
+        message = f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has only {have}, so mpirun fails"
+        fix = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
+        yield RANKS_AND_SLOTS.problem(command.path, message, fix)
+
+
+def _listed_files(script: str) -> Iterator[str]:
+    """The files whose lines become the hosts of mpirun as they are, at once or by way of a variable."""
+    used, assigned = set(_HOST_VARIABLE.findall(script)), Counter(_ASSIGNED.findall(script))
+    for name, file in _LISTED.findall(script):
+        if not name or (name in used and assigned[name] == 1):
+            yield file
+
+
+def _brings_keys(command: Command) -> bool:
+    """Whether a Secret, or another volume that nobody sees into, may hold keys."""
+    volumes = command.task.pod.volumes
+    return any(source not in ("name", "emptyDir", "downwardAPI") for volume in volumes for source in volume.json)

@@ -1,0 +1,58 @@
+"""What the plugins of a Volcano Job set up for the commands of its tasks.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins: svc names its variables and files after the tasks,
+with `_` for `-`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from webhook.facts.subject import Subject
+from webhook.facts.view import View
+from webhook.facts.volcano.job_plugins import tasks_by_role
+from webhook.facts.volcano_objects.go_flags import is_true
+from webhook.facts.volcano_objects.plugins import PLUGINS
+from webhook.facts.volcano_objects.types import Job, Task
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSetup:
+    """What the plugins of a Job set up for its commands.
+
+    Args:
+        job: the Job.
+        tasks: the names of its tasks.
+        files: the tasks by their names as svc writes them.
+        variables: the same in capital letters.
+        roles: the tasks that plugins which set variables in some tasks look for.
+        has_variables: whether svc sets variables beside its files.
+        pods: how many pods the Job has.
+        view: compares names.
+    """
+
+    job: Job
+    tasks: frozenset[str]
+    files: Mapping[str, Task]
+    variables: frozenset[str]
+    roles: Mapping[str, Mapping[str, str]]
+    has_variables: bool
+    pods: int
+    view: View
+
+
+def plugin_setup(job: Job, subject: Subject) -> PluginSetup:
+    """Read what the plugins of a Job set up."""
+    files = {task.name.replace("-", "_"): task for task in job.spec.tasks}
+    service = PLUGINS["svc"].read(job.spec.plugins.get("svc", ())).values
+    return PluginSetup(
+        job=job,
+        tasks=frozenset(job.spec.tasks_by_name),
+        files=files,
+        variables=frozenset(map(str.upper, files)),
+        roles={name: tasks_by_role(job, name) for name in ("mpi", "pytorch") if name in job.spec.plugins},
+        has_variables=is_true(service.get("inject-hosts-env", "true")),
+        pods=job.spec.pods,
+        view=subject.view(),
+    )

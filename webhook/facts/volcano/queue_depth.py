@@ -1,0 +1,26 @@
+"""How deep queues may be.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDepth.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.facts.volcano.groups import VOLCANO_QUEUE
+from webhook.problem import Problem
+
+DEPTH: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/depth",
+    title="Queues are at most 5 levels deep.",
+    why="Volcano refuses more, unless its flag max-queue-depth says otherwise.",
+    function="validateQueueDepth",
+)
+DEEPEST: Final = 5
+"""`--max-queue-depth` by default."""
+
+
+def too_deep_problem(parent: str, level: int) -> Problem:
+    """As validateQueueDepth: the problem of a queue that its parent puts on a level below the last."""
+    message = f"puts the queue on level {level}, but queues can have at most {DEEPEST} levels"
+    return DEPTH.problem("spec.parent", message, "choose a parent nearer to the root", parent)

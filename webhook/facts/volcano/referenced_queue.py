@@ -1,0 +1,121 @@
+"""The queue that an object names: it exists, is open, has no queues below it, and can give enough.
+
+The rules of Jobs, PodGroups and pods are in `job_queue_and_capability`, `pod_group_queue_and_capability` and
+`pod_queue_and_capability`.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go and podgroups/validate; the
+scheduler lets a PodGroup in when its minResources are within the capability of the queue. A PodGroup
+is taken into a queue that is not a leaf; with the plugin capability and hierarchy, the scheduler then schedules nothing
+at all (pkg/scheduler/plugins/capacity/capacity.go checkHierarchicalQueue).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from webhook.facts.subject import Subject
+from webhook.facts.volcano.gang_resources import Amounts
+from webhook.facts.volcano.queue_tree import ALWAYS_THERE, OPEN, Queues, queue_command, read_queues
+from webhook.facts.volcano_objects.types import ROOT, Queue
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.problems.rule import Rule
+from webhook.quantity import Quantity
+from webhook.wording import counted, did_you_mean
+
+
+class QueueRules(NamedTuple):
+    """The rules of the queues that objects of one kind name."""
+
+    exists: Rule
+    open: Rule
+    leaf: Rule
+    capability: Rule
+    is_of_jobs: bool = False
+    """Whether Volcano's webhook looks for queues below the named one, as it does for Jobs alone."""
+
+
+def validate_queue(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
+    """A queue that is named exists, is open, and has no queues below it."""
+    if name and not is_placeholder(name):
+        yield from _queue_exists(name, path, subject, rules)
+        yield from _queue_open(name, path, subject, rules)
+        yield from _queue_leaf(name, path, subject.once(read_queues), rules)
+
+
+def _queue_exists(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
+    """A queue that does not exist, or of which nobody knows whether it does."""
+    queues = subject.once(read_queues)
+    if name in queues.all or name in ALWAYS_THERE:
+        return
+    if not queues.is_whole:
+        yield rules.exists.problem(path, missing=queues.missing(name))
+        return
+    fix = did_you_mean(subject.view().nearest(name, queues.all), "create the queue, or correct the name")
+    yield rules.exists.problem(path, "is a queue that does not exist", fix, name)
+
+
+def _queue_open(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
+    """Report a queue that is closed and takes no new work."""
+    queues = subject.once(read_queues)
+    queue = queues.all.get(name)
+    if queue is None or not queues.is_whole or queue.state == OPEN:
+        return
+    message = "is a new queue that is not open yet, which takes some seconds"
+    fix = "wait until the queue is open"
+    if queue.state:
+        message = f"is a queue in state {queue.state}, but only an open queue takes jobs"
+        fix = f"name another queue, or ask the administrator to open this one ({queue_command('open', name)})"
+    yield rules.open.problem(path, message, fix, name)
+
+
+def _queue_leaf(name: str, path: FieldPath | str, queues: Queues, rules: QueueRules) -> Iterator[Problem]:
+    """A queue with queues below it, which Volcano's webhook refuses in a Job and does not look at in a PodGroup."""
+    if queues.is_leaf(name):
+        return
+    children = queues.children.get(name, ())
+    below = "the root queue" if name == ROOT else f"a queue with {_children(children, queues)}"
+    message = (
+        f"is {below}, but Volcano places pods only of queues without children (with enableHierarchy in the plugin "
+        "capacity, Volcano then schedules no job at all)"
+    )
+    is_named = bool(children)
+    if rules.is_of_jobs:
+        message, is_named = f"is {below}, but a job must be in a queue without children", name != ROOT
+    fix = f"name a queue below `{name}`, such as `{min(children)}`" if is_named else "name a queue below the root"
+    yield rules.leaf.problem(path, message, fix, name)
+
+
+def _children(names: Sequence[str], queues: Queues) -> str:
+    """How many there are, and where the first of them stands."""
+    origin = queues.origin(min(names)) if names else ""
+    said = counted(len(names), "child", "children")
+    return f"{said}{f' (`{min(names)}`{origin})' if origin else ''}"
+
+
+def advise_capability(
+    needed: Amounts, name: str, path: FieldPath, queues: Queues, rules: QueueRules
+) -> Iterator[Problem]:
+    """The first amount that a queue which there is, or one above it, never lets in."""
+    for queue in (queues.all[name], *queues.ancestors(name)) if name in queues.all else ():
+        for resource, amount, most in _above(needed, queue):
+            why = f"spec.capability of the queue{queues.origin(name)} is {most}"
+            if queue.name != name:
+                where = "which counts if the capacity plugin has a hierarchy"
+                above = f"queue `{queue.name}`{queues.origin(queue.name)} above this queue"
+                why = f"spec.capability of {above} is {most}, {where}"
+            needs = Quantity(amount, -3, most.format)
+            message = f"can never give the {needs} {resource} that the pods need together because {why}"
+            fix = "ask for less, or ask the administrator to raise the capability"
+            yield rules.capability.problem(path, message, fix, name)
+            return
+
+
+def _above(needed: Amounts, queue: Queue) -> Iterator[tuple[str, int, Quantity]]:
+    """The amounts that are above the capability of a queue, where no cpu and no memory count as no limit."""
+    for resource, amount in needed.items():
+        most = queue.spec.capability.get(resource)
+        if most is not None and amount > most.milli_value() and (most or resource not in ("cpu", "memory")):
+            yield resource, amount, most

@@ -1,0 +1,98 @@
+"""Policies of files and stored ones as one set, in which no name counts twice.
+
+What is shipped or mounted wins over a stored object of its name: whoever may write policies of claimgate.dev cannot
+take a shipped one away. A stored binding may name a policy of either origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from webhook.live_policies.compile import CompiledObject
+from webhook.manifests.claimgate_kinds import NATIVE
+from webhook.manifests.models import MUTATING, VALIDATING
+from webhook.policy.compiled import Binding, Policy
+from webhook.policy.load import join
+from webhook.policy.policy_set import PolicySet
+
+_TAKEN: Final = "a policy of this kind and name is shipped or mounted, and counts in its place: rename this one"
+_TAKEN_BINDING: Final = "a binding of this name is shipped or mounted, and counts in its place: rename this one"
+Key = tuple[str, str]
+"""Native kind of a policy, and a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class LivePolicies:
+    """A policy set with stored objects, what became of each object, and the policies that no object is bound to.
+
+    unbound: names of PolicyBindings whose policy there is not.
+    """
+
+    policies: PolicySet
+    objects: tuple[CompiledObject, ...] = ()
+    unbound: frozenset[str] = frozenset()
+
+    def failing(self) -> tuple[str, ...]:
+        """The objects with errors, as `ValidatingPolicy/name`."""
+        return tuple(f"{each.stored.kind}/{each.stored.name}" for each in self.objects if each.errors)
+
+
+def combine(files: PolicySet, compiled: Iterable[CompiledObject]) -> LivePolicies:
+    """One set of the policies of files and of stored objects.
+
+    Args:
+        files: as they were loaded.
+        compiled: stored objects, each compiled.
+    """
+    of_files: dict[Key, Policy] = {
+        **{(VALIDATING, policy.name): policy for policy in files.validating},
+        **{(MUTATING, policy.name): policy for policy in files.mutating},
+    }
+    objects = tuple(_untaken(each, of_files) for each in compiled)
+    stored = {(NATIVE[each.stored.kind], each.stored.name): each.policy for each in objects if each.policy}
+    every = {**of_files, **stored}
+    bound: dict[Key, list[Binding]] = {}
+    unbound: set[str] = set()
+    for each in objects:
+        if each.binding is not None:
+            key = each.bound_kind, each.binding.policy
+            bound.setdefault(key, []).append(each.binding)
+            if key not in every and not _is_there(key, objects):
+                unbound.add(each.stored.name)
+    policies = replace(files, validating=_joined(VALIDATING, every, bound), mutating=_joined(MUTATING, every, bound))
+    return LivePolicies(policies, objects, frozenset(unbound))
+
+
+def _untaken(compiled: CompiledObject, of_files: Mapping[Key, Policy]) -> CompiledObject:
+    """The object, out of force where its name is taken."""
+    kind, name = compiled.stored.kind, compiled.stored.name
+    if compiled.policy is not None and (NATIVE[kind], name) in of_files:
+        return replace(compiled, policy=None, errors=(f"metadata.name: {_TAKEN}",), reason="NameTaken")
+    if compiled.binding is not None:
+        bindings = {
+            binding.name
+            for (policy_kind, _), policy in of_files.items()
+            for binding in policy.bindings
+            if policy_kind == compiled.bound_kind
+        }
+        if name in bindings:
+            return replace(compiled, binding=None, errors=(f"metadata.name: {_TAKEN_BINDING}",), reason="NameTaken")
+    return compiled
+
+
+def _is_there(key: Key, objects: Iterable[CompiledObject]) -> bool:
+    """Whether there is an object of that policy, which is not in force."""
+    return any((NATIVE.get(each.stored.kind), each.stored.name) == key for each in objects)
+
+
+def _joined(kind: str, every: Mapping[Key, Policy], bound: Mapping[Key, list[Binding]]) -> tuple[Policy, ...]:
+    """The policies of a kind in the order of their names, with the bindings that they have and stored ones."""
+    named = sorted((name, policy) for (policy_kind, name), policy in every.items() if policy_kind == kind)
+    return tuple(
+        join(policy, (*policy.bindings, *sorted(more, key=lambda each: each.name)))
+        if (more := bound.get((kind, name), []))
+        else policy
+        for name, policy in named
+    )

@@ -1,0 +1,168 @@
+"""Each stored object compiled on its own, so that what is wrong with one takes no other away.
+
+A policy with an error stays, and its failurePolicy speaks, as that of a ValidatingAdmissionPolicy does
+(docs/decisions/0013). One whose matchConstraints are wrong is asked about nothing: nobody knows what it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from webhook.errors import CelError
+from webhook.live_policies.objects import StoredPolicy
+from webhook.manifests.claimgate_kinds import parse_claimgate_kind, written_path
+from webhook.manifests.field_errors import FieldError
+from webhook.manifests.models import MutatingPolicyManifest, ShapeError, ValidatingPolicyManifest
+from webhook.paths import render
+from webhook.policy.compile import compile_policy
+from webhook.policy.compile_binding import compile_binding
+from webhook.policy.compiled import Binding, Condition, Deferred, Expression, MatchConditions, Policy
+from webhook.policy.load import Options, chosen_engine
+
+MOST_OBJECTS: Final = 400
+"""Policies and bindings in force: about ten times what is shipped."""
+MOST_BYTES: Final = 128 << 10
+"""Of one object as JSON; the longest shipped policy has 6 KB."""
+MOST_BYTES_TOGETHER: Final = 2 << 20
+"""Of all objects as JSON. What they compile to is about ten times as large."""
+_FIX: Final = "make it smaller, or delete others"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledObject:
+    """What became of one object: a policy or a binding that is in force, or why there is none.
+
+    errors: what is wrong, a line each, as `claimgate policies check` says it. reason: of condition Compiled.
+    """
+
+    stored: StoredPolicy
+    policy: Policy | None = None
+    binding: Binding | None = None
+    bound_kind: str = ""
+    errors: tuple[str, ...] = ()
+    reason: str = "Compiled"
+
+
+class Compiler:
+    """Compiles what is new of the stored objects; what did not change stays the same value."""
+
+    def __init__(self, options: Options, *, may_ask: bool) -> None:
+        """Args: how policies are compiled, and whether they may ask `authorizer`."""
+        self._options = options
+        self._engine = chosen_engine(options.engine)
+        self._may_ask = may_ask
+        self._kept: dict[bytes, CompiledObject] = {}
+
+    def compile(self, stored: Iterable[StoredPolicy]) -> tuple[CompiledObject, ...]:
+        """What becomes of each object, in their order; those beyond the bounds are not compiled.
+
+        Args:
+            stored: all objects, those first that count first.
+        """
+        made: dict[bytes, CompiledObject] = {}
+        listed: list[CompiledObject] = []
+        size = 0
+        for each in stored:
+            length = len(each.text())
+            if beyond := _beyond(len(made) + 1, length, size + length):
+                listed.append(CompiledObject(stored=each, errors=(beyond,), reason="TooMuch"))
+                continue
+            size += length
+            digest = each.digest()
+            kept = self._kept.get(digest)
+            made[digest] = replace(kept, stored=each) if kept else self._compile(each)
+            listed.append(made[digest])
+        self._kept = made
+        return tuple(listed)
+
+    def _compile(self, stored: StoredPolicy) -> CompiledObject:
+        try:
+            return self._compiled(stored)
+        except Exception as error:  # noqa: BLE001 - a fault of ours over one object must not take the others away
+            told = f"claimgate failed on this object ({type(error).__name__}): report it with the object"
+            return CompiledObject(stored=stored, errors=(told,), reason="InternalError")
+
+    def _compiled(self, stored: StoredPolicy) -> CompiledObject:
+        try:
+            manifest = parse_claimgate_kind(stored.value)
+        except ShapeError as error:
+            told = tuple(f"{render(path)}: {text}" for path, text in error.problems)
+            return CompiledObject(stored=stored, errors=told, reason="WrongShape")
+        if isinstance(manifest, ValidatingPolicyManifest | MutatingPolicyManifest):
+            return self._policy(stored, manifest)
+        binding, errors = compile_binding(manifest, _place(stored))
+        kind = manifest.kind.removesuffix("Binding")
+        if errors:
+            return CompiledObject(stored=stored, bound_kind=kind, errors=_told(errors), reason="Invalid")
+        return CompiledObject(stored=stored, binding=binding, bound_kind=kind)
+
+    def _policy(
+        self, stored: StoredPolicy, manifest: ValidatingPolicyManifest | MutatingPolicyManifest
+    ) -> CompiledObject:
+        options = self._options
+        try:
+            policy, errors = compile_policy(
+                manifest, self._engine, options.version, _place(stored), registry=options.registry
+            )
+        except CelError as error:  # what no expression may be, such as one too deep to be read
+            return CompiledObject(stored=stored, errors=(f"spec: {error}",), reason="Invalid")
+        told = _told(errors)
+        if policy.asks_authorizer and not self._may_ask:
+            told += ("asks `authorizer`, which the server does not answer: start it with --authorizer",)
+        if not told:
+            return CompiledObject(stored=stored, policy=policy)
+        is_somewhere = not any(_is_about_matching(error) for error in errors)
+        return CompiledObject(
+            stored=stored, policy=_failing(policy, told) if is_somewhere else None, errors=told, reason="Invalid"
+        )
+
+
+def _beyond(count: int, size: int, together: int) -> str:
+    """Why an object is not compiled: what it would exceed, or ""."""
+    if count > MOST_OBJECTS:
+        return f"there are more than {MOST_OBJECTS} policies and bindings, and older ones count first: delete some"
+    if size > MOST_BYTES:
+        return f"it has {size} bytes and may have {MOST_BYTES}: make it smaller"
+    if together > MOST_BYTES_TOGETHER:
+        return f"with the older ones it is more than {MOST_BYTES_TOGETHER} bytes: {_FIX}"
+    return ""
+
+
+def _place(stored: StoredPolicy) -> str:
+    return f"{stored.kind}/{stored.name}"
+
+
+def _told(errors: Sequence[FieldError]) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(
+            "\n".join([str(replace(each, path=written_path(each.path))), *(f"hint: {line}" for line in _hints(each))])
+            for each in errors
+        )
+    )
+
+
+def _hints(error: FieldError) -> list[str]:
+    return error.note.splitlines()
+
+
+def _is_about_matching(error: FieldError) -> bool:
+    return error.path[:2] == ("spec", "matchConstraints") or error.path[:2] == ("metadata", "name")
+
+
+def _failing(policy: Policy, errors: Sequence[str]) -> Policy:
+    """The policy as one whose every evaluation fails, so that its failurePolicy speaks; it looks nothing up."""
+    text = errors[0].splitlines()[0]
+    if len(errors) > 1:
+        text += f" (and {len(errors) - 1} more)"
+    gate = MatchConditions(conditions=(Condition("compiles", Expression("", error=text)),))
+    return replace(
+        policy,
+        gate=Deferred(lambda: gate),
+        param_kind=None,
+        facts=(),
+        checks=(),
+        catalogue={},
+        reports_problems=False,
+    )

@@ -1,0 +1,110 @@
+"""What the status of a stored object says: conditions in words, and whether what is stored says so already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from webhook.attributes import JSON
+from webhook.live_policies.combine import LivePolicies
+from webhook.live_policies.compile import CompiledObject
+from webhook.live_policies.objects import StoredPolicy
+from webhook.manifests.claimgate_kinds import POLICY_BINDING
+from webhook.manifests.portability import hindrances
+from webhook.paths import get
+from webhook.wording import counted
+
+_FAILS: Final = "its bindings do to every request that it matches what they do to a failure: failurePolicy is Fail"
+_IGNORES: Final = "it is not evaluated: failurePolicy is Ignore"
+_MOST_ERRORS: Final = 20
+_LONGEST: Final = 8000
+_FIELDS: Final = ("status", "reason", "message", "observedGeneration")
+
+
+def conditions(compiled: CompiledObject, live: LivePolicies) -> tuple[dict[str, Any], ...]:
+    """The conditions of one object, without their times."""
+    stored = compiled.stored
+    made = [_compiled(compiled)]
+    if stored.kind == POLICY_BINDING:
+        made += [_bound(compiled, live)] if compiled.binding else []
+    elif not compiled.errors:
+        made += [_portable(compiled)]
+    return tuple({**each, "observedGeneration": stored.generation} for each in made)
+
+
+def condition(name: str, holds: bool, reason: str, message: str) -> dict[str, Any]:
+    """One condition of a status (metav1.Condition), as far as it does not depend on the object."""
+    cut = message if len(message) <= _LONGEST else f"{message[:_LONGEST]} …"
+    return {"type": name, "status": "True" if holds else "False", "reason": reason, "message": cut}
+
+
+def timed(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy, now: str) -> list[dict[str, Any]]:
+    """The conditions with the time of their last change: that which is stored where the status is the same."""
+    known = stored_conditions(stored)
+    return [
+        {
+            **each,
+            "lastTransitionTime": known[each["type"]]["lastTransitionTime"]
+            if known.get(each["type"], {}).get("status") == each["status"]
+            else now,
+        }
+        for each in wanted
+    ]
+
+
+def is_stored(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy) -> bool:
+    """Whether the status of the object says this already, whatever times it has."""
+    known = stored_conditions(stored)
+    return all(
+        each["type"] in known and all(known[each["type"]].get(name) == each.get(name) for name in _FIELDS)
+        for each in wanted
+    )
+
+
+def stored_conditions(stored: StoredPolicy) -> dict[str, JSON]:
+    """The conditions that are stored, by their types."""
+    return {each["type"]: each for each in get(stored.value, ("status", "conditions"), None) or ()}
+
+
+def _compiled(compiled: CompiledObject) -> dict[str, Any]:
+    errors = compiled.errors
+    if errors:
+        return condition("Compiled", holds=False, reason=compiled.reason, message=_told(compiled))
+    what = "the binding is valid" if compiled.stored.kind == POLICY_BINDING else "every expression compiles"
+    return condition("Compiled", holds=True, reason="Compiled", message=what)
+
+
+def _told(compiled: CompiledObject) -> str:
+    errors = compiled.errors
+    lines = [*errors[:_MOST_ERRORS], *([f"and {len(errors) - _MOST_ERRORS} more"] * (len(errors) > _MOST_ERRORS))]
+    if compiled.policy is not None:
+        lines.append(f"until that is mended, {_FAILS if compiled.policy.is_fail else _IGNORES}")
+    else:
+        lines.append("until that is mended, it is not in force")
+    return "\n".join([f"{counted(len(errors), 'error')}:", *lines])
+
+
+def _bound(compiled: CompiledObject, live: LivePolicies) -> dict[str, Any]:
+    assert compiled.binding is not None
+    kind, name = compiled.bound_kind.replace("Admission", ""), compiled.binding.policy
+    if compiled.stored.name in live.unbound:
+        missing = f"spec.policyName: there is no {kind} `{name}`: apply it, or correct the name"
+        return condition("Bound", holds=False, reason="PolicyNotFound", message=missing)
+    return condition("Bound", holds=True, reason="PolicyFound", message=f"it binds {kind} `{name}`")
+
+
+def _portable(compiled: CompiledObject) -> dict[str, Any]:
+    policy = compiled.policy
+    assert policy is not None
+    resource = f"{compiled.stored.kind.lower()}.claimgate.dev/{compiled.stored.name}"
+    export = f"kubectl get {resource} -o yaml > policy.yaml; claimgate policies export policy.yaml"
+    hindering = hindrances(policy.obstacles, policy.kind)
+    if hindering:
+        return condition("Portable", holds=False, reason="NeedsClaimgate", message="; ".join(hindering))
+    return condition("Portable", holds=True, reason="Portable", message=f"the native policy: {export}")
+
+
+def wanted_conditions(live: LivePolicies) -> Iterator[tuple[StoredPolicy, tuple[dict[str, Any], ...]]]:
+    """Each stored object with its conditions."""
+    for each in live.objects:
+        yield each.stored, conditions(each, live)

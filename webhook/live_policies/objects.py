@@ -1,0 +1,134 @@
+"""The objects of claimgate.dev in a cluster: a view of the three kinds, and what of them is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.connection import Connection, connect
+from webhook.cluster.discovery import NOT_SERVED
+from webhook.cluster.interest import Interest, reading
+from webhook.cluster.live import WAIT_S
+from webhook.cluster.lookup import Cluster
+from webhook.cluster.watch import WatchCluster
+from webhook.errors import LookupFailed
+from webhook.logs import Log
+from webhook.manifests.claimgate_kinds import GROUP, KINDS, VERSION
+from webhook.paths import get
+
+_READ: Final = (
+    "metadata.annotations",
+    "metadata.creationTimestamp",
+    "metadata.generation",
+    "metadata.uid",
+    "spec",
+    "status",
+)
+GVKS: Final = tuple(GroupVersionKind(GROUP, VERSION, kind) for kind in KINDS)
+INTERESTS: Final[tuple[Interest, ...]] = tuple(reading(gvk, *_READ) for gvk in GVKS)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPolicy:
+    """One object, of any of the kinds, as the API server stores it."""
+
+    value: JSON
+
+    @property
+    def kind(self) -> str:
+        """ValidatingPolicy, MutatingPolicy or PolicyBinding."""
+        return str(self.value["kind"])
+
+    @property
+    def name(self) -> str:
+        """Its name, which no other object of its kind has."""
+        return str(self.value["metadata"]["name"])
+
+    @property
+    def uid(self) -> str:
+        """What tells it from an earlier object of its name."""
+        return str(get(self.value, ("metadata", "uid"), ""))
+
+    @property
+    def generation(self) -> int:
+        """Which of its specs this is."""
+        return int(get(self.value, ("metadata", "generation"), 0) or 0)
+
+    @property
+    def age_order(self) -> tuple[str, str, str]:
+        """The oldest first, the same for every replica."""
+        return str(get(self.value, ("metadata", "creationTimestamp"), "")), self.kind, self.name
+
+    def text(self) -> str:
+        """What it is compiled from: the same text compiles to the same policy."""
+        read = [self.kind, self.name, self.value["metadata"].get("annotations"), self.value.get("spec")]
+        return json.dumps(read, sort_keys=True, ensure_ascii=False)
+
+    def digest(self) -> bytes:
+        """A hash of the text."""
+        return sha256(self.text().encode(errors="replace")).digest()
+
+
+class StoredPolicies:
+    """The view of the three kinds: what is there, and whether anybody can say."""
+
+    def __init__(self, view: Cluster) -> None:
+        """Args: view: it holds INTERESTS."""
+        self._view = view
+
+    def listed(self) -> tuple[StoredPolicy, ...]:
+        """All objects, the oldest first; none of a kind that the API server does not serve.
+
+        Raises:
+            LookupFailed: nobody can say what there is.
+        """
+        return tuple(sorted(map(StoredPolicy, self._values()), key=lambda each: each.age_order))
+
+    def _values(self) -> Iterator[JSON]:
+        for gvk in GVKS:
+            try:
+                yield from self._view.list(gvk, None)
+            except LookupFailed as error:
+                if NOT_SERVED not in str(error):
+                    raise
+
+    def revision(self) -> object:
+        """Another value whenever the objects are others."""
+        return tuple(self._view.revision(gvk) for gvk in GVKS)
+
+    def unsettled(self) -> str:
+        """Why it is not known which objects there are, or ""; kinds that are not served have none."""
+        try:
+            self.listed()
+        except LookupFailed as error:
+            return str(error)
+        return ""
+
+    def absent(self) -> str:
+        """What is said where the kinds are not installed, or ""."""
+        unserved = [gvk.kind for gvk in GVKS if not self._view.synced(gvk)]
+        return f"{', '.join(unserved)}: {NOT_SERVED}" if unserved and not self.unsettled() else ""
+
+
+def watch(kubeconfig: Path | None, log: Log) -> tuple[StoredPolicies, Connection]:
+    """Watch the objects, and wait for the first lists; and a connection to write their status.
+
+    Raises:
+        ConfigurationError: no server or credentials are configured.
+    """
+    connection = connect(kubeconfig)
+    view = WatchCluster(connection, INTERESTS, log)
+    view.start()
+    view.wait(WAIT_S)
+    return StoredPolicies(view), connection
+
+
+def now() -> str:
+    """The time as conditions have it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,110 @@
+"""Writes conditions to the status of stored objects by server-side apply, a bounded number of times.
+
+Every replica may write, under one field manager, and all of them would write the same. One that finds in the view what
+it would write writes nothing; the others wait a random moment, so that mostly one does. A replica that was overwritten
+(two versions of claimgate in a rollout) waits longer each time, so that two that disagree do not fight.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+from webhook.attributes import JSON
+from webhook.cluster.connection import ServerRefused
+from webhook.errors import LookupFailed
+from webhook.live_policies.conditions import is_stored, timed
+from webhook.live_policies.objects import StoredPolicy, now
+from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, VERSION
+from webhook.workloads.plurals import plural
+
+MOST_WRITES: Final = 20
+"""Of one look: 400 objects that all change are told of within a minute."""
+SPREAD_S: Final = 3.0
+"""The longest that a replica waits before the first write about something new."""
+AGAIN_S: Final = (10.0, 1800.0)
+"""First and longest wait before the same is written again, doubled in between."""
+_WRITE_S: Final = 10.0
+
+Conditions = Sequence[Mapping[str, Any]]
+
+
+class Writer(Protocol):
+    """What writes parts of objects."""
+
+    def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
+        """Server-side apply. Raises LookupFailed."""
+        ...
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """What is to be written of one object, how often it was, and when it may be again."""
+
+    wanted: Conditions
+    not_before: float
+    writes: int = 0
+
+
+@dataclass(slots=True)
+class StatusWriter:
+    """The conditions of one field manager. Used by one thread at a time.
+
+    Attributes:
+        manager: the field manager; conditions of others stay.
+        error: why the last write failed, or "".
+        written: how many writes there were.
+    """
+
+    connection: Writer
+    manager: str
+    clock: Callable[[], float] = time.monotonic
+    spread: Callable[[], float] = lambda: random.uniform(0, SPREAD_S)  # noqa: S311 - spreads load, hides nothing
+    error: str = ""
+    written: int = 0
+    _attempts: dict[str, _Attempt] = field(default_factory=dict)
+
+    def write(self, wanted: Iterable[tuple[StoredPolicy, Conditions]]) -> None:
+        """Write what the stored objects do not say yet, as far as the bounds let it."""
+        attempts: dict[str, _Attempt] = {}
+        left = MOST_WRITES
+        for stored, conditions in wanted:
+            attempt = self._attempts.get(stored.uid)
+            if attempt is None or attempt.wanted != conditions:
+                attempt = _Attempt(conditions, self.clock() + self.spread())
+            attempts[stored.uid] = attempt
+            if left and not is_stored(conditions, stored) and self.clock() >= attempt.not_before:
+                left -= 1
+                self._try(stored, attempt)
+        self._attempts = attempts
+
+    def _try(self, stored: StoredPolicy, attempt: _Attempt) -> None:
+        first, longest = AGAIN_S
+        attempt.writes += 1
+        attempt.not_before = self.clock() + min(first * 2 ** min(attempt.writes - 1, 20), longest)
+        try:
+            self.connection.apply(*_applied(stored, attempt.wanted), self.manager, _WRITE_S)
+        except ServerRefused as error:
+            if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # it is gone, or another one by now
+                self.error = str(error)
+        except LookupFailed as error:
+            self.error = str(error)
+        else:
+            self.written += 1
+            self.error = ""
+
+
+def _applied(stored: StoredPolicy, conditions: Conditions) -> tuple[str, JSON]:
+    """The path of the status and what is applied to it; the uid keeps a new object of the name apart."""
+    path = f"/apis/{GROUP}/{VERSION}/{plural(stored.kind)}/{quote(stored.name, safe='')}/status"
+    return path, {
+        "apiVersion": API_VERSION,
+        "kind": stored.kind,
+        "metadata": {"name": stored.name, "uid": stored.uid},
+        "status": {"conditions": timed(conditions, stored, now())},
+    }

@@ -1,0 +1,225 @@
+"""ValidatingPolicy, MutatingPolicy and PolicyBinding of claimgate.dev/v1alpha1: policies that are stored in a cluster.
+
+They have the spec of the native kinds, and fields in place of the annotations `claimgate.dev/…`: an API server refuses
+native policies that read facts or deny with reason BadRequest. Each is read as the native manifest that it stands for;
+errors name the fields as they were written. Knows nothing of clusters.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias
+
+from pydantic import Field, ValidationError
+
+from webhook.attributes import JSON
+from webhook.manifests.annotations import PREFIX
+from webhook.manifests.models import (
+    GROUP as NATIVE_GROUP,
+)
+from webhook.manifests.models import (
+    MUTATING,
+    VALIDATING,
+    Manifest,
+    MutatingSpec,
+    Object,
+    ShapeError,
+    ValidatingBindingSpec,
+    ValidatingSpec,
+    parse,
+    shape_error,
+    without_nulls,
+)
+from webhook.paths import FieldPath
+
+GROUP: Final = "claimgate.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+VALIDATING_POLICY: Final = "ValidatingPolicy"
+MUTATING_POLICY: Final = "MutatingPolicy"
+POLICY_BINDING: Final = "PolicyBinding"
+KINDS: Final = (VALIDATING_POLICY, MUTATING_POLICY, POLICY_BINDING)
+NATIVE: Final = {VALIDATING_POLICY: VALIDATING, MUTATING_POLICY: MUTATING}
+"""The native kind that a policy stands for."""
+
+Names: TypeAlias = list[str]
+
+_EXPAND: Final = (
+    "What the policy is evaluated on besides the objects that its rules name: pods (of the pod templates of every "
+    "kind of workload), objects (inside others), patches, resources."
+)
+_FACTS: Final = "The facts that expressions read, such as gpu: `claimgate policies rules` and docs/facts.md list them."
+_CHECKS: Final = "The groups of checks whose problems the variable `problems` holds."
+_MISSING: Final = "What becomes of a rule that cannot be evaluated because an object that it needs is not there."
+_UPDATES: Final = "spec: the policy is not asked about updates that leave the spec of the object as it is."
+_CONCERNS: Final = (
+    "What a Pod, or what makes one, must have for the policy to be asked about it, any of these words of "
+    "docs/registration.md."
+)
+_ANY_POD: Final = "Rules of the policy that are about Pods without any of that, too."
+_PHASE: Final = "In which phase the policy is evaluated; validate where it is not set."
+_REGISTERED: Final = "false: audit, replay and test evaluate the policy, and webhook configurations leave it out."
+
+
+class ValidatingPolicySpec(ValidatingSpec):
+    """A ValidatingAdmissionPolicy that may read facts and deny with reason BadRequest."""
+
+    expand: Names = Field(default=[], description=_EXPAND)
+    facts: Names = Field(default=[], description=_FACTS)
+    checks: Names = Field(default=[], description=_CHECKS)
+    missing: str = Field(default="", description=_MISSING)
+    updates: str = Field(default="", description=_UPDATES)
+    concerns: Names = Field(default=[], description=_CONCERNS)
+    any_pod: Names = Field(default=[], description=_ANY_POD)
+    phase: str = Field(default="", description=_PHASE)
+    registered: bool = Field(default=True, description=_REGISTERED)
+    severity: str = Field(default="", description="How severe it is to break the policy, for reports.")
+    category: str = Field(default="", description="What the policy is about, for reports.")
+    docs: str = Field(default="", description="Address of a page about the policy.")
+
+
+class MutatingPolicySpec(MutatingSpec):
+    """A MutatingAdmissionPolicy that may read facts."""
+
+    expand: Names = Field(default=[], description=_EXPAND)
+    facts: Names = Field(default=[], description=_FACTS)
+    missing: str = Field(default="", description=_MISSING)
+    updates: str = Field(default="", description=_UPDATES)
+    concerns: Names = Field(default=[], description=_CONCERNS)
+    any_pod: Names = Field(default=[], description=_ANY_POD)
+    severity: str = Field(default="", description="How severe it is to break the policy, for reports.")
+    category: str = Field(default="", description="What the policy is about, for reports.")
+    docs: str = Field(default="", description="Address of a page about the policy.")
+
+
+class PolicyBindingSpec(ValidatingBindingSpec):
+    """Where a policy applies, with which parameters; validationActions are for a ValidatingPolicy."""
+
+    policy_kind: Literal["ValidatingPolicy", "MutatingPolicy"] = Field(
+        default="ValidatingPolicy", description="The kind of the policy; ValidatingPolicy where it is not set."
+    )
+
+
+class _ValidatingPolicy(Object):
+    spec: ValidatingPolicySpec
+
+
+class _MutatingPolicy(Object):
+    spec: MutatingPolicySpec
+
+
+class _PolicyBinding(Object):
+    spec: PolicyBindingSpec
+
+
+SPECS: Final[dict[str, type[ValidatingPolicySpec | MutatingPolicySpec | PolicyBindingSpec]]] = {
+    VALIDATING_POLICY: ValidatingPolicySpec,
+    MUTATING_POLICY: MutatingPolicySpec,
+    POLICY_BINDING: PolicyBindingSpec,
+}
+_MODELS: Final[dict[str, type[Object]]] = {
+    VALIDATING_POLICY: _ValidatingPolicy,
+    MUTATING_POLICY: _MutatingPolicy,
+    POLICY_BINDING: _PolicyBinding,
+}
+_FIELDS: Final = {
+    "expand": "expand",
+    "facts": "facts",
+    "checks": "checks",
+    "missing": "missing",
+    "updates": "updates",
+    "concerns": "concerns",
+    "anyPod": "any-pod",
+    "phase": "phase",
+    "registered": "registered",
+    "severity": "severity",
+    "category": "category",
+    "docs": "docs",
+}
+"""Fields of spec, and the annotation that each stands for."""
+_WRITTEN: Final = {PREFIX + annotation: name for name, annotation in _FIELDS.items()}
+
+
+def is_claimgate_kind(value: JSON) -> bool:
+    """Whether an object says that it is of one of these kinds, in whatever version."""
+    is_object = isinstance(value, dict) and isinstance(value.get("apiVersion"), str)
+    return is_object and value["apiVersion"].partition("/")[0] == GROUP and value.get("kind") in KINDS
+
+
+def native(value: JSON) -> JSON:
+    """The native manifest that an object stands for.
+
+    Args:
+        value: an object of one of the kinds.
+
+    Raises:
+        ShapeError: unknown fields and wrong types, all of them; paths are those of the object.
+    """
+    checked = _checked(value)
+    kind, spec = value["kind"], dict(checked.get("spec") or {})
+    metadata = {**checked.get("metadata", {})}
+    if kind == POLICY_BINDING:
+        bound = NATIVE[spec.pop("policyKind", VALIDATING_POLICY)]
+        return {**checked, "apiVersion": f"{NATIVE_GROUP}/v1", "kind": f"{bound}Binding", "spec": spec}
+    annotations = {**(metadata.get("annotations") or {})}
+    for name, annotation in _FIELDS.items():
+        if name in spec:
+            annotations[PREFIX + annotation] = _text(spec.pop(name))
+    if annotations:
+        metadata["annotations"] = annotations
+    return {
+        **checked,
+        "apiVersion": f"{NATIVE_GROUP}/v1",
+        "kind": NATIVE[kind],
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def parse_claimgate_kind(value: JSON) -> Manifest:
+    """Read one object of the kinds as the native manifest that it stands for. Raises as `native`."""
+    return parse(native(value))
+
+
+def written_path(path: FieldPath) -> FieldPath:
+    """Where something stands in the object, whose place in the native manifest is given."""
+    if path[:2] == ("metadata", "annotations") and len(path) > 2 and path[2] in _WRITTEN:
+        return ("spec", _WRITTEN[str(path[2])])
+    return path
+
+
+def _checked(value: JSON) -> Any:
+    """The object without nulls and status, every field of which exists."""
+    if value.get("apiVersion") != API_VERSION:
+        raise ShapeError(((("apiVersion",), f"unknown version `{value.get('apiVersion')}`; expected {API_VERSION}"),))
+    kept = {key: item for key, item in without_nulls(value).items() if key != "status"}
+    try:
+        _MODELS[value["kind"]].model_validate(kept)
+    except ValidationError as error:
+        raise shape_error(error) from None
+    problems = [*_annotations(kept), *_actions(kept)]
+    if problems:
+        raise ShapeError(tuple(problems))
+    return kept
+
+
+def _annotations(value: JSON) -> list[tuple[FieldPath, str]]:
+    """Annotations that are fields of these kinds: one place for each thing, or nobody knows which counts."""
+    annotations = (value.get("metadata") or {}).get("annotations") or {}
+    return [
+        (("metadata", "annotations", key), f"is a field of this kind: write spec.{_WRITTEN.get(key, '…')}")
+        for key in annotations
+        if key.startswith(PREFIX)
+    ]
+
+
+def _actions(value: JSON) -> list[tuple[FieldPath, str]]:
+    spec = value["spec"]
+    if value["kind"] == POLICY_BINDING and spec.get("policyKind") == MUTATING_POLICY and "validationActions" in spec:
+        return [(("spec", "validationActions"), "a MutatingPolicy has none: remove the field")]
+    return []
+
+
+def _text(value: JSON) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ", ".join(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,197 @@
+"""The CustomResourceDefinitions of the kinds of claimgate.dev: structural schemas that follow from their models.
+
+What a schema cannot say, such as whether an expression compiles, is said in the status of each object. Enumerations,
+required fields and lists by name are those of admissionregistration/v1 (k8s.io/api v0.36); fields have no defaults, so
+that an object stays as it was applied and GitOps tools see no difference. Knows no cluster.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from webhook.attributes import JSON
+from webhook.decisions import SEVERITIES
+from webhook.manifests import validation
+from webhook.manifests.annotations import CONCERNS, MISSING, PHASES
+from webhook.manifests.claimgate_kinds import GROUP, MUTATING_POLICY, POLICY_BINDING, SPECS, VALIDATING_POLICY, VERSION
+from webhook.workloads.plurals import plural
+
+Schema: TypeAlias = dict[str, Any]
+
+LONGEST_EXPRESSION: Final = 16 << 10
+"""Characters of one expression: the longest of the shipped policies has a tenth of it."""
+MOST_ENTRIES: Final = 100
+"""Entries of any list: the API server takes 64 conditions and 20 audit annotations."""
+_EXPRESSIONS: Final = frozenset(("expression", "messageExpression", "valueExpression"))
+_ENUMS: Final[dict[str, tuple[str, ...]]] = {
+    "failurePolicy": validation.FAILURE_POLICIES,
+    "matchPolicy": validation.MATCH_POLICIES,
+    "scope": validation.SCOPES,
+    "reason": (*validation.REASONS, *validation.OWN_REASONS),
+    "reinvocationPolicy": validation.REINVOCATION_POLICIES,
+    "patchType": ("ApplyConfiguration", "JSONPatch"),
+    "parameterNotFoundAction": ("Allow", "Deny"),
+    "operator": ("In", "NotIn", "Exists", "DoesNotExist"),
+    "phase": PHASES,
+    "missing": MISSING,
+    "updates": ("spec",),
+    "severity": tuple(SEVERITIES),
+    "policyKind": (VALIDATING_POLICY, MUTATING_POLICY),
+}
+_ITEM_ENUMS: Final[dict[str, tuple[str, ...]]] = {
+    "operations": validation.OPERATIONS,
+    "validationActions": validation.ACTIONS,
+    "concerns": CONCERNS,
+    "expand": ("pods", "objects", "patches", "resources"),
+}
+_REQUIRED: Final[dict[str, tuple[str, ...]]] = {
+    "ValidatingPolicySpec": ("matchConstraints",),
+    "MutatingPolicySpec": ("matchConstraints", "mutations", "reinvocationPolicy"),
+    "PolicyBindingSpec": ("policyName",),
+    "NamedRule": ("apiGroups", "apiVersions", "operations", "resources"),
+    "ParamKind": ("apiVersion", "kind"),
+    "MatchCondition": ("name", "expression"),
+    "Variable": ("name", "expression"),
+    "ValidationManifest": ("expression",),
+    "AuditAnnotationManifest": ("key", "valueExpression"),
+    "MutationManifest": ("patchType",),
+    "PatchExpression": ("expression",),
+    "LabelSelectorRequirement": ("key", "operator"),
+}
+_BY_NAME: Final = frozenset(("matchConditions", "variables"))
+_SUMMARIES: Final = {
+    VALIDATING_POLICY: "What claimgate refuses or warns of: a ValidatingAdmissionPolicy that may read facts.",
+    MUTATING_POLICY: "What claimgate changes: a MutatingAdmissionPolicy that may read facts.",
+    POLICY_BINDING: "Where a policy applies, with which parameters; without a binding a policy is not evaluated.",
+}
+_CONDITION: Final[Schema] = {
+    "type": "object",
+    "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+    "properties": {
+        "type": {"type": "string", "maxLength": 316},
+        "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+        "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+        "lastTransitionTime": {"type": "string", "format": "date-time"},
+        "reason": {"type": "string", "minLength": 1, "maxLength": 1024},
+        "message": {"type": "string", "maxLength": 32768},
+    },
+}
+"""metav1.Condition (k8s.io/apimachinery v0.36)."""
+_STATUS: Final[Schema] = {
+    "type": "object",
+    "description": "What claimgate made of the object.",
+    "properties": {
+        "conditions": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+            "items": _CONDITION,
+        },
+    },
+}
+
+
+def definitions() -> tuple[JSON, ...]:
+    """The three CustomResourceDefinitions, as they are applied."""
+    return tuple(_definition(kind) for kind in SPECS)
+
+
+def _definition(kind: str) -> JSON:
+    resource = plural(kind)
+    schema = {
+        "type": "object",
+        "description": _SUMMARIES[kind],
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": _spec(kind),
+            "status": _STATUS,
+        },
+    }
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": _columns(kind),
+    }
+    names = {"plural": resource, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{resource}.{GROUP}", "labels": {"app.kubernetes.io/name": "claimgate"}},
+        "spec": {
+            "group": GROUP,
+            "scope": "Cluster",
+            "names": {**names, "categories": ["claimgate"]},
+            "versions": [version],
+        },
+    }
+
+
+def _columns(kind: str) -> list[JSON]:
+    of_kind = (
+        [
+            {"name": "Policy", "type": "string", "jsonPath": ".spec.policyName"},
+            _condition_column("Compiled"),
+            _condition_column("Bound"),
+        ]
+        if kind == POLICY_BINDING
+        else [
+            _condition_column("Compiled"),
+            _condition_column("Registered"),
+            {**_condition_column("Portable"), "priority": 1},
+        ]
+    )
+    return [*of_kind, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
+
+
+def _condition_column(name: str) -> JSON:
+    return {"name": name, "type": "string", "jsonPath": f'.status.conditions[?(@.type=="{name}")].status'}
+
+
+def _spec(kind: str) -> Schema:
+    model = SPECS[kind].model_json_schema()
+    return _structural(model, "", model.get("$defs", {}))
+
+
+def _structural(schema: Schema, name: str, models: dict[str, Schema]) -> Schema:
+    """A schema of pydantic as the API server takes it: each value has one type, and no reference is left."""
+    if "anyOf" in schema:  # of a field that may be absent
+        (one,) = [each for each in schema["anyOf"] if each.get("type") != "null"]
+        return _structural({**one, **_described(schema)}, name, models)
+    if "$ref" in schema:
+        return {**_structural(models[schema["$ref"].rpartition("/")[2]], name, models), **_described(schema)}
+    made: Schema = {"type": schema["type"], **_described(schema)}
+    if schema["type"] == "object":
+        made |= _of_object(schema, models)
+    elif schema["type"] == "array":
+        made |= {"items": _structural(schema["items"], "", models), "maxItems": MOST_ENTRIES}
+        if name in _BY_NAME:
+            made |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+        if name in _ITEM_ENUMS:
+            made["items"]["enum"] = list(_ITEM_ENUMS[name])
+    elif schema["type"] == "string":
+        made |= {"enum": list(_ENUMS[name])} if name in _ENUMS else {"maxLength": _longest(name)}
+    return made
+
+
+def _of_object(schema: Schema, models: dict[str, Schema]) -> Schema:
+    if "properties" not in schema:
+        return {"additionalProperties": {"type": "string", "maxLength": _longest("")}, "maxProperties": MOST_ENTRIES}
+    fields = {name: _structural(each, name, models) for name, each in schema["properties"].items()}
+    required = list(_REQUIRED.get(schema["title"], ()))
+    return {**({"required": required} if required else {}), "properties": fields}
+
+
+def _longest(name: str) -> int:
+    return LONGEST_EXPRESSION if name in _EXPRESSIONS else 1024
+
+
+def _described(schema: Schema) -> Schema:
+    """What `kubectl explain` prints of a field or of a part of it."""
+    text = schema.get("description")
+    return {"description": " ".join(text.split())} if text else {}

@@ -1,0 +1,122 @@
+"""What a report for people is shown on: how wide it is, whether it has colours, and which signs it can draw.
+
+Follows no-color.org (`NO_COLOR`), force-color.org (`FORCE_COLOR`) and terminfo's `dumb`. Knows no report.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol, TextIO, TypeAlias, runtime_checkable
+
+from webhook.report.finding import Result
+
+_LEAST_WIDTH: Final = 40
+_SIMPLE: Final = ("dumb", "linux")
+"""Terminals whose font has hardly more than ASCII; the first has no colours either."""
+Style: TypeAlias = Literal["", "bold", "dim", "red", "green", "yellow", "blue", "cyan"]
+_CODES: Final[Mapping[str, int]] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
+"""Select Graphic Rendition (ECMA-48 8.3.117)."""
+_SYMBOLS: Final = {"pass": "✔v", "fail": "✖x", "warn": "⚠!", "error": "‼E", "skip": "○?", "advice": "▸i"}
+_STYLES: Final[Mapping[str, Style]] = {
+    "pass": "green",
+    "fail": "red",
+    "warn": "yellow",
+    "error": "red",
+    "skip": "blue",
+    "advice": "cyan",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """`width` is in characters; 0 where lines may be as long as they are, as in a file or a pipe."""
+
+    width: int = 0
+    is_colored: bool = False
+    is_unicode: bool = True
+
+    def styled(self, text: str, style: Style) -> str:
+        """A text in a style; it must hold no control characters."""
+        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.is_colored and style else text
+
+    def symbol(self, said: str) -> str:
+        """The sign of a result or of advice, in its colour."""
+        return self.styled(_SYMBOLS[said][0 if self.is_unicode else 1], _STYLES[said])
+
+    def said(self, said: str) -> str:
+        """The sign and the word."""
+        word = self.styled(said, _STYLES[said])
+        return f"{self.symbol(said)} {word}"
+
+    def wrapped(self, text: str, indent: str, hanging: str = "") -> list[str]:
+        """A text in lines that fit, each below the other; words are never cut.
+
+        Args:
+            text: one line.
+            indent: stands before each line.
+            hanging: stands after it in all lines but the first.
+        """
+        if not self.width:
+            return [indent + text]
+        width = max(self.width, _LEAST_WIDTH)
+        return textwrap.wrap(
+            text,
+            width,
+            initial_indent=indent,
+            subsequent_indent=indent + hanging,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+PLAIN: Final = Screen()
+"""A file: no colours, and lines as long as they are."""
+
+
+@runtime_checkable
+class ShowsOn(Protocol):
+    """A writer that a screen makes a difference for."""
+
+    def show_on(self, screen: Screen) -> None:
+        """Write for this screen from now on."""
+        ...
+
+
+def screen_of(stream: TextIO, variables: Mapping[str, str] = os.environ) -> Screen:
+    """The screen that a stream leads to.
+
+    Args:
+        stream: standard output.
+        variables: of the environment: NO_COLOR, FORCE_COLOR, TERM, COLUMNS.
+    """
+    is_terminal, term = stream.isatty(), variables.get("TERM", "")
+    is_colored = is_terminal and term != "dumb"
+    if variables.get("FORCE_COLOR", "0") not in ("", "0", "false"):
+        is_colored = True
+    encoding = (getattr(stream, "encoding", "") or "utf-8").lower().replace("-", "")
+    return Screen(
+        width=_width(stream, variables, is_terminal=is_terminal),
+        is_colored=is_colored and not variables.get("NO_COLOR"),
+        is_unicode=encoding.startswith("utf") and not (is_terminal and term in _SIMPLE),
+    )
+
+
+def _width(stream: TextIO, variables: Mapping[str, str], *, is_terminal: bool) -> int:
+    """What COLUMNS says, else the terminal; 0 for anything else."""
+    said = variables.get("COLUMNS", "")
+    if said.isdecimal():
+        return int(said)
+    if not is_terminal:
+        return 0
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return 0
+
+
+def result_word(result: Result, *, is_advice: bool) -> str:
+    """What a person reads of a result: advice is a warning that nobody counts."""
+    return "advice" if is_advice and result is Result.WARN else str(result)

@@ -1,0 +1,89 @@
+"""Answers for people: a line for each review, below it what the caller would see and what changes, and the sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook import terminal
+from webhook.attributes import JSON
+from webhook.report import explanation_text
+from webhook.report.answer import Answer
+from webhook.report.records import compact
+from webhook.report.rule import Rules
+from webhook.report.screen import PLAIN, Screen, Style
+from webhook.report.writer import Totals
+from webhook.wording import counted
+
+_VALUE_WIDTH = 160
+"""Characters of a patch's value; the whole value is in json and ndjson."""
+_INDENT: Final = "    "
+_STYLES: Final[Mapping[str, Style]] = {"warning": "yellow", "further warning": "yellow", "advice": "cyan"}
+
+
+class Answers:
+    """One replay, each answer as it comes."""
+
+    def __init__(self) -> None:
+        self._screen = PLAIN
+
+    def show_on(self, screen: Screen) -> None:
+        """Write for this screen."""
+        self._screen = screen
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing."""
+        yield from ()
+
+    def entry(self, entry: Answer) -> Iterator[str]:
+        """The lines of one review."""
+        yield "".join(f"{line}\n" for line in _answer(entry, self._screen))
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """The sums."""
+        allowed = totals.entries - totals.failures
+        yield terminal.lines([f"{counted(totals.entries, 'review')}: {allowed} allowed, {totals.failures} denied"])
+
+
+def _answer(answer: Answer, screen: Screen) -> Iterator[str]:
+    verdict, status = answer.verdict, answer.verdict.status
+    is_allowed = verdict.allowed or status is None
+    said = "allowed" if verdict.allowed or status is None else f"denied {status.code} {status.reason}"
+    sign, said = screen.symbol("pass" if is_allowed else "fail"), screen.styled(said, "green" if is_allowed else "red")
+    about = terminal.one_line(f"{answer.operation} {answer.subject}")
+    yield f"{sign} {said}  {terminal.one_line(str(answer.place))}  {screen.styled(about, 'bold')}"
+    if not verdict.allowed and status is not None:
+        first, *others = terminal.message_lines(status.message)
+        yield from screen.wrapped(first, _INDENT)
+        for line in others:
+            yield from [_INDENT + line] if line.startswith(" | ") else screen.wrapped(line, _INDENT, "  ")
+    for kind, texts in _told(answer).items():
+        for text in texts:
+            first, *others = screen.wrapped(terminal.one_line(f"{kind}: {text}"), _INDENT, "  ")
+            yield first.replace(f"{kind}:", screen.styled(f"{kind}:", _STYLES.get(kind, "")), 1)
+            yield from others
+    for unknown in answer.unknown:
+        yield from screen.wrapped(terminal.one_line(unknown), _INDENT, "  ")
+    yield from (_INDENT + terminal.one_line(f"patch: {operation(change)}") for change in verdict.patch)
+    yield from (_INDENT + terminal.one_line(line) for line in explanation_text.lines(answer.explanations))
+
+
+def _told(answer: Answer) -> Mapping[str, tuple[str, ...]]:
+    """What users are told besides the verdict, by what it is."""
+    return {
+        "warning": answer.verdict.warnings,
+        "advice": answer.advice,
+        "further warning": answer.further_warnings,
+        "exception": answer.exceptions,
+    }
+
+
+def operation(change: Mapping[str, JSON]) -> str:
+    """One patch operation on one line: `add /metadata/labels = {"a":"b"}`."""
+    shown = f"{change['op']} {change['path']}"
+    if "from" in change:
+        return f"{shown} from {change['from']}"
+    if "value" not in change:
+        return shown
+    value = compact(change["value"])
+    return f"{shown} = {value if len(value) <= _VALUE_WIDTH else value[: _VALUE_WIDTH - 1] + '…'}"

@@ -1,0 +1,86 @@
+"""Cases of suites for people: a line for each suite, each failure with its difference, and the sums.
+
+Why cases were skipped comes last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from webhook import terminal
+from webhook.report.case import CaseResult
+from webhook.report.finding import Result
+from webhook.report.rule import Rules
+from webhook.report.screen import PLAIN, Screen
+from webhook.report.writer import Totals
+from webhook.wording import counted
+
+
+class Cases:
+    """One test; a suite is held until its last case is known."""
+
+    def __init__(self) -> None:
+        self._screen = PLAIN
+        self._suite: list[CaseResult] = []
+        self._suites: Counter[bool] = Counter()
+        self._skipped: Counter[str] = Counter()
+
+    def show_on(self, screen: Screen) -> None:
+        """Write for this screen."""
+        self._screen = screen
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing."""
+        yield from ()
+
+    def entry(self, entry: CaseResult) -> Iterator[str]:
+        """The suite before this one, once its last case is known."""
+        if self._suite and self._suite[0].suite != entry.suite:
+            yield from self._told()
+        self._suite.append(entry)
+        if entry.result is Result.SKIP:
+            self._skipped[entry.why] += 1
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """The last suite and the sums."""
+        yield from self._told()
+        yield terminal.lines(self._sums(totals))
+
+    def _told(self) -> Iterator[str]:
+        """The suite that is held."""
+        if self._suite:
+            self._suites[any(case.result is not Result.SKIP for case in self._suite)] += 1
+            yield "".join(f"{line}\n" for line in _suite(self._suite, self._screen))
+        self._suite = []
+
+    def _sums(self, totals: Totals) -> Iterator[str]:
+        if self._skipped:
+            every = counted(self._suites.total(), "suite")
+            yield f"{every}: {self._suites[True]} run, {self._suites[False]} skipped"
+        yield f"{counted(totals.entries, 'case')}: {_outcomes(totals.results)}"
+        for why, count in self._skipped.most_common():
+            yield f"  skipped: {counted(count, 'case')}: {why}"
+
+
+def _outcomes(results: Mapping[Result, int]) -> str:
+    """`2 passed, 1 failed`; what was skipped or has mistakes where there is any."""
+    always = [f"{results[Result.PASS]} passed", f"{results[Result.FAIL]} failed"]
+    skipped = [f"{results[Result.SKIP]} skipped"] * bool(results[Result.SKIP])
+    errors = [f"{results[Result.ERROR]} not readable"] * bool(results[Result.ERROR])
+    return ", ".join([*always, *skipped, *errors])
+
+
+def _suite(results: Sequence[CaseResult], screen: Screen) -> Iterator[str]:
+    counts = Counter(result.result for result in results)
+    run = counts[Result.PASS] + counts[Result.FAIL]
+    passed = [f"{counts[Result.PASS]} of {run} passed"] * bool(run)
+    skipped = [f"{counts[Result.SKIP]} skipped"] * bool(counts[Result.SKIP])
+    errors = [f"{counts[Result.ERROR]} not readable"] * bool(counts[Result.ERROR])
+    told = terminal.one_line(f"{results[0].suite}: {', '.join([*passed, *skipped, *errors])}")
+    worst = next(each for each in (Result.FAIL, Result.ERROR, Result.PASS, Result.SKIP) if counts[each])
+    yield f"{screen.symbol(worst)} {told}"
+    for result in results:
+        if result.result is Result.FAIL:
+            yield f"  {screen.styled('failed', 'red')}: {terminal.one_line(result.id)}"
+            yield from (f"    {terminal.one_line(line)}" for line in result.why.split("\n"))

@@ -1,0 +1,209 @@
+"""Findings for people, as linters print theirs: below each object its findings, the sums of the rules last.
+
+A finding is a line with its sign, place and rule, then what is wrong, what to do, and the line of the file. What is
+missing is said once, with how often: a folder without its cluster misses the same few objects hundreds of times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+from unicodedata import east_asian_width
+
+from webhook import terminal
+from webhook.decisions import rank
+from webhook.problems.text import sentence
+from webhook.report.finding import Finding, Result, Subject
+from webhook.report.rule import Rules
+from webhook.report.screen import PLAIN, Screen, result_word
+from webhook.report.writer import Totals
+from webhook.source_line import SourceLine
+from webhook.wording import counted, named
+
+_ORDER: Final = ("fail", "warn", "error", "skip", "advice")
+_INDENT: Final = "    "
+_BREAK: Final = re.compile(r"\s*\n(?! \| |\* )\s*")
+"""A line break of a message that does not begin a line of source or of a list."""
+_MOST_RULES: Final = 20
+_WIDEST: Final = 120
+"""Characters of a line of a file, where the screen does not say how many it shows."""
+
+
+@dataclass(slots=True)
+class _Missed:
+    """What is missing: where first, how often, and which rules could not be evaluated."""
+
+    first: Finding
+    times: int = 0
+    rules: dict[str, None] = field(default_factory=dict)
+
+
+class Findings:
+    """One report; of each object, findings are held until the next one comes."""
+
+    def __init__(self) -> None:
+        self._screen = PLAIN
+        self._object: list[Finding] = []
+        self._missed: dict[str, _Missed] = {}
+        self._rules: Counter[tuple[str, str, str]] = Counter()
+
+    def show_on(self, screen: Screen) -> None:
+        """Write for this screen."""
+        self._screen = screen
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing."""
+        yield from ()
+
+    def entry(self, entry: Finding) -> Iterator[str]:
+        """The object before this one, once its last finding is known."""
+        if entry.result is Result.PASS:
+            return
+        self._rules[_said(entry), entry.rule.severity or entry.decision.severity, _rule(entry)] += 1
+        if entry.result is Result.SKIP and entry.missing:
+            self._miss(entry)
+            return
+        if self._object and _about(self._object[0]) != _about(entry):
+            yield self._told()
+        self._object.append(entry)
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """The last object, what is missing, and the sums."""
+        if self._object:
+            yield self._told()
+        if self._missed:
+            yield _text([*self._not_evaluated(), ""])
+        if listed := list(_not_audited(totals)):
+            yield terminal.lines([*listed, ""])
+        if self._rules.total() > 1:
+            yield _text([*self._table(), ""])
+        yield _text(self._screen.wrapped(terminal.one_line(_summary(totals)), ""))
+
+    def _miss(self, entry: Finding) -> None:
+        for each in map(str, entry.missing):
+            missed = self._missed.setdefault(each, _Missed(entry))
+            missed.times += 1
+            missed.rules[entry.rule.id] = None
+
+    def _told(self) -> str:
+        """The object that is held, with what is worst first."""
+        findings = sorted(self._object, key=lambda each: _ORDER.index(_said(each)))
+        self._object = []
+        heading = self._screen.styled(terminal.one_line(str(findings[0].subject)), "bold")
+        return _text([heading, *(line for each in findings for line in finding_lines(each, self._screen)), ""])
+
+    def _not_evaluated(self) -> Iterator[str]:
+        yield self._screen.styled("Not evaluated, because objects are not among the files:", "bold")
+        for text, missed in self._missed.items():
+            where = terminal.one_line(missed.first.place.in_full)
+            yield f"  {self._screen.said('skip')}  {where}  {terminal.one_line(_ids(tuple(missed.rules)))}"
+            times = f"{missed.times} times, first for " if missed.times > 1 else ""
+            told = terminal.one_line(f"{' '.join(text.split())} ({times}{missed.first.subject})")
+            yield from self._screen.wrapped(told, _INDENT)
+        yield from fix_lines("name files that have them with --context", self._screen)
+
+    def _table(self) -> Iterator[str]:
+        """Each rule with how often it was broken, what is worst first."""
+        ordered = sorted(
+            self._rules.items(), key=lambda each: (_ORDER.index(each[0][0]), rank(each[0][1]), -each[1], each[0][2])
+        )
+        widest = max(len(severity) for _, severity, _ in self._rules)
+        for (said, severity, rule), count in ordered[:_MOST_RULES]:
+            cell = f"{severity:<{widest}}  " if widest else ""
+            yield f"{self._screen.said(said)}{' ' * (6 - len(said))}  {cell}{count:>5}  {terminal.one_line(rule)}"
+        if ordered[_MOST_RULES:]:
+            yield f"and {counted(len(ordered) - _MOST_RULES, 'rule')} more"
+
+
+def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
+    """A finding of one object."""
+    rule = screen.styled(terminal.one_line(_rule(finding)), "cyan")
+    yield f"  {screen.said(_said(finding))}  {terminal.one_line(finding.place.in_full)}  {rule}"
+    problem = finding.problem
+    message = sentence(replace(problem, fix="")) if problem else finding.message
+    first, *others = terminal.message_lines(_BREAK.sub(" ", message.strip()) or "no message")
+    yield from screen.wrapped(first, _INDENT)
+    yield from (f"{_INDENT}{line}" for line in others)
+    if problem and problem.fix:
+        yield from fix_lines(problem.fix, screen)
+    if finding.exception:
+        yield from screen.wrapped(terminal.one_line(finding.exception), _INDENT)
+    if finding.line is not None:
+        yield from _source(finding.line, finding.place.line, screen)
+
+
+def fix_lines(fix: str, screen: Screen) -> Iterator[str]:
+    """What to do."""
+    first, *others = screen.wrapped(f"fix: {terminal.one_line(fix)}", _INDENT, "     ")
+    yield first.replace("fix:", screen.styled("fix:", "green"), 1)
+    yield from others
+
+
+def _source(line: SourceLine, number: int, screen: Screen) -> Iterator[str]:
+    """The line of the file, and below it a mark under the place."""
+    margin = f"{_INDENT}{number} | "
+    shown = line.within((screen.width or _WIDEST) - len(margin))
+    end = shown.column - 1 + shown.length
+    before, meant, after = shown.text[: shown.column - 1], shown.text[shown.column - 1 : end], shown.text[end:]
+    before, meant, after = (terminal.one_line(part) if part else "" for part in (before, meant, after))
+    gutter = screen.styled(f"{number} | ", "dim")
+    yield f"{_INDENT}{gutter}{before}{meant}{after}"
+    empty = screen.styled(f"{' ' * len(str(number))} | ", "dim")
+    mark = screen.styled("^" * max(_cells(meant), 1), "red" if screen.is_colored else "")
+    yield f"{_INDENT}{empty}{' ' * _cells(before)}{mark}"
+
+
+def _cells(text: str) -> int:
+    """How many columns of a terminal a text takes: East Asian wide letters take two (Unicode Standard Annex 11)."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def _about(finding: Finding) -> tuple[str, Subject]:
+    return finding.place.file, finding.subject
+
+
+def _said(finding: Finding) -> str:
+    return result_word(finding.result, is_advice=finding.is_advice)
+
+
+def _rule(finding: Finding) -> str:
+    """The id of the rule; the policy where the rule has none."""
+    return _ids((finding.rule.id,))
+
+
+def _ids(ids: Sequence[str]) -> str:
+    """The ids of rules, then the policies that have none."""
+    policies = [name for name in ids if "/" not in name]
+    listed = [name for name in ids if "/" in name]
+    return ", ".join((*listed, named(policies, "policy", "policies")) if policies else listed)
+
+
+def _not_audited(totals: Totals) -> Iterator[str]:
+    """Documents that are no objects, and with -v kinds that no policy is about."""
+    for skipped in totals.skipped:
+        if skipped.is_half or totals.is_verbose:
+            yield f"{skipped.place}: not audited: {skipped.why}"
+    if totals.is_verbose:
+        yield from (f"no policy is about {kind}: {counted(count, 'object')}" for kind, count in totals.unasked.items())
+
+
+def _summary(totals: Totals) -> str:
+    counts = ", ".join(f"{count} {result}" for result, count in totals.results.items())
+    text = f"{counted(totals.entries, 'object')} in {counted(totals.files, 'file')}: {counts}"
+    if unasked := sum(totals.unasked.values()):
+        text += f"; {counted(unasked, 'object')} that no policy is about"
+        text += "" if totals.is_verbose else " (-v names the kinds)"
+    if totals.skipped:
+        text += f"; {counted(len(totals.skipped), 'document')} without a Kubernetes object"
+    if totals.templates:
+        text += f"; {counted(totals.templates, 'template')} not rendered"
+    if totals.unreadable:
+        text += f"; {counted(len({problem.file for problem in totals.unreadable}), 'file')} not read in full"
+    return text
+
+
+def _text(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

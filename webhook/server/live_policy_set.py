@@ -1,0 +1,114 @@
+"""The policies of files and those that the cluster stores, as one set that follows both.
+
+Files that cannot be used leave their last good policies in service, and stored objects are taken up all the same; a
+stored object that does not compile takes no other away (live_policies/compile.py). Compiled in a thread and swapped
+whole, like every reload.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from webhook.errors import LookupFailed
+from webhook.live_policies.combine import LivePolicies, combine
+from webhook.live_policies.compile import CompiledObject, Compiler
+from webhook.live_policies.conditions import wanted_conditions
+from webhook.live_policies.objects import StoredPolicies
+from webhook.live_policies.status_writer import StatusWriter, Writer
+from webhook.policy.policy_set import PolicySet
+from webhook.server.reload import Reloaded
+
+MANAGER: Final = "claimgate"
+"""The field manager of the conditions that a server writes."""
+STATUS_S: Final = 1.0
+"""How often is looked whether a status differs from what it should say."""
+
+
+class LivePolicySet(Reloaded[PolicySet]):
+    """A reload of files, and stored objects beside it. `live` is the last set with what became of each object."""
+
+    def __init__(
+        self, files: Reloaded[PolicySet], stored: StoredPolicies, connection: Writer, compiler: Compiler
+    ) -> None:
+        """Compile what is stored now; what cannot be listed yet keeps the server from being ready.
+
+        Args:
+            files: the policies of files, which are followed here from now on.
+            stored: the objects of the cluster.
+            connection: where status is written.
+            compiler: what compiles the objects.
+        """
+        self._files = files
+        self._stored = stored
+        self._compiler = compiler
+        self._writer = StatusWriter(connection, MANAGER)
+        self._compiled: tuple[CompiledObject, ...] = ()
+        self._revision: object = None
+        self._digests: object = None
+        self._is_listed = False
+        self.live = LivePolicies(files.current)
+        super().__init__(lambda: self.live.policies, lambda: None)
+        self._take_stored(is_anew=False)
+
+    def poll(self) -> bool:
+        """Take up changed files and stored objects; whether anything was tried, or an error of files is new or over."""
+        tried = self._files.poll()
+        self.error, self.failures = self._files.error, self._files.failures
+        changed = self._take_stored(is_anew=tried and not self.error)
+        return tried or changed
+
+    def _take_stored(self, *, is_anew: bool) -> bool:
+        """Make the set anew where stored objects are others, or those of files; whether it was."""
+        if self._compile_changed() or is_anew:
+            made = combine(self._files.current, self._compiled)
+            made.policies.prepare()
+            self.live, self.current = made, made.policies
+            self.reloads += 1
+            return True
+        return False
+
+    def _compile_changed(self) -> bool:
+        """Compile the stored objects where they are others than before; where nobody can say, the last ones stay."""
+        revision = self._stored.revision()  # first: what changes meanwhile is looked at again
+        if revision == self._revision:
+            return False
+        try:
+            stored = self._stored.listed()
+        except LookupFailed:
+            return False
+        self._is_listed, self._revision = True, revision
+        digests = [(each.uid, each.generation, each.digest()) for each in stored]
+        if digests == self._digests:  # their status changed alone
+            return False
+        self._compiled = self._compiler.compile(stored)
+        self._digests = digests
+        return True
+
+    def unsettled(self) -> str:
+        """Why it is not known which policies there are; once they were listed, the last ones stay."""
+        return "" if self._is_listed else self._stored.unsettled()
+
+    def remark(self) -> str:
+        """What people should know: objects with errors, kinds that are not installed, status that cannot be written."""
+        failing = self.live.failing()
+        told = [f"with errors: {', '.join(failing)}"] if failing else []
+        told += [f"status cannot be written: {self._writer.error}"] if self._writer.error else []
+        return "; ".join([*told, *filter(None, [self._stored.absent()])])
+
+    async def write_status(self) -> None:
+        """Tell of each object in its status, for ever; in a thread, since it waits for the API server."""
+        while True:
+            await asyncio.sleep(STATUS_S)
+            await asyncio.to_thread(self.tell)
+
+    def tell(self) -> None:
+        """Write the conditions that are not stored yet, of those objects that did not change since."""
+        try:
+            stored = {each.uid: each for each in self._stored.listed()}
+        except LookupFailed:
+            return
+        pairs = ((stored.get(each.uid), each, made) for each, made in wanted_conditions(self.live))
+        self._writer.write(
+            (now, made) for now, then, made in pairs if now is not None and now.generation == then.generation
+        )

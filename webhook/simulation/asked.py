@@ -1,0 +1,82 @@
+"""What a job asks for: its pods, their devices and claims, and the queue that it names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from webhook.attributes import JSON, Attributes
+from webhook.cluster import Cluster
+from webhook.deadline import Deadline
+from webhook.facts.subject import Subject
+from webhook.facts.view import View
+from webhook.paths import get
+from webhook.workloads.table import Table
+
+_VOLCANO: Final = ("batch.volcano.sh", "scheduling.volcano.sh")
+_UNMANAGED: Final = {"managed": False, "queue": "", "clusterQueue": "", "cohort": "", "verdict": "", "podSets": []}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedPods:
+    """One pod set: its pods, None where nobody can know, and the devices of one of them."""
+
+    name: str
+    pods: int | None
+    devices: int
+    claims: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a job asks for.
+
+    Args:
+        pod_sets: its pods.
+        queue, cluster_queue, cohort: where it waits in Kueue; "" where Kueue has nothing to do with it, or for what is
+            not known.
+        volcano_queue: the queue of Volcano that it names, or "".
+        requests: what it counts for in its queue, by resource, each as a quantity for each pod set.
+    """
+
+    pod_sets: tuple[AskedPods, ...] = ()
+    queue: str = ""
+    cluster_queue: str = ""
+    cohort: str = ""
+    volcano_queue: str = ""
+    requests: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+
+
+def asked(attributes: Attributes, obj: JSON, cluster: Cluster, table: Table) -> Asked:
+    """What an object asks for.
+
+    Args:
+        attributes: of the request that creates it.
+        obj: the object after the mutating phase.
+        cluster: what else there is.
+        table: the kinds that hold pods.
+    """
+    if not isinstance(obj, dict):
+        return Asked()
+    view = View(cluster, attributes.namespace, Deadline())
+    subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=table)
+    devices = {each["path"]: each["devices"] for each in subject.fact("gpu")["podSets"]}
+    queued: Any = subject.fact("kueue") or _UNMANAGED
+    named = get(obj, ("spec", "queue"), "")
+    is_volcano = attributes.kind.group in _VOLCANO
+    return Asked(
+        pod_sets=tuple(_pods(each, devices.get(each["path"], 0)) for each in subject.fact("podSets")),
+        queue=str(queued["queue"]) if queued["managed"] else "",
+        cluster_queue=str(queued["clusterQueue"]),
+        cohort=str(queued["cohort"]),
+        volcano_queue=(named if isinstance(named, str) and named else "default") if is_volcano else "",
+        requests=tuple((each["name"], tuple(each["requests"].items())) for each in queued["podSets"]),
+    )
+
+
+def _pods(pod_set: Any, devices: int) -> AskedPods:
+    claims = get(pod_set["template"], ("spec", "resourceClaims"), ())
+    names = (each.get("name") for each in claims if isinstance(each, dict)) if isinstance(claims, list) else ()
+    return AskedPods(
+        name=pod_set["name"], pods=pod_set["pods"], devices=devices, claims=tuple(map(str, filter(None, names)))
+    )

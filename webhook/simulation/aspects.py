@@ -1,0 +1,70 @@
+"""What may keep a job from starting, in the order in which it would: admission, queue, quota, claims, nodes, launcher.
+
+Each group of rules is about one of these; some rules of a group are about another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias, get_args
+
+Aspect: TypeAlias = Literal["admission", "queue", "quota", "claims", "nodes", "storage", "launcher"]
+ASPECTS: Final[tuple[Aspect, ...]] = get_args(Aspect)
+
+_GROUPS: Final[Mapping[Aspect, str]] = {
+    "admission": "object-shape served-version pod-resources pod-template pod-template-shape workload-update "
+    "train-job-changes volcano-cron-job volcano-job-flow",
+    "queue": "kueue-job kueue-not-now kueue-unmanaged kueue-advice kueue-queue volcano-job volcano-pod "
+    "volcano-pod-group volcano-queue volcano-scheduler",
+    "quota": "kueue-never namespace-quota gpu-quota",
+    "claims": "claims-exactly-one device-claims resource-claims device-classes resource-slices nvidia-device-config",
+    "nodes": "node-devices gpu-requests gpu-limits gpu-portable preemption volcano-hyper-node sandbox",
+    "storage": "storage",
+    "launcher": "launch train-job training-job training-runtime num-proc-per-node job-set ray mesh device-failures",
+}
+_OF_GROUP: Final[Mapping[str, Aspect]] = {group: aspect for aspect in _GROUPS for group in _GROUPS[aspect].split()}
+_RULES: Final[Mapping[str, Aspect]] = {
+    "kueue-never/namespace": "queue",
+    "kueue-never/pod-group-differs": "queue",
+    "kueue-never/pod-set-count": "queue",
+    "kueue-never/topology-placement": "nodes",
+    "kueue-never/no-matching-flavor": "nodes",
+    "kueue-never/direct-claim": "claims",
+    "kueue-never/claim-choice": "claims",
+    "kueue-never/claim-capacity": "claims",
+    "kueue-never/extended-sources": "claims",
+    "kueue-never/claims-off": "claims",
+    "kueue-never/unmapped-class": "claims",
+    "kueue-not-now/waiting-for-quota": "quota",
+    "kueue-not-now/devices-missing": "claims",
+    "kueue-not-now/claim-template-missing": "claims",
+    "kueue-advice/flavor-ambiguous": "nodes",
+    "kueue-advice/flavor-without-nodes": "nodes",
+    "train-job/shared-claim": "claims",
+    "train-job/lost-toleration": "nodes",
+    "volcano-job/capability": "quota",
+    "volcano-pod/capability": "quota",
+    "volcano-pod-group/capability": "quota",
+    "volcano-pod-group/unknown-resource": "nodes",
+    "volcano-job/tier": "nodes",
+    "volcano-pod-group/tier": "nodes",
+    "volcano-job/plugin-keys": "launcher",
+    "volcano-job/plugin-port": "launcher",
+    "volcano-job/plugin-task": "launcher",
+    "volcano-job/plugin-variable": "launcher",
+    "volcano-job/ranks-and-slots": "launcher",
+    "volcano-job/host-file": "launcher",
+    "volcano-job/ssh-keys": "launcher",
+    "volcano-job/ray-container": "launcher",
+    "volcano-job/restart-policy": "launcher",
+}
+
+
+def groups() -> frozenset[str]:
+    """Every group of rules that has an aspect."""
+    return frozenset(_OF_GROUP)
+
+
+def aspect_of(rule: str) -> Aspect:
+    """What a rule is about; a rule or policy of a site is about admission."""
+    return _RULES.get(rule) or _OF_GROUP.get(rule.partition("/")[0], "admission")

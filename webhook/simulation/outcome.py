@@ -1,0 +1,151 @@
+"""What becomes of one job: the answer in a word, and what each part of the cluster has to say to it.
+
+Nothing is found out here: policies decide as at admission, and each rule says when an object that breaks it goes wrong
+(problems/moments.py). A rule that could not be evaluated leaves the answer open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from webhook.cluster.recording import RecordingCluster
+from webhook.policy.policy_set import PolicySet
+from webhook.problems.moments import Moment
+from webhook.report.finding import Finding, Place, Result, Subject
+from webhook.simulation.asked import Asked
+from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
+
+Answer: TypeAlias = Literal["refused", "never", "fails", "unknown", "waits", "can-start"]
+ANSWERS: Final[Mapping[Answer, str]] = {
+    "refused": "would be refused when it is created",
+    "never": "never starts as it and the cluster are now",
+    "fails": "starts, and then fails",
+    "unknown": "may start; not everything that decides it is known",
+    "waits": "can start, after others",
+    "can-start": "can start",
+}
+"""What each answer says of a job, the worst first."""
+STARTS: Final[Mapping[Answer, bool | None]] = {
+    "refused": False,
+    "never": False,
+    "fails": False,
+    "unknown": None,
+    "waits": True,
+    "can-start": True,
+}
+_BY_MOMENT: Final[Mapping[Moment, Answer]] = {
+    "create": "refused",
+    "controller": "never",
+    "pending": "never",
+    "start": "fails",
+    "waiting": "never",
+}
+"""What breaking a rule means for the start; the other moments mean nothing for it."""
+_WAITS: Final = ("kueue-not-now/waiting-for-quota", "kueue-not-now/queue-order", "kueue-not-now/pod-group-incomplete")
+"""Rules about what ends without anybody's help: other jobs finish, the rest of a group comes."""
+Moments: TypeAlias = Mapping[str, Moment]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """The answer for one job.
+
+    Args:
+        about, place: the job.
+        answer: in a word.
+        against: what stands in its way, by what it is about.
+        besides: what else was found, which does not keep it from starting.
+        unknown: what could not be evaluated of what decides the start.
+        asked: what it asks for, and where it queues.
+        looked_at: the view that it was looked up in.
+    """
+
+    about: Subject
+    place: Place
+    answer: Answer
+    against: Mapping[Aspect, tuple[Finding, ...]]
+    besides: tuple[Finding, ...]
+    unknown: tuple[Finding, ...]
+    asked: Asked
+    looked_at: RecordingCluster
+
+    @property
+    def starts(self) -> bool | None:
+        """Whether it can start; None where nobody can say."""
+        return STARTS[self.answer]
+
+    def open_about(self, aspect: Aspect) -> tuple[str, ...]:
+        """What is not known of an aspect."""
+        return tuple(what for what, _ in missing(each for each in self.unknown if aspect_of(each.rule.id) == aspect))
+
+
+def moments(policies: PolicySet) -> Moments:
+    """When an object that breaks a rule goes wrong, by the id of the rule."""
+    return {rule.id: rule.fails for policy in policies.policies for rule in (*policy.catalogue.values(), *policy.named)}
+
+
+def simulation(
+    findings: Iterable[Finding],
+    when: Moments,
+    *,
+    about: Subject,
+    place: Place,
+    asked: Asked,
+    looked_at: RecordingCluster,
+) -> Simulation:
+    """The answer that findings about a job give.
+
+    Args:
+        findings: those of both phases of admission, passes among them or not.
+        when: when objects that break a rule go wrong.
+        about: the job.
+        place: where it stands.
+        asked: what the job asks for.
+        looked_at: what was looked up.
+    """
+    against: dict[Aspect, list[Finding]] = {}
+    besides: list[Finding] = []
+    unknown: list[Finding] = []
+    answers: set[Answer] = set()
+    for finding in findings:
+        answer = _answer(finding, when)
+        if answer == "unknown":
+            unknown.append(finding)
+        elif answer is not None:
+            against.setdefault(aspect_of(finding.rule.id), []).append(finding)
+        elif finding.result in (Result.FAIL, Result.WARN):
+            besides.append(finding)
+        answers.update(() if answer is None else (answer,))
+    return Simulation(
+        about=about,
+        place=place,
+        answer=next((each for each in ANSWERS if each in answers), "can-start"),
+        against={aspect: tuple(against[aspect]) for aspect in ASPECTS if aspect in against},
+        besides=tuple(besides),
+        unknown=tuple(unknown),
+        asked=asked,
+        looked_at=looked_at,
+    )
+
+
+def _answer(finding: Finding, when: Moments) -> Answer | None:
+    """What one finding means for the start; None where it means nothing for it."""
+    moment = when.get(finding.rule.id, "")
+    if finding.result is Result.PASS or finding.exception:
+        return None
+    if finding.result is Result.FAIL:
+        return "refused"
+    if finding.result is Result.WARN:
+        return "waits" if finding.rule.id in _WAITS else _BY_MOMENT.get(moment)
+    return "unknown" if moment in _BY_MOMENT or finding.is_undecided else None
+
+
+def missing(unknown: Iterable[Finding]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What is missing, each once, with the rules that would need it."""
+    rules: dict[str, dict[str, None]] = {}
+    for finding in unknown:
+        for text in map(str, finding.missing) if finding.missing else (" ".join(finding.message.split()),):
+            rules.setdefault(text, {})[finding.rule.id] = None
+    yield from ((text, tuple(ids)) for text, ids in rules.items())

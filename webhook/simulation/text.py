@@ -1,0 +1,184 @@
+"""The answer about a job for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from webhook import terminal
+from webhook.problems.text import sentence
+from webhook.report import records
+from webhook.report.finding import Finding
+from webhook.report.screen import Screen
+from webhook.simulation.aspects import ASPECTS, Aspect
+from webhook.simulation.outcome import ANSWERS, Simulation, missing
+from webhook.wording import counted
+
+_SIGNS: Final = {False: "fail", None: "skip", True: "pass"}
+_WIDEST: Final = max(map(len, ASPECTS))
+_MARGIN: Final = " " * (_WIDEST + 6)
+_MOST: Final = 12
+_HIDDEN: Final = ("ConfigMap", "CustomResourceDefinition", "Namespace")
+"""Kinds that policies look up for themselves: parameters, releases, selectors."""
+
+
+def text(simulation: Simulation, screen: Screen) -> str:
+    """The answer first, then each aspect, what the job asks for, what was looked at and what is not known."""
+    return "".join(f"{line}\n" for line in _lines(simulation, screen))
+
+
+def _lines(simulation: Simulation, screen: Screen) -> Iterator[str]:
+    sign = screen.symbol(_SIGNS[simulation.starts])
+    about = screen.styled(terminal.one_line(str(simulation.about)), "bold")
+    yield f"{sign} {about} {ANSWERS[simulation.answer]}"
+    yield f"  {terminal.one_line(simulation.place.in_full)}"
+    yield ""
+    for aspect in ASPECTS:
+        yield from _aspect(simulation, aspect, screen)
+    yield ""
+    for title, said in _known(simulation):
+        yield from screen.wrapped(terminal.one_line(f"{title}: {said}"), "", "  ")
+
+
+def _aspect(simulation: Simulation, aspect: Aspect, screen: Screen) -> Iterator[str]:
+    """One line, or the problems of the aspect."""
+    if problems := simulation.against.get(aspect):
+        sign = "warn" if simulation.starts else "fail"
+        for number, finding in enumerate(problems):
+            head = f"  {screen.symbol(sign)} {aspect:<{_WIDEST}}  " if number == 0 else ""
+            yield from _problem(finding, head, screen)
+        return
+    open_about = simulation.open_about(aspect)
+    said = f"not known: {_few(open_about)}" if open_about else _fine(simulation, aspect)
+    is_known = not open_about and (aspect != "nodes" or _count(simulation, "Node") > 0)
+    first, *others = screen.wrapped(terminal.one_line(said), _MARGIN)
+    yield f"  {screen.symbol('pass' if is_known else 'skip')} {aspect:<{_WIDEST}}  {first.lstrip()}"
+    yield from others
+
+
+def _problem(finding: Finding, head: str, screen: Screen) -> Iterator[str]:
+    problem = finding.problem
+    said = sentence(replace(problem, fix="")) if problem else " ".join(finding.message.split())
+    first, *others = screen.wrapped(terminal.one_line(f"{said} ({finding.rule.id})"), _MARGIN)
+    yield head + first.lstrip() if head else first
+    yield from others
+    if problem and problem.fix:
+        first, *others = screen.wrapped(f"fix: {terminal.one_line(problem.fix)}", _MARGIN, "     ")
+        yield first.replace("fix:", screen.styled("fix:", "green"), 1)
+        yield from others
+
+
+def _fine(simulation: Simulation, aspect: Aspect) -> str:
+    """What is said of an aspect of which nothing stands in the way."""
+    asked = simulation.asked
+    if aspect == "queue":
+        return _queue(simulation)
+    if aspect == "quota":
+        return "nothing found against it" if asked.queue or asked.volcano_queue else "no queue counts it"
+    if aspect == "claims":
+        claims = dict.fromkeys(name for each in asked.pod_sets for name in each.claims)
+        return f"nothing found against {', '.join(claims)}" if claims else "none"
+    if aspect == "nodes":
+        nodes = _count(simulation, "Node")
+        return f"nothing found against it on {counted(nodes, 'node')}" if nodes else "no node is known to compare with"
+    return "nothing found against it"
+
+
+def _queue(simulation: Simulation) -> str:
+    asked = simulation.asked
+    if asked.queue:
+        parts = (("LocalQueue", asked.queue), ("ClusterQueue", asked.cluster_queue), ("cohort", asked.cohort))
+        return ", ".join(f"{kind} {name}" for kind, name in parts if name)
+    if asked.volcano_queue:
+        return f"Volcano's queue {asked.volcano_queue}"
+    return "none: pods go to the scheduler at once"
+
+
+def _count(simulation: Simulation, kind: str) -> int:
+    return sum(count for gvk, count in simulation.looked_at.counts.items() if gvk.kind == kind)
+
+
+def _known(simulation: Simulation) -> Iterator[tuple[str, str]]:
+    if simulation.asked.pod_sets:
+        yield "asks for", _asks(simulation)
+    if looked_at := looked_at_names(simulation):
+        yield "looked at", _few(looked_at)
+    for said, rules in missing(simulation.unknown):
+        yield "not known", f"{said} ({_few(rules)})"
+    if simulation.unknown and not simulation.looked_at.is_whole():
+        yield "fix", "add the files of these objects to --context, or say --context-is-whole where it has everything"
+    for finding in simulation.besides:
+        yield "besides", f"{' '.join(finding.message.split())} ({finding.rule.id})"
+
+
+def _asks(simulation: Simulation) -> str:
+    """Pods with devices, and what they count for in their queue."""
+    requests = dict(simulation.asked.requests)
+    sets = []
+    for each in simulation.asked.pod_sets:
+        pods = "pods" if each.pods is None else counted(each.pods, "pod")
+        amounts = ", ".join(f"{value} {name}" for name, value in requests.get(each.name, ()))
+        devices = f" of {counted(each.devices, 'device')} each" if each.devices else ""
+        sets.append(f"{each.name} {pods}{devices}{f' ({amounts})' if amounts else ''}")
+    return "; ".join(sets)
+
+
+def looked_at_names(simulation: Simulation) -> tuple[str, ...]:
+    """The objects that were found, and of kinds that were listed how many there are."""
+    seen, about = simulation.looked_at, simulation.about
+    own = about.kind, about.namespace, about.name
+    named = [
+        f"{gvk.kind} {namespace}/{name}" if namespace else f"{gvk.kind} {name}"
+        for gvk, namespace, name in seen.objects
+        if gvk.kind not in _HIDDEN and (gvk.kind, namespace, name) != own
+    ]
+    lists = [f"{count} of kind {gvk.kind}" for gvk, count in seen.counts.items() if count and gvk.kind not in _HIDDEN]
+    return tuple(dict.fromkeys((*sorted(named), *sorted(lists))))
+
+
+def _few(names: Sequence[str]) -> str:
+    left = len(names) - _MOST
+    return ", ".join((*names[:_MOST], f"{left} more") if left > 0 else names)
+
+
+def record(simulation: Simulation) -> dict[str, Any]:
+    """The same as plain JSON values."""
+    asked = simulation.asked
+    return {
+        "object": str(simulation.about),
+        **records.of_place(simulation.place),
+        "answer": simulation.answer,
+        "starts": simulation.starts,
+        "aspects": {aspect: [_finding(each) for each in simulation.against.get(aspect, ())] for aspect in ASPECTS},
+        "besides": [_finding(each) for each in simulation.besides],
+        "asks": [
+            {
+                "podSet": each.name,
+                "pods": each.pods,
+                "devices": each.devices,
+                "claims": list(each.claims),
+                "requests": dict(dict(asked.requests).get(each.name, ())),
+            }
+            for each in asked.pod_sets
+        ],
+        "queue": {
+            "localQueue": asked.queue,
+            "clusterQueue": asked.cluster_queue,
+            "cohort": asked.cohort,
+            "volcanoQueue": asked.volcano_queue,
+        },
+        "lookedAt": list(looked_at_names(simulation)),
+        "unknown": [{"what": what, "rules": list(rules)} for what, rules in missing(simulation.unknown)],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    problem = finding.problem
+    return {
+        "rule": finding.rule.id,
+        "path": finding.path,
+        "message": problem.said if problem else finding.message,
+        "fix": problem.fix if problem else "",
+        **records.of_place(finding.place),
+    }

@@ -1,0 +1,54 @@
+"""Where the paths of JSON values stand in their text, looked up when somebody asks, and the lines of these places."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from webhook import jsontext
+from webhook.paths import FieldPath
+from webhook.source_line import SourceLine
+from webhook.yamltext.places import LONGEST_SHOWN, Places, of_json
+
+
+@dataclass(slots=True)
+class JsonPlaces:
+    """`text` is the whole text; `at` is everywhere the offset of a value in it."""
+
+    text: str
+    lines: list[int] | None = None
+    has_repeated: bool = False
+    items: dict[tuple[int, FieldPath], list[int]] = field(default_factory=dict)
+    """Where the items of a list begin: a dump of a cluster is one list, and each of its thousands is asked for."""
+    shown: dict[int, Places | None] = field(default_factory=dict)
+    """The objects of which lines were asked for; None where one is too long."""
+
+    def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
+        """Line and column, from 1, of a path of the value there, or of its nearest existing ancestor."""
+        if self.lines is None:
+            self.lines = [0, *(index + 1 for index, character in enumerate(self.text) if character == "\n")]
+        offset = self._offset(at, path)
+        line = bisect_right(self.lines, offset)
+        return line, offset - self.lines[line - 1] + 1
+
+    def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None:
+        """The line of that place; None where the object is too long."""
+        first, begins = self.position(at)
+        if at not in self.shown:
+            end = jsontext.end(self.text, at, LONGEST_SHOWN)
+            self.shown[at] = of_json(self.text[at:end], begins) if end else None
+        places = self.shown[at]
+        line, column = self.position(at, path)
+        return places.line_at(0, line - first + 1, column) if places else None
+
+    def _offset(self, at: int, path: FieldPath) -> int:
+        above = tuple(takewhile(lambda step: isinstance(step, str), path))
+        if len(above) == len(path) or self.has_repeated:
+            return jsontext.locate(self.text, at, path, has_repeated=self.has_repeated)
+        if (at, above) not in self.items:
+            self.items[at, above] = jsontext.items(self.text, at, above)
+        listed, index = self.items[at, above], int(path[len(above)])
+        if not 0 <= index < len(listed):
+            return jsontext.locate(self.text, at, above)
+        return jsontext.locate(self.text, listed[index], path[len(above) + 1 :])
