@@ -72,7 +72,8 @@ def _lists() -> dict[str, Any]:
     for _, wish in wishes(loaded, Phase.VALIDATE):
         if "/" not in wish.resource:
             plurals.setdefault(wish.group, set()).add(wish.resource)
-    rules = [{"apiGroups": [group], "resources": sorted(plurals[group]), "verbs": ["list"]} for group in sorted(plurals)]
+    rules = [{"apiGroups": [group], "resources": sorted(names), "verbs": ["list"]} for group, names in plurals.items()]
+    rules.sort(key=lambda rule: rule["apiGroups"])
     metadata = {"name": "claimgate-audit"}
     return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
 
