@@ -11,3 +11,10 @@ settings.load_profile("busy")  # how long an example takes tells of the machine 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --update-golden: the difference in version control is then reviewed like code."""
     parser.addoption("--update-golden", action="store_true", help="write golden files anew")
+
+
+@pytest.fixture(autouse=True)
+def no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away what says how wide a screen is: whoever starts the tests may have set it."""
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)

@@ -13,7 +13,7 @@ from webhook.settings.serving import ServerSettings
 from webhook.settings.setting import declared
 
 OVERLAYS = Path(__file__).parents[2] / "deploy" / "overlays"
-OPERATIONS = {"audit-only", "autoscaling", "monitoring", "namespaced", "warn-only"}
+OPERATIONS = {"audit-only", "autoscaling", "cluster-audit", "monitoring", "namespaced", "warn-only"}
 NAMES = sorted(folder.name for folder in OVERLAYS.iterdir())
 
 
