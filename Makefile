@@ -9,7 +9,7 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e browser packages bench bench-audit bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site release precision rule-homes lock clean
+.PHONY: help demo serve install test coverage e2e browser formats packages bench bench-audit bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site release precision rule-homes lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -79,10 +79,13 @@ fuzz-doors: $(DEV_STAMP) ## 10,000 reviews, answered by replay and by a running 
 browser: $(DEV_STAMP) ## the playground in a real browser (chromium and chromedriver); AXE=axe.min.js looks for barriers, PICTURES=DIR keeps pictures
 	CLAIMGATE_AXE=$(AXE) CLAIMGATE_PICTURES=$(PICTURES) $(BIN)/python -m pytest tests/playground -m browser
 
+formats: $(DEV_STAMP) ## reports against the schemas and programs of those who read them: make formats VALIDATORS=DIR (docs/formats.md)
+	CLAIMGATE_VALIDATORS=$(VALIDATORS) $(BIN)/python -m pytest tests/report -m nightly -rs
+
 packages: $(DEV_STAMP) ## what the action and pipx install, downloaded and used as written
 	$(BIN)/python -m pytest tests/test_integrations.py -m nightly
 
-nightly: fuzz browser packages release site fuzz-yaml fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
+nightly: fuzz browser formats packages release site fuzz-yaml fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
 
 fuzz-server: $(DEV_STAMP) ## 3,000 random CEL expressions, compared with a real kube-apiserver's answers; FUZZ_SERVER=KUBECONFIG names one
 	$(BIN)/python -m tests.fuzz.cel 3000 --server $(FUZZ_SERVER)

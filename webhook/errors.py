@@ -15,7 +15,8 @@
     │           └── TooLarge      what is too large to be compiled here, and which the API server may take
     ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
     ├── LookupFailed          an object that could not be looked up (absent is None, not this)
-    │   └── PlaceUnknown      an object of a file that may be the one, and may be called otherwise
+    │   └── Ambiguous         files do not say which object is meant          -> the policy is not evaluated
+    │       └── PlaceUnknown      an object that may be the one, and may be called otherwise
     └── PatchError            a patch that does not apply
     ReviewPaused              a review that begins anew: outside the tree, so that nothing absorbs it
       InlineBudgetSpent       it needs a process of its own
@@ -172,7 +173,11 @@ class LookupFailed(ClaimgateError):
     """The view could not say whether the object exists: the answer is unknown."""
 
 
-class PlaceUnknown(LookupFailed):
+class Ambiguous(LookupFailed):
+    """Files have several objects that may be meant and differ: nobody knows which of them a cluster would have."""
+
+
+class PlaceUnknown(Ambiguous):
     """A file has an object that may be meant: nobody knows its namespace, or a kustomization may name it otherwise."""
 
 

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from webhook.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.candidates import UNSAID, Candidate, Candidates
 from webhook.cluster.lookup import describe
-from webhook.errors import LookupFailed, PlaceUnknown
+from webhook.errors import Ambiguous, PlaceUnknown
 
 DEFAULT: Final = "default"
 Place: TypeAlias = tuple[str, str]
@@ -54,7 +54,7 @@ class FileContext:
 
         Raises:
             PlaceUnknown: the namespace or the name of one that may be meant is unknown.
-            LookupFailed: several objects may be meant.
+            Ambiguous: several objects may be meant.
         """
         if gvk == NAMESPACE and name == self._unsaid:
             return None
@@ -70,7 +70,7 @@ class FileContext:
         """The objects of which the namespace is known, by namespace and name.
 
         Raises:
-            LookupFailed: one of them may be one of several that differ.
+            Ambiguous: one of them may be one of several that differ.
         """
         if (gvk.group, gvk.kind) == (CRD.group, CRD.kind):
             return self._definitions
@@ -123,7 +123,7 @@ class FileContext:
         if any(each.value != first.value for each in meant[1:]):
             files = list(dict.fromkeys(each.file for each in meant))
             self._tell(what, files)
-            raise LookupFailed(f"{what} is defined differently in {' and '.join(files)}")
+            raise Ambiguous(f"{what} is defined differently in {' and '.join(files)}")
         return first
 
     def _check_namespaces(self, named: Iterable[Candidate], where: str | None, what: str) -> None:

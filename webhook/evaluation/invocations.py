@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.errors import BindingError, BudgetExceeded, LookupFailed
+from webhook.errors import Ambiguous, BindingError, BudgetExceeded, LookupFailed
 from webhook.evaluation.expansion import explain_binding, explain_targets, matching, targets_of
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
@@ -40,12 +40,13 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A policy or binding that cannot be used on this request, and why."""
+    """A policy or binding that cannot be used on this request, and why; `is_unknown` where that is no error."""
 
     policy: Policy
     binding: Binding | None
     text: str
     is_told: bool = False
+    is_unknown: bool = False
 
 
 def invocations(candidate: Candidate, context: RequestContext) -> list[Invocation | Unusable]:
@@ -53,6 +54,8 @@ def invocations(candidate: Candidate, context: RequestContext) -> list[Invocatio
     policy, runs = candidate.policy, list[Invocation | Unusable]()
     try:
         targets = (candidate.is_own_alone and context.objects.typed_own) or targets_of(candidate, context)
+    except Ambiguous as error:
+        return [Unusable(policy, None, str(error), is_unknown=True)]
     except (BindingError, LookupFailed) as error:
         return [Unusable(policy, None, f"failed to configure policy: {error}")]
     except BudgetExceeded as error:
@@ -71,6 +74,8 @@ def _of_binding(
     try:
         bound = targets if index is None else matching(index, targets, context)
         params = context.params.of(policy, binding) if bound else ()
+    except Ambiguous as error:
+        return [Unusable(policy, binding, str(error), is_unknown=True)]
     except (BindingError, LookupFailed) as error:
         return [Unusable(policy, binding, f"failed to configure binding: {error}")]
     except BudgetExceeded as error:

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from webhook.decisions import Decision, ValidationAction
+from webhook.errors import Ambiguous
 from webhook.evaluation.invocations import Invocation, Unusable
 from webhook.evaluation.target import Target
+from webhook.evaluation.whole_policy import undecided
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
 
@@ -23,14 +25,21 @@ def applied(run: Invocation, index: int, target: Target, elapsed_s: float) -> De
     return _of(run.policy, "admit", "admit", rule=run.policy.name, **_names(run), **more)
 
 
-def failed(run: Invocation, text: str, *, target: Target | None = None, index: int | None = None) -> Decision:
+def failed(
+    run: Invocation, error: Exception | str, *, target: Target | None = None, index: int | None = None
+) -> Decision:
     """A mutation, or the conditions of its policy, could not be evaluated."""
+    if isinstance(error, Ambiguous):
+        return undecided(run.policy, run.binding, str(error), run.param.name)
+    text = str(error)
     path, message = target.reroot(text) if target else ("", text)
     return _error(run.policy, "Invalid", **_names(run), index=index, path=path, message=message)
 
 
 def unusable(each: Unusable) -> Decision:
     """A policy or binding cannot be used on this request."""
+    if each.is_unknown:
+        return undecided(each.policy, each.binding, each.text)
     binding = each.binding.name if each.binding else ""
     return _error(each.policy, "Forbidden", binding=binding, message=each.text, is_told=each.is_told)
 

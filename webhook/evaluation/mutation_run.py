@@ -98,7 +98,7 @@ class MutationRun:
         try:
             crd = self._definition(target, run.policy, context)
         except LookupFailed as error:
-            self._add(mutation_decisions.failed(run, str(error), target=target))
+            self._add(mutation_decisions.failed(run, error, target=target))
             return
         if self._applies(run, target, crd, context) and run.policy.reinvokes:
             self.reinvocable[run.key] = None
@@ -108,7 +108,7 @@ class MutationRun:
         try:
             return run.gate is None or is_asked(run.gate, run.policy, target, run.param, context)
         except (EvaluationError, BindingError, LookupFailed) as error:
-            self._add(mutation_decisions.failed(run, str(error), target=target))
+            self._add(mutation_decisions.failed(run, error, target=target))
             self._stops(run, context)
             return False
 
@@ -131,7 +131,7 @@ class MutationRun:
                 self._abort(run, index, str(error))
                 return False
             except (EvaluationError, PatchError, BindingError, LookupFailed) as error:
-                self._add(mutation_decisions.failed(run, str(error), target=target, index=index))
+                self._add(mutation_decisions.failed(run, error, target=target, index=index))
                 if self._stops(run, context):
                     return False
         return True

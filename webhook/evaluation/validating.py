@@ -16,7 +16,7 @@ from webhook.attributes import Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision
-from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
+from webhook.errors import Ambiguous, BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation import undecoded
 from webhook.evaluation.contained_fault import contain, is_contained
 from webhook.evaluation.decision_list import DecisionList, admitted
@@ -29,7 +29,7 @@ from webhook.evaluation.rule_decisions import RuleDecisions
 from webhook.evaluation.stored_problems import with_stored_as_warnings
 from webhook.evaluation.target import Target
 from webhook.evaluation.validator import Validator
-from webhook.evaluation.whole_policy import interrupted, unconverted, unusable
+from webhook.evaluation.whole_policy import interrupted, unconverted, undecided, unusable
 from webhook.facts.check import problems_of_groups
 from webhook.policy.candidates import Candidate, CandidateBinding
 from webhook.policy.compiled import Binding, Policy
@@ -94,6 +94,9 @@ def _policy(candidate: Candidate, context: RequestContext, decisions: DecisionLi
     policy, objects = candidate.policy, context.objects
     try:
         targets = (candidate.is_own_alone and objects.typed_own) or targets_of(candidate, context)
+    except Ambiguous as error:
+        decisions.add([undecided(policy, None, str(error))])
+        _explain_error(policy, None, context, error)
     except (BindingError, LookupFailed) as error:
         decisions.add([unusable(policy, None, f"failed to configure policy: {error}")])
         _explain_error(policy, None, context, error)
@@ -133,6 +136,9 @@ def _binding(
                     decisions.add(judged)
                     if judged[-1].evaluation == "error" and context.deadline.is_over:
                         return
+    except Ambiguous as error:
+        decisions.add([undecided(candidate.policy, binding, str(error))])
+        _explain_error(candidate.policy, binding, context, error)
     except (BindingError, LookupFailed) as error:
         decisions.add([unusable(candidate.policy, binding, f"failed to configure binding: {error}")])
         _explain_error(candidate.policy, binding, context, error)
@@ -163,5 +169,7 @@ def _evaluate(
         if not reported:
             return admitted(param, target.place) if target.place else param.admits
         return RuleDecisions(policy, binding, param, target, context, started=started).of_checks(reported)
+    except Ambiguous as error:
+        return [undecided(policy, binding, str(error), param.name)]
     except (EvaluationError, BindingError, LookupFailed) as error:
         return [RuleDecisions(policy, binding, param, target, context, started=started).error(None, str(error))]

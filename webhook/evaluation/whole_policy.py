@@ -46,6 +46,26 @@ def unusable(policy: Policy, binding: Binding | None, text: str) -> Decision:
     )
 
 
+def undecided(policy: Policy, binding: Binding | None, text: str, param: str = "") -> Decision:
+    """Files do not say which object a policy needs, such as the namespace whose labels it selects by."""
+    is_denial = policy.missing == "deny"
+    return Decision(
+        kind=policy.kind,
+        policy=policy.name,
+        rule=policy.name,
+        binding=binding.name if binding else "",
+        param=param,
+        action="deny" if is_denial else "admit",
+        evaluation="unknown",
+        actions=_DENY if is_denial else (ValidationAction.WARN,),
+        message=f"not evaluated: {text}",
+        reason="Invalid" if is_denial else "",
+        code=422 if is_denial else 0,
+        severity=policy.severity,
+        category=policy.category,
+    )
+
+
 def unconverted(policy: Policy, binding: Binding, target: Target) -> Decision:
     """The policy is written for a version of the object to which only an API server can convert it.
 

@@ -97,9 +97,13 @@ class Findings(_Held[Finding]):
 def _document(cases: Sequence[_TestCase]) -> str:
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-    root = Element("testsuites", _sums(cases))
-    for suite in dict.fromkeys(case.suite for case in cases):
-        own = [case for case in cases if case.suite == suite]
+    suites: dict[str, list[_TestCase]] = {}
+    for case in cases:
+        suites.setdefault(case.suite, []).append(case)
+    sums = _sums(cases)
+    del sums["skipped"]  # which the schema has of a testsuite alone
+    root = Element("testsuites", sums)
+    for suite, own in suites.items():
         element = SubElement(root, "testsuite", {"name": one_line(suite), **_sums(own)})
         for case in own:
             testcase = SubElement(element, "testcase", {"classname": one_line(suite), "name": one_line(case.name)})
