@@ -16,7 +16,7 @@ import typer
 from webhook import assembly, documents, submitted, terminal
 from webhook.admission import fixtures, respond
 from webhook.admission.kind_names import kind_mistake
-from webhook.admission.phases import Door, Local, PhaseName, run
+from webhook.admission.phases import Door, Local, PhaseName, run_phases
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.commands import options, output
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
@@ -32,7 +32,7 @@ from webhook.wording import counted
 from webhook.workloads import table
 
 
-@options.takes(ReportSettings)
+@options.with_settings(ReportSettings)
 def command(
     fixture: Annotated[
         list[str],
@@ -72,7 +72,7 @@ def command(
     that may deny could not decide.
     """
     writers = formats.of_answers()
-    outputs = output.parse(chosen, writers)
+    outputs = output.parse_outputs(chosen, writers)
     if server and (
         unbound or advice or explain or settings.given & {"policies", "only", "config", "context", "context_is_whole"}
     ):
@@ -83,7 +83,7 @@ def command(
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
     details = ReviewOptions(advice=advice, enforcement_action=settings.enforcement_action)
-    inputs = documents.read(fixture)
+    inputs = documents.read_documents(fixture)
     local = partial(_local, settings, inputs, unbound=unbound, details=details, explains=explain)
     with _remote(server, ca, settings) if server else local() as asked:
         replay = Replay(inputs, phase, asked)
@@ -92,7 +92,7 @@ def command(
                 report.entry(answer)
             report.end(replay.totals())
     sys.stderr.write(terminal.lines(replay.notes()))
-    return replay.exit_code(documents.nothing(fixture, inputs, "review"))
+    return replay.exit_code(documents.nothing_read(fixture, inputs, "review"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,8 @@ class Asked:
 def _local(
     settings: ReportSettings, inputs: documents.Inputs, *, unbound: bool, details: ReviewOptions, explains: bool
 ) -> Iterator[Asked]:
-    assembled = assembly.assemble(
-        settings, objects=objects(inputs), is_complete=submitted.is_complete(inputs), unbound=unbound
+    assembled = assembly.assemble_policies_and_context(
+        settings, objects=objects_after_replay(inputs), is_complete=submitted.is_complete(inputs), unbound=unbound
     )
     options.tell_policies(settings, assembled.policies)
     if explains:
@@ -137,7 +137,7 @@ def _local(
     yield Asked(sent, assembled.table, rules(assembled.policies, settings.docs_address), problems, notes)
 
 
-def objects(inputs: documents.Inputs) -> Iterator[tuple[str, JSON]]:
+def objects_after_replay(inputs: documents.Inputs) -> Iterator[tuple[str, JSON]]:
     """What a cluster holds once all reviews are answered, with files; what a review is about is in its namespace.
 
     Of what a review itself changes, webhook.cluster.stored makes what it is before.
@@ -154,7 +154,7 @@ def _remote(server: str, ca: Path | None, settings: ReportSettings) -> Iterator[
 
     with closing(Remote.connect(server, ca)) as door:
         known = table.load(settings.workloads)
-        yield Asked(lambda each: (fixtures.attributes(each.value, known.row), door), known, {})
+        yield Asked(lambda each: (fixtures.attributes_of_fixture(each.value, known.row), door), known, {})
 
 
 class Replay:
@@ -177,7 +177,7 @@ class Replay:
             except CallError as error:
                 self._unreadable.append(_problem(each, error.message))
                 continue
-            if note := fixtures.note(each.value):
+            if note := fixtures.note_on_fixture(each.value):
                 self._notes.setdefault(note, f"note: {_problem(each, note)}")
             if mistake := kind_mistake(get(each.value, fixtures.object_path(each.value)), self._asked.table):
                 told = f"{each.place((*fixtures.object_path(each.value), 'kind'))}: kind: {mistake}"
@@ -231,9 +231,9 @@ def _complain(problem: Problem) -> None:
 
 
 def _answer(document: documents.Input, attributes: Attributes, phase: PhaseName, door: Door) -> Answer:
-    outcome = run(attributes, phase, door)
+    outcome = run_phases(attributes, phase, door)
     shown_as = Phase.VALIDATE if phase == "validate" else Phase.MUTATE  # where a patch may stand in the response
-    body = respond.respond(attributes.uid, outcome.verdict, shown_as, attributes.operation)
+    body = respond.encode_response(attributes.uid, outcome.verdict, shown_as, attributes.operation)
     return Answer(
         place=document.place(),
         index=document.index,

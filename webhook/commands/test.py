@@ -27,7 +27,7 @@ from webhook.wording import counted
 _NONE = "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites or *cases.jsonl"
 
 
-@options.takes(Settings, "config", "workloads", "cel_engine", "kubernetes_version")
+@options.with_settings(Settings, "config", "workloads", "cel_engine", "kubernetes_version")
 def command(
     folder: Annotated[
         list[Path] | None,
@@ -51,9 +51,9 @@ def command(
     a case cannot be read, or when no case of a file that is named was run.
     """
     writers = formats.of_cases()
-    outputs = output.parse(chosen, writers)
-    named = folder or [Path(shipped.shown(each)) for each in assembly.places(settings)]
-    tests = _Tests(named, assembly.options(settings), shows_advice=advice)
+    outputs = output.parse_outputs(chosen, writers)
+    named = folder or [Path(shipped.shown(each)) for each in assembly.policy_places(settings)]
+    tests = _Tests(named, assembly.compile_options(settings), shows_advice=advice)
     with output.Report(outputs, writers, {}) as report:
         for result in tests.results():
             report.entry(result)
