@@ -40,7 +40,7 @@ class Waiting:
     async def serve(self, may: Callable[[Tenant], bool] = lambda _: True) -> list[Tenant]:
         """Give turns while there are any."""
         while following := self.queue.pop(may):
-            following[1].set_result(True)
+            following[1].set_result(None)
             await asyncio.sleep(0)
         await asyncio.sleep(0)
         return self.order
@@ -122,7 +122,7 @@ def test_a_turn_that_was_given_and_lost_is_told():
         await waiting.enter(LIGHT)
         following = waiting.queue.pop()
         assert following is not None
-        following[1].set_result(True)
+        following[1].set_result(None)
         waiting.tasks[0].cancel()
         await asyncio.wait(waiting.tasks)
         assert (waiting.order, waiting.lost) == ([], [LIGHT])
@@ -145,7 +145,7 @@ def test_a_thousand_tenants_that_wait_are_not_walked_over_for_each_turn():
         waiting.queue._usage = Counting()
         while following := waiting.queue.pop():
             waiting.usage.add(following[0], 0.01, time.monotonic())
-            following[1].set_result(True)
+            following[1].set_result(None)
         assert compared < 20_000
 
     run(scenario)
@@ -157,7 +157,7 @@ def test_long_work_of_one_namespace_waits_for_as_much_of_others():
         for _ in range(20):
             following = waiting.queue.pop()
             assert following is not None
-            following[1].set_result(True)
+            following[1].set_result(None)
             waiting.queue.charge(following[0].namespace, 0.015 if following[0] == LIGHT else 0.001)
             await asyncio.sleep(0)
         assert [at for at, tenant in enumerate(waiting.order) if tenant == LIGHT] == [0, 9, 18]
@@ -182,7 +182,7 @@ def test_a_namespace_that_comes_anew_each_time_does_not_go_before_others_for_eve
             await waiting.enter(Tenant(f"new-{number}", "nora"))
             following = waiting.queue.pop()
             assert following is not None
-            following[1].set_result(True)
+            following[1].set_result(None)
             waiting.queue.charge(following[0].namespace, 0.01)
             await asyncio.sleep(0)
         assert waiting.order.count(OTHER) == 2
@@ -209,32 +209,62 @@ def test_places_that_changed_do_not_pile_up():
             following = waiting.queue.pop()
             assert following is not None
             assert following[0] == LIGHT
-            following[1].set_result(True)
+            following[1].set_result(None)
         assert len(waiting.queue._heap) < 200
 
     run(scenario)
 
 
-def test_whoever_waits_again_goes_before_all():
+def test_one_long_piece_of_work_puts_nobody_behind_for_its_whole_length():
     async def scenario(waiting: Waiting) -> None:
-        await waiting.enter(OTHER, LIGHT)
-        again = asyncio.create_task(waiting.queue.wait(HEAVY, inf, again=True))
-        await asyncio.sleep(0)
-        following = waiting.queue.pop()
-        assert following is not None
-        following[1].set_result(True)
-        assert following[0] == HEAVY
-        assert await again
-        assert await waiting.serve() == [OTHER, LIGHT]
-        assert len(waiting.queue) == 0
+        waiting.queue = FairQueue(waiting.usage, waiting.lost.append, 0.001, most_debt_s=0.003)
+        await waiting.enter(*[OTHER] * 20)
+        waiting.queue.charge(LIGHT.namespace, 0.02)
+        await waiting.enter(LIGHT)
+        assert (await waiting.serve()).index(LIGHT) < 10
 
     run(scenario)
 
 
-def test_whoever_waits_again_may_go_away():
+def test_a_debt_of_an_earlier_crowd_is_forgotten_by_the_next():
     async def scenario(waiting: Waiting) -> None:
-        with pytest.raises(TimeoutError):
-            await waiting.queue.wait(LIGHT, time.monotonic() + 0.01, again=True)
-        assert (len(waiting.queue), waiting.queue.pop()) == (0, None)
+        waiting.queue = FairQueue(waiting.usage, waiting.lost.append, 0.001, most_debt_s=0.003)
+        await waiting.enter(OTHER, LIGHT)
+        waiting.queue.charge(LIGHT.namespace, 60.0)
+        await waiting.serve()
+        waiting.order.clear()
+        await waiting.enter(*[Tenant("new", "nora")] * 6, LIGHT)
+        assert (await waiting.serve()).index(LIGHT) <= 4
+
+    run(scenario)
+
+
+def test_a_heavy_tenant_that_becomes_light_has_no_claim_to_what_others_had_meanwhile():
+    async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(*[HEAVY] * 8, *[LIGHT] * 8)
+        for _ in range(6):
+            following = waiting.queue.pop()
+            assert following is not None
+            assert following[0] == LIGHT
+            following[1].set_result(None)
+            waiting.queue.charge(LIGHT.namespace, 1.0)
+        waiting.usage._namespaces.discard(HEAVY.namespace)  # as if it had faded
+        waiting.usage._users.discard(HEAVY.user)
+        await waiting.enter(Tenant(HEAVY.namespace, "hera"))
+        assert LIGHT in (await waiting.serve())[:3]
+
+    run(scenario)
+
+
+def test_who_would_be_next_is_known_before_waiting():
+    async def scenario(waiting: Waiting) -> None:
+        assert waiting.queue.is_next(LIGHT)
+        await waiting.enter(OTHER)
+        assert waiting.queue.is_next(LIGHT)
+        assert not waiting.queue.is_next(HEAVY)
+        assert not waiting.queue.is_next(OTHER)
+        waiting.queue.charge(LIGHT.namespace, 1.0)
+        assert not waiting.queue.is_next(LIGHT)
+        await waiting.serve()
 
     run(scenario)

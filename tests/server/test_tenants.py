@@ -6,7 +6,7 @@ import pytest
 
 from tests.server.asgi import review_of
 from webhook.admission.decode import decode_review
-from webhook.server.tenants import UNKNOWN, Tenant, page_tenant, tenant_of
+from webhook.server.tenants import UNKNOWN, Tenant, handshake_tenant, page_tenant, tenant_of
 
 
 def tenant(user: str, namespace: str = "team-a") -> Tenant:
@@ -34,3 +34,10 @@ def test_what_nobody_could_read_and_pages_have_accounts_that_no_request_has():
     assert tenant_of(None) == UNKNOWN
     assert page_tenant("/docs", "192.0.2.1") != page_tenant("/docs", "192.0.2.2")
     assert "/" in page_tenant("docs", "").namespace
+
+
+def test_nobody_makes_the_probes_or_the_handshakes_of_others_wait():
+    assert page_tenant("/healthz", "192.0.2.1") == page_tenant("/healthz", "192.0.2.2") == Tenant("//healthz", "")
+    shaking = handshake_tenant("192.0.2.1")
+    assert shaking.namespace != handshake_tenant("192.0.2.2").namespace
+    assert shaking.user not in {"192.0.2.1", page_tenant("/docs", "192.0.2.1").user}

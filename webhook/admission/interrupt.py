@@ -1,13 +1,13 @@
 """The verdict on a request that nobody could evaluate in time: what the failurePolicies say, in words.
 
-Evaluates nothing. Knows the request without its object.
+Evaluates nothing. Knows the request without its object. Under attack the event loop writes many of these answers at one
+moment, so no sentence is made here that is not told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhook.admission.enforce import verdict_of_decisions
 from webhook.admission.enforcement_action import at_most
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
@@ -31,16 +31,15 @@ def answer_unevaluated_request(
 ) -> Verdict:
     """Answer one request that was not evaluated; `because` says why, such as `it took longer than 9 s`."""
     decisions = at_most(errors_of_interrupted_policies(attributes, policies, cluster, phase), most)
-    verdict = verdict_of_decisions(decisions, attributes)
     if not decisions:
-        return verdict
-    if verdict.status is None:
+        return Verdict(allowed=True, decisions=decisions, patched_object=attributes.object)
+    denying = [each for each in decisions if each.action == "deny" and each.is_enforced]
+    if not denying:
         said = f"claimgate did not evaluate this object, {because}; {_FIX}"
         told = () if most == "audit" else (said,)
         return Verdict(allowed=True, decisions=decisions, warnings=told, patched_object=attributes.object)
-    denying = [each for each in decisions if each.action == "deny" and each.is_enforced]
     text = f"not evaluated, {because}, and failurePolicy Fail denies what {_names(denying)} did not evaluate; {_FIX}"
-    status = Status(code=verdict.status.code, reason=verdict.status.reason, message=text)
+    status = Status(code=denying[0].code, reason=denying[0].reason, message=text)
     return Verdict(allowed=False, decisions=decisions, status=status)
 
 

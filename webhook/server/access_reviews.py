@@ -80,7 +80,7 @@ class AccessReviews:
         if following is None:
             self._free += 1
         else:
-            following[1].set_result(True)
+            following[1].set_result(None)
 
     def _call(self, asked: JSON, tenant: Tenant, until: float) -> asyncio.Future[JSON]:
         """One call in a thread; its end gives the place to the next, whether or not somebody still waits for it."""

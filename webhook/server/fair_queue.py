@@ -19,13 +19,13 @@ from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from math import inf
 from time import monotonic
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from webhook.server.bounded_map import BoundedMap
 from webhook.server.tenants import Tenant
 from webhook.server.usage import Usage
 
-Turn: TypeAlias = "asyncio.Future[bool]"
+Turn: TypeAlias = "asyncio.Future[None]"
 _Waiting: TypeAlias = tuple[float, int, Tenant]
 """A tenant in its namespace: the rank of its user, and a number that rises with each turn."""
 _Place: TypeAlias = tuple[tuple[float, float], float, int, str]
@@ -44,23 +44,25 @@ class FairQueue:
     """Turns that were not given yet; for one event loop."""
 
     __slots__ = (
-        *("_clock_s", "_ends_s", "_heap", "_length", "_lost", "_namespaces", "_numbers", "_places", "_returned"),
+        *("_clock_s", "_ends_s", "_heap", "_length", "_lost", "_most_debt_s", "_namespaces", "_numbers", "_places"),
         *("_turn_s", "_turns", "_usage"),
     )
 
-    def __init__(self, usage: Usage, lost: Callable[[Tenant], None], turn_s: float) -> None:
+    def __init__(self, usage: Usage, lost: Callable[[Tenant], None], turn_s: float, most_debt_s: float = inf) -> None:
         """Begin empty.
 
         Args:
             usage: who used how much.
             lost: called with the tenant of a turn that was given to somebody who had just gone away.
             turn_s: seconds that each turn costs beyond what is charged for it.
+            most_debt_s: how long, on the clock of the queue, others go before a namespace that comes to wait,
+                whatever it was charged before.
         """
         self._usage = usage
         self._lost = lost
         self._turn_s = turn_s
+        self._most_debt_s = most_debt_s
         self._turns: dict[Tenant, OrderedDict[Turn, None]] = {}
-        self._returned: OrderedDict[Turn, Tenant] = OrderedDict()
         self._namespaces: dict[str, list[_Waiting]] = {}
         self._heap: list[_Place] = []
         self._places: dict[str, _Place] = {}
@@ -75,6 +77,14 @@ class FairQueue:
     def __contains__(self, tenant: Tenant) -> bool:
         return bool(self._turns.get(tenant))
 
+    def is_next(self, tenant: Tenant) -> bool:
+        """Whether nobody who waits would go before a tenant that comes now."""
+        if tenant in self:
+            return False
+        if self._first() is None:
+            return True
+        return (self._usage.rank(tenant, monotonic()), self._starts_s(tenant.namespace)) <= self._heap[0][:2]
+
     def charge(self, namespace: str, seconds: float) -> None:
         """Note what the work of a namespace took, whether or not it waited for it."""
         if not self._namespaces:
@@ -83,26 +93,21 @@ class FairQueue:
         self._ends_s.set(namespace, self._starts_s(namespace) + seconds)
         self._clock_s += seconds / (_LAG * len(self._namespaces))
 
-    async def wait(self, tenant: Tenant, until: float, *, again: bool = False) -> bool:
-        """Wait for a turn; what `pop`'s caller gave as its result.
+    async def wait(self, tenant: Tenant, until: float) -> None:
+        """Wait for a turn.
 
         Args:
             tenant: whose turn it will be.
             until: a moment of the monotonic clock.
-            again: whether a turn was given that could not be used: nobody goes before.
 
         Raises:
             TimeoutError: the moment came first.
         """
         turn: Turn = asyncio.get_running_loop().create_future()
-        if again:
-            self._returned[turn] = tenant
-            self._length += 1
-        else:
-            self._push(tenant, turn)
+        self._push(tenant, turn)
         try:
             async with asyncio.timeout(None if until == inf else until - monotonic()):
-                return await turn
+                await turn
         except BaseException:
             if turn.done() and not turn.cancelled():
                 self._lost(tenant)
@@ -114,13 +119,8 @@ class FairQueue:
 
         Args:
             may: says of a tenant whether it may be next. Light ones that may not are passed over; a heavy one ends the
-                search, since those behind it used as much. Nobody is asked who waits again.
+                search, since those behind it used as much.
         """
-        self._drop_cancelled(self._returned)
-        if self._returned:
-            self._length -= 1
-            turn, returned = self._returned.popitem(last=False)
-            return returned, turn
         passed_over: list[_Waiting] = []
         following = None
         while following is None and (tenant := self._first()) is not None:
@@ -161,6 +161,9 @@ class FairQueue:
     def _put(self, tenant: Tenant) -> None:
         """Give a namespace its place by its first tenant; a place that it had is dropped when it comes to the top."""
         namespace, rank = tenant.namespace, self._usage.rank(tenant, monotonic())
+        last = self._places.get(namespace)
+        if last is not None and rank < last[0]:  # it waited behind all light ones, and has no claim to what they had
+            self._ends_s.set(namespace, max(self._clock_s, self._starts_s(namespace)))
         place = rank, self._starts_s(namespace), next(self._numbers), namespace
         self._places[namespace] = place
         if len(self._heap) > 2 * len(self._places) + _SPARE_PLACES:
@@ -172,7 +175,9 @@ class FairQueue:
     def _starts_s(self, namespace: str) -> float:
         """When the next work of a namespace begins on the clock of the queue; of one that waits, after its last."""
         ends_s = self._ends_s.get(namespace) or 0.0
-        return ends_s if namespace in self._namespaces else max(self._clock_s, ends_s)
+        if namespace in self._namespaces:
+            return ends_s
+        return max(self._clock_s, min(ends_s, self._clock_s + self._most_debt_s))
 
     # ---- leaving
 
@@ -212,7 +217,7 @@ class FairQueue:
                 return tenant
         return None
 
-    def _drop_cancelled(self, turns: OrderedDict[Turn, Any]) -> bool:
+    def _drop_cancelled(self, turns: OrderedDict[Turn, None]) -> bool:
         """Whether a turn is left that somebody still waits for; one that was just cancelled is not removed yet."""
         while turns and next(iter(turns)).done():
             turns.popitem(last=False)
@@ -225,13 +230,21 @@ class FairQueue:
         self._length -= 1
         self._clock_s = max(self._clock_s, self._heap[0][1])
         self.charge(tenant.namespace, self._turn_s)
-        heapreplace(self._namespaces[tenant.namespace], self._waiting(tenant))
+        waiting = self._namespaces[tenant.namespace]
+        if self._turns[tenant]:
+            heapreplace(waiting, self._waiting(tenant))
+        else:
+            heappop(waiting)
+            del self._turns[tenant]
         heappop(self._heap)
-        self._put(tenant)
+        if waiting:
+            self._put(waiting[0][-1])
+        else:
+            del self._namespaces[tenant.namespace], self._places[tenant.namespace]
         return turn
 
     def _remove(self, tenant: Tenant, turn: Turn) -> None:
-        for turns in (self._turns.get(tenant), self._returned):
-            if turns is not None and turn in turns:
-                del turns[turn]
-                self._length -= 1
+        turns = self._turns.get(tenant)
+        if turns is not None and turn in turns:
+            del turns[turn]
+            self._length -= 1

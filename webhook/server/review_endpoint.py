@@ -7,7 +7,6 @@ Where a review is evaluated, and what bounds that, is review_handler.py's.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
@@ -53,7 +52,7 @@ class Handler(Protocol):
         """The AdmissionReview that answers this one; raises CallError when it cannot be read."""
         ...
 
-    def unread(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
+    async def unread(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
         """The AdmissionReview for a body of which only this much came in time; None when it names no request."""
         ...
 
@@ -77,7 +76,6 @@ class ReviewEndpoint:
         self._free_bytes = min(FREE_BYTES, limits.body_bytes)
         self.bodies = BodyBudget(limits.inflight_body_bytes)
         self.in_flight = 0
-        self._late = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request as an ASGI application."""
@@ -116,9 +114,7 @@ class ReviewEndpoint:
             async with reading as body:
                 return 200, await self._handler.answer(body, phase, deadline)
         except LateBody as late:
-            async with self._late:  # many bodies are late at the same time: one turn of the loop for each
-                await asyncio.sleep(0)
-                return self._unread(late, phase, arrived)
+            return await self._unread(late, phase, arrived)
         except CallError as error:
             self._handler.refused(phase, error)
             return error.code, status_body(Status(code=error.code, reason=error.reason, message=error.message))
@@ -128,9 +124,9 @@ class ReviewEndpoint:
             status = self._handler.failed(phase, error)
             return status.code, status_body(status)
 
-    def _unread(self, late: LateBody, phase: Phase, arrived: float) -> tuple[int, bytes]:
+    async def _unread(self, late: LateBody, phase: Phase, arrived: float) -> tuple[int, bytes]:
         """The policies' failurePolicy where the beginning of the body says of which request; else an HTTP error."""
-        answer = self._handler.unread(late.came, phase, arrived)
+        answer = await self._handler.unread(late.came, phase, arrived)
         if answer is not None:
             return 200, answer
         self._handler.refused(phase, late)

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, thread_time
 from typing import Any, Final, Protocol, TypeAlias
 
 from webhook.admission.decode import decode_head, decode_review_bytes
@@ -95,6 +95,7 @@ class ReviewHandler:
         self._counters = counters
         self._log = log
         self._authority = authority
+        self._giving_up = asyncio.Lock()
         self._refusals = LimitedLog(self._note, "call refused")
 
     async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float) -> bytes:
@@ -113,9 +114,9 @@ class ReviewHandler:
             if size > INLINE_BYTES or scheduler.overruns.expects(tenant, size, started):
                 return await self._by_worker(body, head, phase, started, deadline)
             try:
-                await scheduler.turn(tenant, deadline)
+                await scheduler.turn(tenant, _evaluation_end(started, deadline))
             except TimeoutError:
-                return self._unevaluated(head, phase, _took_longer(started, deadline), started)
+                return await self._give_up(head, phase, _took_longer(started, deadline), started)
         attributes, answer = self._inline(body, phase, deadline, {})
         if isinstance(answer, Question):
             return await self._after_questions(attributes, answer, phase, started, deadline)
@@ -125,14 +126,14 @@ class ReviewHandler:
         scheduler.overruns.add(tenant_of(attributes), size, started)
         return await self._by_worker(attributes, attributes, phase, started, deadline)
 
-    def unread(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
+    async def unread(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
         """Answer a review whose body was not whole before its deadline; None when its beginning names no request."""
         attributes = _head(came)
         if attributes is None:
             return None
         self._counters.lanes["unread",] += 1
         because = f"the request was not read whole within {monotonic() - arrived:.2g} s"
-        return self._unevaluated(attributes, phase, because, arrived)
+        return await self._give_up(attributes, phase, because, arrived)
 
     def refused(self, phase: Phase, error: CallError) -> None:
         """Log and count a call that could not be read."""
@@ -155,9 +156,9 @@ class ReviewHandler:
         while isinstance(answer, Question):
             known[answer] = await self._ask(answer, attributes.user_info, tenant, _asking_end(started, deadline))
             try:
-                await self._scheduler.turn(tenant, deadline)
+                await self._scheduler.turn(tenant, _evaluation_end(started, deadline))
             except TimeoutError:
-                return self._unevaluated(attributes, phase, _took_longer(started, deadline), started)
+                return await self._give_up(attributes, phase, _took_longer(started, deadline), started)
             _, answer = self._inline(attributes, phase, deadline, known)
         return answer or await self._by_worker(attributes, attributes, phase, started, deadline, known=known)
 
@@ -232,13 +233,14 @@ class ReviewHandler:
         try:
             async with asyncio.timeout(deadline - monotonic()):
                 await self._scheduler.is_warm.wait()
-            result = unpack(await self._lane.run(work, tenant, deadline), self._counters)
+            starts_by = _evaluation_end(started, deadline)
+            result = unpack(await self._lane.run(work, tenant, deadline, starts_by), self._counters)
         except (OutOfTime, TimeoutError):
-            return self._unevaluated(head, phase, _took_longer(started, deadline), started)
+            return await self._give_up(head, phase, _took_longer(started, deadline), started)
         except WorkerDied as error:
-            return self._unevaluated(head, phase, str(error), started)
+            return await self._give_up(head, phase, str(error), started)
         if result.outcome == "out of memory":
-            return self._unevaluated(head, phase, "it needed more memory than one review may take", started)
+            return await self._give_up(head, phase, "it needed more memory than one review may take", started)
         if result.outcome == "question":
             question, user = _question(result.fields)
             answer = await self._ask(question, user, tenant, _asking_end(started, deadline))
@@ -281,6 +283,20 @@ class ReviewHandler:
         self._note_review("info", "review", {**fields, "lane": "worker", "total_ms": took_ms})
         return result.body
 
+    async def _give_up(self, head: Attributes | None, phase: Phase, because: str, started: float) -> bytes:
+        """The answer of the policies' failurePolicy, a few between two looks at the sockets.
+
+        Reviews that came together run out of time together, and all their answers at once, with the ends of as many
+        connections, would hold the loop for a tenth of a second.
+
+        Raises:
+            CallError: not even the uid is known.
+        """
+        async with self._giving_up:
+            if not self._scheduler.has_time:
+                await asyncio.sleep(0)
+            return self._unevaluated(head, phase, because, started)
+
     def _unevaluated(self, head: Attributes | None, phase: Phase, because: str, started: float) -> bytes:
         """The answer of the policies' failurePolicy.
 
@@ -289,9 +305,11 @@ class ReviewHandler:
         """
         if head is None:
             raise CallError(503, "ServiceUnavailable", f"the review was not read, {because}")
+        begun = thread_time()
         verdict = self._reviewer.interrupt(head, phase, because)
         result = self._written(head, phase, verdict, perf_counter() - (monotonic() - started), self._counters)
         self._note("warning", "review not evaluated", {**result.fields, "lane": "worker", "reason": because})
+        self._scheduler.worked(tenant_of(head), thread_time() - begun)
         return result.body
 
     def _note_fault(self, phase: Phase, fields: dict[str, object]) -> Status:

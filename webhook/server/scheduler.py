@@ -24,14 +24,17 @@ reviews."""
 _SHORT_S: Final = ROUND_S / 4
 """A round of which less was used goes on after a look at the sockets, for to notice one costs as much as a tenth of a
 quick review."""
-
-_TURNS: Final = 4
-"""In a round: with fewer, light tenants wait for more looks; with more, for each other's reviews. There are fewer after
-one of whose namespace the last work took long; whoever finds the round full all the same is the first in the next."""
-_FORGOTTEN: Final = 0.7
-"""What is left with each further work of a namespace of the time that its longest took."""
 _TURN_S: Final = 0.000_5
 """What a request costs the loop beyond what is measured of it: reading, decrypting, writing."""
+
+_QUICK_S: Final = 0.001
+"""Work that takes longer is charged its square in the queue, for that is what it makes others wait: ten times as long
+holds up ten times as many for ten times as long (the residual service time of the Pollaczek-Khinchine formula). One
+long piece may be chance, such as the first after a fork: only a second one is charged so."""
+_FORGOTTEN: Final = 0.9
+"""What is left with each further work of a namespace of the time that its longest took."""
+_MOST_DEBT_S: Final = 3 * _QUICK_S
+"""One long piece of work, by chance or after a pause, puts nobody behind for longer than a few short ones of others."""
 
 
 class Scheduler:
@@ -50,7 +53,7 @@ class Scheduler:
         self.overruns = Overruns()
         self.is_warm = asyncio.Event()
         self.is_warm.set()
-        self._queue = FairQueue(self.usage, lambda _tenant: self._look_first(), _TURN_S)
+        self._queue = FairQueue(self.usage, lambda _tenant: self._look_first(), _TURN_S, _MOST_DEBT_S)
         self._longest_s: BoundedMap[str, float] = BoundedMap()
         self._spent_s = 0.0
         self._will_look = False
@@ -65,31 +68,31 @@ class Scheduler:
         """Whether work of any tenant may run at once."""
         return self._spent_s < ROUND_S and not self._queue
 
+    @property
+    def has_time(self) -> bool:
+        """Whether something may run before the next look at the sockets that waits for no turn."""
+        return self._spent_s < ROUND_S
+
     async def turn(self, tenant: Tenant, until: float = inf) -> None:
         """Return when a tenant may use the loop, and then use it without waiting for anything.
 
         Raises:
             TimeoutError: a moment of the monotonic clock came first.
         """
-        if self.is_free or self._may_pass(tenant):
-            return
-        self._look_first()
-        is_first = await self._queue.wait(tenant, until)
-        while not is_first and self._spent_s >= ROUND_S:
+        if not self.is_free and not self._may_pass(tenant):
             self._look_first()
-            is_first = await self._queue.wait(tenant, until, again=True)
+            await self._queue.wait(tenant, until)
 
     def _may_pass(self, tenant: Tenant) -> bool:
-        """Whether a light tenant need not wait behind those that do: its first work in a round that is not full."""
-        has_time = self._spent_s < ROUND_S and tenant not in self._queue
-        return has_time and self.usage.is_light(tenant, monotonic())
+        """Whether a light tenant need not wait: its first work in a round that is not full, and nobody goes before."""
+        return self.has_time and self.usage.is_light(tenant, monotonic()) and self._queue.is_next(tenant)
 
     def worked(self, tenant: Tenant, seconds: float) -> None:
         """Charge a tenant for the seconds that it used of the event loop."""
         self.usage.add(tenant, seconds, monotonic())
-        self._queue.charge(tenant.namespace, seconds)
         longest_s = self._longest_s.get(tenant.namespace) or 0.0
         self._longest_s.set(tenant.namespace, max(seconds, _FORGOTTEN * longest_s))
+        self._queue.charge(tenant.namespace, seconds * max(1.0, min(seconds, longest_s) / _QUICK_S))
         self._spent_s += seconds
         if self._queue or self._spent_s > _SHORT_S:
             self._look_first()
@@ -110,18 +113,11 @@ class Scheduler:
         self._spent_s = 0.0
         self._will_look = bool(self._queue)
         if self._queue:  # whoever came during the look enters the queue first
-            asyncio.get_running_loop().call_soon(self._give_turns)
+            asyncio.get_running_loop().call_soon(self._give_turn)
 
-    def _give_turns(self) -> None:
-        """Give some turns to light tenants, or one to another: the last one of the round."""
-        self._will_look, now, expected_s = False, monotonic(), 0.0
-        for number in range(_TURNS):
-            following = self._queue.pop()
-            if following is None:
-                break
-            tenant, turn = following
-            turn.set_result(number == 0)
-            longest_s = self._longest_s.get(tenant.namespace)
-            expected_s += ROUND_S if longest_s is None else longest_s
-            if expected_s >= ROUND_S or not self.usage.is_light(tenant, now):
-                break
+    def _give_turn(self) -> None:
+        """Give a turn, and the next one after a look at the sockets."""
+        self._will_look = False
+        if (following := self._queue.pop()) is not None:
+            following[1].set_result(None)
+            self._look_first()

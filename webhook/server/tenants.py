@@ -15,6 +15,7 @@ from webhook.attributes import Attributes
 
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _CONTROLLERS: Final = ("system:serviceaccount:kube-system", "system:kube-controller-manager", "system:kube-scheduler")
+_PROBES: Final = ("/healthz", "/readyz")
 _LONGEST_NAME: Final = 512
 """Characters by which a user is remembered: a service account's name with its namespace has 340 at most."""
 
@@ -41,5 +42,16 @@ def tenant_of(attributes: Attributes | None) -> Tenant:
 
 
 def page_tenant(path: str, address: str) -> Tenant:
-    """The tenant of a request that is not a review: no namespace has a slash in its name."""
-    return Tenant(f"/{path}", address)
+    """The tenant of a request that is not a review: no namespace has a slash in its name.
+
+    Probes count for their path alone: whoever shares an address with a kubelet must not make its probes wait.
+    """
+    return Tenant(f"/{path}", "" if path in _PROBES else address)
+
+
+def handshake_tenant(address: str) -> Tenant:
+    """The tenant of a TLS handshake: each address by itself, or one that shakes hands without end keeps out the others.
+
+    It is an account apart from what the same address asks for afterwards.
+    """
+    return Tenant(f"/handshake {address}", "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from time import monotonic
 from typing import Final
 
@@ -67,22 +68,24 @@ class WorkerLane:
         """The number of reviews that wait for a worker."""
         return len(self._queue)
 
-    async def run(self, work: Callable[[], bytes], tenant: Tenant, deadline: float) -> bytes:
+    async def run(self, work: Callable[[], bytes], tenant: Tenant, deadline: float, starts_by: float = inf) -> bytes:
         """What `work` gives, computed in a child.
 
         Args:
             work: runs in the child, with everything this process has now.
             tenant: who asks.
             deadline: a moment of the monotonic clock at which the child is killed.
+            starts_by: an earlier one, after which it is not worth a child.
 
         Raises:
-            OutOfTime: the deadline came first.
+            OutOfTime: one of the two came first.
             WorkerDied: no child could be started, or two ended without an answer.
         """
-        await self._slot(tenant, deadline)
+        starts_by = min(starts_by, deadline)
+        await self._slot(tenant, starts_by)
         try:
             for _ in range(_STARTS):
-                answer = await self._attempt(work, tenant, deadline)
+                answer = await self._attempt(work, tenant, deadline, starts_by)
                 if answer is not None:
                     return answer
         finally:
@@ -111,7 +114,7 @@ class WorkerLane:
         while self.busy < self._limits.workers and (following := self._queue.pop(self._may_start)):
             tenant, turn = following
             self._running.append(tenant)
-            turn.set_result(True)
+            turn.set_result(None)
 
     def _may_start(self, tenant: Tenant) -> bool:
         """Whether there is a worker for a tenant; the last one is for light tenants, and for each only once."""
@@ -123,14 +126,16 @@ class WorkerLane:
 
     # ---- children
 
-    async def _attempt(self, work: Callable[[], bytes], tenant: Tenant, deadline: float) -> bytes | None:
+    async def _attempt(
+        self, work: Callable[[], bytes], tenant: Tenant, deadline: float, starts_by: float
+    ) -> bytes | None:
         """One child's answer, or None when it ended without.
 
         Raises:
             OutOfTime: it was killed at the deadline.
             WorkerDied: the system cannot start another process.
         """
-        child = await self._start(work, tenant, deadline)
+        child = await self._start(work, tenant, deadline, starts_by)
         begun, seconds = monotonic(), None
         try:
             async with asyncio.timeout(deadline - begun):
@@ -149,14 +154,14 @@ class WorkerLane:
         self._counters.workers["died" if answer is None else "answered",] += 1
         return answer
 
-    async def _start(self, work: Callable[[], bytes], tenant: Tenant, deadline: float) -> Child:
+    async def _start(self, work: Callable[[], bytes], tenant: Tenant, deadline: float, starts_by: float) -> Child:
         """Start a child when it is the tenant's turn on the loop, which a fork stops."""
         try:
-            await self._scheduler.turn(tenant, deadline)
+            await self._scheduler.turn(tenant, starts_by)
         except TimeoutError:
             raise OutOfTime from None
         try:
-            if monotonic() >= deadline:
+            if monotonic() >= starts_by:
                 raise OutOfTime
             return child_process.start(work, deadline, self._limits.memory_bytes)
         except OSError as error:

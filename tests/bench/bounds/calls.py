@@ -145,13 +145,21 @@ def _chunks(connected: socket.socket, heard: bytes) -> bytes:
         body, heard = body + heard[:length], heard[length + 2 :]
 
 
+_SOURCE = ["127.0.0.1"]
+
+
+def come_from(address: str) -> None:
+    """From now on this process connects from another address of loopback, as an API server has one of its own."""
+    _SOURCE[0] = address
+
+
 def connect_plain(port: int, timeout_s: float) -> socket.socket:
     """A connection to loopback without TLS.
 
     Raises:
         OSError: refused, or not made in time.
     """
-    plain = socket.create_connection(("127.0.0.1", port), timeout_s)
+    plain = socket.create_connection(("127.0.0.1", port), timeout_s, (_SOURCE[0], 0))
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return plain
 

@@ -22,12 +22,14 @@ from math import ceil
 from multiprocessing.connection import Connection as Pipe
 
 from tests.bench import traffic
-from tests.bench.bounds.calls import GET_HEALTH, UID, Connection, Prepared, uid
+from tests.bench.bounds.calls import GET_HEALTH, UID, Connection, Prepared, come_from, uid
 from tests.bench.bounds.server import Address
 from tests.bench.bounds.waiting import Stopwatch, Took
 
 CONNECTIONS, PER_SECOND = 4, 200
 TIMEOUT_S = 5.0
+ADDRESS = "127.0.0.2"
+"""Attackers have another one: what shakes hands is told apart by address."""
 HEALTH_EVERY_S, FRESH_EVERY_S = 0.1, 1.0
 GENERATION = re.compile(r"([a-z]+)-generation (\d+)")
 FORK = multiprocessing.get_context("fork")
@@ -100,6 +102,7 @@ class Victims:
 
 def _run(address: Address, asked: list[Question], per_second: int, pipe: Pipe) -> None:
     gc.disable()
+    come_from(ADDRESS)
     sys.setswitchinterval(0.0005)
     seen, stop, trust = Seen(), threading.Event(), address.trust()
     period_s = CONNECTIONS / per_second
