@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -72,7 +73,8 @@ def _cases(
             yield _mistaken(document, at, case)
             continue
         name, reason = f"{prefix}/{case.get('name', '')}", why or _left_out(case.get("skip"))
-        yield Skipped(id=name, suite=file, why=reason) if reason else _case(name, test, case, suite, how)
+        entry = Skipped(id=name, suite=file, why=reason) if reason else _case(name, test, case, suite, how)
+        yield replace(entry, line=document.position(at)[0])
 
 
 def _left_out(skip: Any) -> str:

@@ -63,7 +63,8 @@ def read(suite: Suite, how: Options) -> Iterator[Entry]:
             if mistake := _mistake(result):
                 yield unreadable(document, path, mistake)
             else:
-                yield from _entries(result, suite, files, how)
+                line, _ = document.position(path)
+                yield from (replace(entry, line=line) for entry in _entries(result, suite, files, how))
 
 
 def _mistake(result: JSON) -> str:
@@ -74,7 +75,7 @@ def _mistake(result: JSON) -> str:
     return f"a result needs {' and '.join(lacking)}" if lacking else ""
 
 
-def _entries(result: Mapping[str, Any], suite: Suite, files: _Lazy, how: Options) -> Iterator[Entry]:
+def _entries(result: Mapping[str, Any], suite: Suite, files: _Lazy, how: Options) -> Iterator[Case | Skipped]:
     """One case for each resource of a result, whether it is run or not."""
     kind = _kind(result, files)
     why = f"policies of kind {kind} are not evaluated, only {' and '.join(_NATIVE)}" if kind not in _NATIVE else ""
