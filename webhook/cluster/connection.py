@@ -36,6 +36,7 @@ METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1
 """Objects without all but their metadata, or whole where a server cannot (meta/v1 PartialObjectMetadata)."""
 APPLIED = "application/apply-patch+yaml"
 """Server-side apply; JSON is YAML."""
+PATCHED = "application/json-patch+json"
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 """No query."""
 _CHUNK = 65536
@@ -84,6 +85,10 @@ class Connection(Protocol):
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
         """The answer to a server-side apply, which takes fields from other managers. Raises LookupFailed."""
+        ...
+
+    def patch(self, path: str, operations: JSON, manager: str, read_s: float) -> JSON:
+        """The answer to a JSON Patch. Raises LookupFailed."""
         ...
 
     def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> Page:
@@ -146,7 +151,11 @@ class _HttpConnection:
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
         query = {"fieldManager": manager, "force": "true"}
-        return self._answer(path, self._request(path, query, read_s, body=body, method="PATCH"))
+        return self._answer(path, self._request(path, query, read_s, body=body, content=APPLIED))
+
+    def patch(self, path: str, operations: JSON, manager: str, read_s: float) -> JSON:
+        query = {"fieldManager": manager}
+        return self._answer(path, self._request(path, query, read_s, body=operations, content=PATCHED))
 
     def _answer(self, path: str, response: Any) -> JSON:
         try:
@@ -170,7 +179,7 @@ class _HttpConnection:
         accept: str = WHOLE,
         *,
         body: JSON = None,
-        method: str = "POST",
+        content: str = WHOLE,
     ) -> Any:
         import urllib3
 
@@ -180,9 +189,10 @@ class _HttpConnection:
         timeout = urllib3.Timeout(connect=CONNECT_S, read=read_s)
         try:
             written = {} if body is None else {"body": json.dumps(body).encode()}
-            sent = {"content-type": APPLIED if method == "PATCH" else WHOLE} if written else {}
+            sent = {"content-type": content} if written else {}
+            method = "GET" if not written else "POST" if content == WHOLE else "PATCH"
             response = self.pool.request(
-                method if written else "GET",
+                method,
                 url,
                 headers={**headers, **sent},
                 timeout=timeout,
