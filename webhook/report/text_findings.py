@@ -14,7 +14,7 @@ from typing import Final
 from unicodedata import east_asian_width
 
 from webhook import terminal
-from webhook.decisions import rank
+from webhook.decisions import severity_rank
 from webhook.problems.text import sentence
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rules
@@ -110,7 +110,8 @@ class Findings:
     def _table(self) -> Iterator[str]:
         """Each rule with how often it was broken, what is worst first."""
         ordered = sorted(
-            self._rules.items(), key=lambda each: (_ORDER.index(each[0][0]), rank(each[0][1]), -each[1], each[0][2])
+            self._rules.items(),
+            key=lambda each: (_ORDER.index(each[0][0]), severity_rank(each[0][1]), -each[1], each[0][2]),
         )
         widest = max(len(severity) for _, severity, _ in self._rules)
         for (said, severity, rule), count in ordered[:_MOST_RULES]:
