@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from webhook import quantity
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload, without_repeated_problems
 from webhook.facts.gpu.groups import NODE_DEVICES
 from webhook.facts.pods.pod_requests import Limits, container_requests, pod_requests, units_of_thousandths
@@ -48,7 +48,7 @@ CPU_AND_MEMORY: Final = NODE_DEVICES.rule(
     issues=("https://github.com/volcano-sh/volcano/issues/1295",),
 )
 
-NODE_LOOKUPS: Final = (reading(Node.gvk, "status.allocatable"),)
+NODE_LOOKUPS: Final = (interest_in_fields(Node.gvk, "status.allocatable"),)
 _KEPT_STATES: Final = 4
 _ORDINARY: Final = ("cpu", "memory")
 

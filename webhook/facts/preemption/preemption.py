@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, read_device_workload
 from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
@@ -55,9 +55,9 @@ NEVER_PREEMPTS: Final = PREEMPTION.rule(
     function="GetPriorityFromPriorityClass",
 )
 LOOKUPS: Final = (
-    reading(PRIORITY_CLASS, "preemptionPolicy"),
-    reading(LocalQueue.gvk, "spec.clusterQueue"),
-    reading(ClusterQueue.gvk, "spec.preemption"),
+    interest_in_fields(PRIORITY_CLASS, "preemptionPolicy"),
+    interest_in_fields(LocalQueue.gvk, "spec.clusterQueue"),
+    interest_in_fields(ClusterQueue.gvk, "spec.preemption"),
 )
 _QUEUE: Final = "kueue.x-k8s.io/queue-name"
 _PRIORITY: Final = "kueue.x-k8s.io/priority-class"
