@@ -16,8 +16,8 @@ from webhook.commands.live_registration import (
     registrable,
     role_rules,
 )
-from webhook.commands.webhook_config import Registration, configurations
-from webhook.export.registrations import Registered, registered
+from webhook.commands.webhook_config import Registration, webhook_configurations
+from webhook.export.registrations import Registered, webhook_registrations
 from webhook.live_policies.combine import LivePolicies, combine
 from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
@@ -30,12 +30,14 @@ SERVICE = {"service": {"namespace": "claimgate-system", "name": "claimgate", "po
 
 
 def render(wanted: Mapping[Phase, Registered]) -> list[JSON]:
-    return configurations(wanted, Registration(client=SERVICE, excluded_namespaces=("kube-system", "claimgate-system")))
+    return webhook_configurations(
+        wanted, Registration(client=SERVICE, excluded_namespaces=("kube-system", "claimgate-system"))
+    )
 
 
 def current(**changed: Any) -> list[dict[str, Any]]:
     """The configuration of the shipped policy, as an administrator changed it."""
-    (one,) = render({phase: registered(SHIPPED, phase) for phase in Phase})
+    (one,) = render({phase: webhook_registrations(SHIPPED, phase) for phase in Phase})
     (webhook,) = one["webhooks"]
     kept = {"failurePolicy": "Fail", "timeoutSeconds": 7, "clientConfig": {**SERVICE, "caBundle": "YQ=="}}
     return [{**one, "webhooks": [{**webhook, **kept, **changed}]}]
@@ -51,7 +53,7 @@ def about(*resources: str, group: str = "") -> dict[str, Any]:
 
 
 def wanted(policies: PolicySet) -> list[JSON]:
-    return render({phase: registered(policies, phase) for phase in Phase})
+    return render({phase: webhook_registrations(policies, phase) for phase in Phase})
 
 
 def decided(made: LivePolicies) -> tuple[PolicySet, dict[str, Any]]:

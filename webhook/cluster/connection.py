@@ -18,9 +18,9 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
 from webhook.attributes import JSON
-from webhook.cluster.decoding import LARGEST, Listed, decoded
-from webhook.cluster.private_api import pool
-from webhook.cluster.unreachable import Unreachable, why
+from webhook.cluster.decoding import LARGEST, Listed, decode_json
+from webhook.cluster.private_api import connection_pool
+from webhook.cluster.unreachable import Unreachable, describe_connection_error
 from webhook.errors import ConfigurationError, LookupFailed
 
 CONNECT_S = 5.0
@@ -100,7 +100,7 @@ class Connection(Protocol):
         ...
 
 
-def connect(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
+def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
     """A connection by kubeconfig, or by the pod's service account when none is named and there is one.
 
     Raises:
@@ -119,7 +119,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Conne
             package.config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
     except Exception as error:  # noqa: BLE001 - the package checks no types: a file of another form raises anything
         raise ConfigurationError(f"{_unusable(kubeconfig, error)}; name one with --kubeconfig") from None
-    return _HttpConnection(configuration, pool(configuration))
+    return _HttpConnection(configuration, connection_pool(configuration))
 
 
 def _unusable(kubeconfig: Path | None, error: Exception) -> str:
@@ -238,7 +238,7 @@ def _chunks(response: Any, path: str) -> Iterator[bytes]:
     try:
         yield from response.stream(amt=_CHUNK, decode_content=True)
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-        raise LookupFailed(f"{path}: the stream broke: {why(error)}") from None
+        raise LookupFailed(f"{path}: the stream broke: {describe_connection_error(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ class _HttpLines:
                 for line in lines:
                     rest += line
                     if rest:
-                        yield decoded(bytes(rest))
+                        yield decode_json(bytes(rest))
                     rest = bytearray()
                 rest += last
                 if len(rest) > LARGEST:

@@ -33,7 +33,7 @@ from webhook.commands.live_registration import (
 )
 from webhook.errors import LookupFailed
 from webhook.export.lockout import Danger
-from webhook.export.registrations import registered
+from webhook.export.registrations import webhook_registrations
 from webhook.export.webhook_rules import wishes
 from webhook.live_policies.combine import LivePolicies, combine
 from webhook.live_policies.compile import CompiledObject, Compiler
@@ -121,7 +121,7 @@ class Follower:
         in_force = {policy.file: policy for policy in live.policies.policies}
         stored = [in_force[each.policy.file] for each in live.objects if each.policy is not None]
         safe, refused = registrable(live.policies, stored, current, self.render, any_pod=self.any_pod)
-        wanted = self.render({phase: registered(safe, phase, any_pod=self.any_pod) for phase in Phase})
+        wanted = self.render({phase: webhook_registrations(safe, phase, any_pod=self.any_pod) for phase in Phase})
         for there, made in zip(current, merged(current, wanted), strict=True):
             if differs(there, made):
                 self._register(there, made)

@@ -13,9 +13,9 @@ from typing import Any, Final, TypeAlias
 
 from webhook.attributes import Phase
 from webhook.export.cluster_role import cluster_role
-from webhook.export.lockout import Danger, dangers
-from webhook.export.registrations import Registered, registered
-from webhook.manifests.webhook_configurations import KINDS, parse
+from webhook.export.lockout import Danger, lockout_dangers
+from webhook.export.registrations import Registered, webhook_registrations
+from webhook.manifests.webhook_configurations import KINDS, parse_webhook_configuration
 from webhook.policy.compiled import Policy
 from webhook.policy.interests import interests
 from webhook.policy.policy_set import PolicySet
@@ -44,8 +44,12 @@ def registrable(
 
     def dangers_of(kept: PolicySet) -> dict[str, Danger]:
         """The dangers by what happens: one that another webhook has already is none of this policy's."""
-        wanted = render({phase: registered(kept, phase, any_pod=any_pod) for phase in Phase})
-        every = (danger for each in merged(current, wanted) for danger in dangers(parse(_closed(each)), {}))
+        wanted = render({phase: webhook_registrations(kept, phase, any_pod=any_pod) for phase in Phase})
+        every = (
+            danger
+            for each in merged(current, wanted)
+            for danger in lockout_dangers(parse_webhook_configuration(_closed(each)), {})
+        )
         return {danger.harm: danger for danger in every}
 
     own = tuple(stored)

@@ -23,7 +23,7 @@ from webhook.commands import options
 from webhook.commands.webhook_check import check_files, check_live
 from webhook.errors import ConfigurationError, InputError, LookupFailed, Problem
 from webhook.export.cluster_role import cluster_role
-from webhook.export.registrations import Registered, Webhook, registered
+from webhook.export.registrations import Registered, Webhook, webhook_registrations
 from webhook.export.webhook_rules import WebhookRule
 from webhook.logs import Log
 from webhook.names import dns1123_subdomain
@@ -65,7 +65,7 @@ class Registration:
     object_opt_out: bool = False
 
 
-@options.takes(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
+@options.with_settings(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
 def command(
     path: Annotated[
         list[str] | None,
@@ -163,7 +163,7 @@ def command(
         excluded_namespaces=tuple(excluded),
         object_opt_out=object_opt_out,
     )
-    loaded = assembly.assemble(settings).policies
+    loaded = assembly.assemble_policies_and_context(settings).policies
     if watch:
         _follower(settings, kubeconfig, loaded, registration, any_pod=any_pod).follow()
         return 0
@@ -173,13 +173,13 @@ def command(
     if rbac:
         sys.stdout.write(dump(role))
         return 0
-    wanted = {phase: registered(loaded, phase, any_pod=any_pod) for phase in Phase}
-    manifests = configurations(wanted, registration)
+    wanted = {phase: webhook_registrations(loaded, phase, any_pod=any_pod) for phase in Phase}
+    manifests = webhook_configurations(wanted, registration)
     if check:
         return check_live(kubeconfig, name, role, len(manifests), loaded)
     if not manifests:
         raise ConfigurationError(_NEVER)
-    sys.stderr.write(terminal.lines(_left_out(wanted)))
+    sys.stderr.write(terminal.lines(_rules_not_asked_about_pods(wanted)))
     sys.stdout.write("---\n".join(dump(manifest) for manifest in manifests))
     return 0
 
@@ -199,7 +199,7 @@ def _with_stored(settings: Settings, kubeconfig: Path | None, loaded: PolicySet)
         listed = stored.listed()
     except LookupFailed as error:
         raise InputError(Problem(message=f"the cluster cannot be asked: {error}")) from None
-    return combine(loaded, Compiler(assembly.options(settings), may_ask=True).compile(listed)).policies
+    return combine(loaded, Compiler(assembly.compile_options(settings), may_ask=True).compile(listed)).policies
 
 
 def _follower(
@@ -215,13 +215,13 @@ def _follower(
         files=loaded,
         stored=stored,
         connection=connection,
-        compiler=Compiler(assembly.options(settings), may_ask=True),
-        render=lambda wanted: configurations(wanted, registration),
+        compiler=Compiler(assembly.compile_options(settings), may_ask=True),
+        render=lambda wanted: webhook_configurations(wanted, registration),
         any_pod=any_pod,
     )
 
 
-def _left_out(wanted: Mapping[Phase, Registered]) -> Iterator[str]:
+def _rules_not_asked_about_pods(wanted: Mapping[Phase, Registered]) -> Iterator[str]:
     """Which rules are not asked about every Pod, and how to have them asked."""
     names = sorted({rule for each in wanted.values() for rules in each.left_out.values() for rule in rules})
     if names:
@@ -229,7 +229,7 @@ def _left_out(wanted: Mapping[Phase, Registered]) -> Iterator[str]:
         yield f"{told}; add --any-pod to have them asked about all"
 
 
-def configurations(wanted: Mapping[Phase, Registered], registration: Registration) -> list[Manifest]:
+def webhook_configurations(wanted: Mapping[Phase, Registered], registration: Registration) -> list[Manifest]:
     """The configurations, the validating one first; a phase without rules has none.
 
     Args:
