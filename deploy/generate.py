@@ -21,7 +21,7 @@ from webhook import yamlfile
 from webhook.attributes import Phase
 from webhook.cli import run
 from webhook.export.webhook_rules import wishes
-from webhook.manifests.custom_resource_definitions import definitions
+from webhook.manifests.custom_resource_definitions import custom_resource_definitions
 from webhook.policy.load import Options, load
 from webhook.workloads import table
 
@@ -32,6 +32,7 @@ COPIES = {
     **{f"{name}.yaml": f"base/{name}.yaml" for name in ("certificates", "deployment", "network", "priority", "rbac")},
     "service.yaml": "base/service.yaml",
     "authorizer.yaml": "overlays/authorizer/asking.yaml",
+    "live-policies-registration.yaml": "overlays/live-policies/registration.yaml",
     "live-policies-rights.yaml": "overlays/live-policies/rights.yaml",
     "autoscaler.yaml": "overlays/autoscaling/autoscaler.yaml",
     "cert-manager.yaml": "overlays/cert-manager/certificate.yaml",
@@ -58,7 +59,7 @@ def generated() -> dict[str, str]:
     )
     files["overlays/namespaced/opt-in.yaml"] = _patch(configurations, _opted_in)
     files["overlays/cluster-audit/lists.yaml"] = yamlfile.dump(_lists())
-    files["overlays/live-policies/definitions.yaml"] = "---\n".join(map(yamlfile.dump, definitions()))
+    files["overlays/live-policies/definitions.yaml"] = "---\n".join(map(yamlfile.dump, custom_resource_definitions()))
     chart = {f"chart/files/{name}": (DEPLOY / origin).read_text() for name, origin in COPIES.items()}
     chart["chart/files/definitions.yaml"] = files["overlays/live-policies/definitions.yaml"]
     made = {f"chart/files/{Path(name).name}": text for name, text in files.items() if name.startswith("base/")}

@@ -4,7 +4,7 @@ import pytest
 
 from tests.cluster.server import config, page
 from webhook.attributes import GroupVersionKind
-from webhook.cluster.connection import ServerRefused, connect
+from webhook.cluster.connection import ServerRefused, connect_to_cluster
 from webhook.cluster.discovery import Resource
 from webhook.cluster.live_objects import MOST_RESUMED, ServedKind, objects, served_kinds
 
@@ -14,7 +14,7 @@ LIST = "/api/v1/configmaps"
 
 @pytest.fixture
 def connection(server, tmp_path):
-    return connect(server.kubeconfig(tmp_path))
+    return connect_to_cluster(server.kubeconfig(tmp_path))
 
 
 def resource(name, kind, *, verbs=("list",), namespaced=True):

@@ -16,14 +16,14 @@ from webhook.commands.audit_report import AuditReport
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.audited_objects import Reviewed
 from webhook.commands.git_changes import Changes
-from webhook.commands.rendering import render
+from webhook.commands.rendering import render_into_tree
 from webhook.document_stream import DocumentStream
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.policy.policy_set import PolicySet
 from webhook.settings.reporting import ReportSettings
 
 
-@options.takes(
+@options.with_settings(
     ReportSettings,
     *("config", "policies", "only", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version"),
     "docs_address",
@@ -117,12 +117,12 @@ def command(
 
     def totals_of(policies: PolicySet) -> AuditTotals:
         options.tell_policies(settings, policies)
-        filters = report_options.filters(given, settings, policies)
+        filters = report_options.report_filters(given, settings, policies)
         return AuditTotals(filters, settings.configuration, fail_on=fail_on, requires_input=require_input)
 
     if flags.is_live:
         details, scope = ReviewOptions(advice=advice, is_stored=as_ != "create"), flags.scope()
-        assembled = assembly.assemble(settings, unbound=unbound)
+        assembled = assembly.assemble_policies_and_context(settings, unbound=unbound)
         totals = totals_of(assembled.policies)
         with live_options.live_cluster(assembled.policies, kubeconfig) as cluster:
             live_audit = LiveAudit(
@@ -132,7 +132,7 @@ def command(
     named = path or []
     changes = Changes(changed_since, named) if changed_since else None
     with closing(DocumentStream(named, exclude or (), include or ())) as stream:
-        problems = (*stream.problems, *(render(stream, named) if is_rendered else ()))
+        problems = (*stream.problems, *(render_into_tree(stream, named) if is_rendered else ()))
         assembled = assembled_with(settings, stream, unbound=unbound)
         totals = totals_of(assembled.policies)
         details = ReviewOptions(advice=advice, is_stored=as_ == "stored")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from webhook import assembly, submitted
-from webhook.commands.audit_index import index
+from webhook.commands.audit_index import index_files
 from webhook.commands.audit_part import PartAudit, PartResult, Stop
 from webhook.commands.audit_totals import AuditTotals
-from webhook.commands.ordered_work import results
+from webhook.commands.ordered_work import results_in_order
 from webhook.document_stream import DocumentStream
 from webhook.report.finding import Finding
 from webhook.report.rule import Rules
@@ -54,7 +54,9 @@ class FilesAudit:
     def _parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         parts = self._stream.parts()
         if self._jobs > 1:
-            yield from ((result, result.findings) for result in results(self._audit.audited, parts, self._jobs))
+            yield from (
+                (result, result.findings) for result in results_in_order(self._audit.audited, parts, self._jobs)
+            )
             return
         for part in parts:
             result = PartResult()
@@ -75,7 +77,7 @@ def assembled_with(settings: Settings, stream: DocumentStream, *, unbound: bool)
         InputError: every problem of the workload tables or the context.
     """
     how, loaded = assembly.load_policies(settings, unbound=unbound)
-    looked_up = index(stream, loaded.interests(), is_whole=settings.context_is_whole)
+    looked_up = index_files(stream, loaded.interests(), is_whole=settings.context_is_whole)
     return assembly.with_files(
         settings, how, loaded, objects=looked_up.objects, files=looked_up.files, is_complete=looked_up.is_complete
     )

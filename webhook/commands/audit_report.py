@@ -46,7 +46,7 @@ class AuditReport:
 
     def __init__(self, chosen: Sequence[str] | None, write_baseline: Path | None, *, is_verbose: bool) -> None:
         self._writers: Mapping[str, Callable[[], Writer[Finding]]] = formats.of_findings()
-        self._outputs = output.parse(chosen, self._writers)
+        self._outputs = output.parse_outputs(chosen, self._writers)
         self._writes_baseline = write_baseline is not None
         self._is_verbose = is_verbose
         if write_baseline is not None:

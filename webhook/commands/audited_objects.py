@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from webhook.admission.phases import Local, PhaseName, run
+from webhook.admission.phases import Local, PhaseName, run_phases
 from webhook.attributes import POD, Attributes, GroupVersionKind, Phase
 from webhook.cluster import Cluster
 from webhook.decisions import Decision
@@ -31,7 +31,7 @@ class ObjectAudit:
         if self.reviewed == "stored":
             attributes = as_submitted(attributes)
         door = Local(policies=self.policies, cluster=cluster, options=self.details)
-        outcome = run(attributes, _PHASES[self.reviewed], door)
+        outcome = run_phases(attributes, _PHASES[self.reviewed], door)
         return (*outcome.decisions, *outcome.further)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
-from webhook.cluster.connection import connect
+from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.live import Watched
 from webhook.commands.audit_live import LiveCluster, LiveScope, Shard
 from webhook.commands.publishing import APIS, Publisher, Reports
@@ -111,7 +111,7 @@ def live_cluster(policies: PolicySet, kubeconfig: Path | None) -> Iterator[LiveC
     Raises:
         ConfigurationError: no server or credentials are configured.
     """
-    connection = connect(kubeconfig)
+    connection = connect_to_cluster(kubeconfig)
     view = Watched.start(kubeconfig, policies.interests(), Log(level="error"))
     try:
         yield LiveCluster(connection, AssumedNamespaces(view.cluster))

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.connection import Connection
-from webhook.cluster.discovery import Resource, discover
+from webhook.cluster.discovery import Resource, discover_resource
 from webhook.cluster.live_objects import ServedKind, objects
 from webhook.commands.audit_live import CLUSTER, LiveScope
 from webhook.errors import ConfigurationError, LookupFailed, Problem
@@ -143,7 +143,7 @@ def _served(connection: Connection, api: Api, kind: str) -> ServedKind:
     group, _, version = api.version.partition("/")
     wanted = GroupVersionKind(group, version, kind)
     try:
-        resource: Resource = discover(connection, wanted)
+        resource: Resource = discover_resource(connection, wanted)
     except LookupFailed as error:
         raise ConfigurationError(f"--publish: {kind}.{group}: {error}") from None
     return ServedKind(wanted, resource)

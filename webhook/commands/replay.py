@@ -16,7 +16,7 @@ import typer
 from webhook import assembly, documents, submitted, terminal
 from webhook.admission import fixtures, respond
 from webhook.admission.kind_names import kind_mistake
-from webhook.admission.phases import Door, Local, Outcome, PhaseName, run
+from webhook.admission.phases import Door, Local, Outcome, PhaseName, run_phases
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output
@@ -35,7 +35,7 @@ from webhook.wording import counted
 from webhook.workloads import table
 
 
-@options.takes(ReportSettings)
+@options.with_settings(ReportSettings)
 def command(
     fixture: Annotated[
         list[str],
@@ -83,7 +83,7 @@ def command(
     that may deny could not decide.
     """
     writers = formats.of_answers()
-    outputs = output.parse(chosen, writers)
+    outputs = output.parse_outputs(chosen, writers)
     if server and (
         unbound or advice or explain or settings.given & {"policies", "only", "config", "context", "context_is_whole"}
     ):
@@ -96,7 +96,7 @@ def command(
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
     details = ReviewOptions(advice=advice, enforcement_action=settings.enforcement_action)
-    inputs = documents.read(fixture)
+    inputs = documents.read_documents(fixture)
     how = {"unbound": unbound, "explains": explain, "records": record is not None}
     local = partial(_local, settings, inputs, details=details, **how)
     with _remote(server, ca, settings) if server else local() as asked:
@@ -106,7 +106,7 @@ def command(
                 report.entry(answer)
             report.end(replay.totals())
     sys.stderr.write(terminal.lines(replay.notes()))
-    return replay.exit_code(documents.nothing(fixture, inputs, "review"))
+    return replay.exit_code(documents.nothing_read(fixture, inputs, "review"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,8 @@ def _local(
     explains: bool,
     records: bool,
 ) -> Iterator[Asked]:
-    assembled = assembly.assemble(
-        settings, objects=objects(inputs), is_complete=submitted.is_complete(inputs), unbound=unbound
+    assembled = assembly.assemble_policies_and_context(
+        settings, objects=objects_after_replay(inputs), is_complete=submitted.is_complete(inputs), unbound=unbound
     )
     options.tell_policies(settings, assembled.policies)
     if explains:
@@ -159,7 +159,7 @@ def _local(
     yield Asked(sent, assembled.table, known, problems, notes, assembled.policies)
 
 
-def objects(inputs: documents.Inputs) -> Iterator[tuple[str, JSON]]:
+def objects_after_replay(inputs: documents.Inputs) -> Iterator[tuple[str, JSON]]:
     """What a cluster holds once all reviews are answered, with files; what a review is about is in its namespace.
 
     Of what a review itself changes, webhook.cluster.stored makes what it is before.
@@ -176,7 +176,7 @@ def _remote(server: str, ca: Path | None, settings: ReportSettings) -> Iterator[
 
     with closing(Remote.connect(server, ca)) as door:
         known = table.load(settings.workloads)
-        yield Asked(lambda each: (fixtures.attributes(each.value, known.row), door), known, {})
+        yield Asked(lambda each: (fixtures.attributes_of_fixture(each.value, known.row), door), known, {})
 
 
 class Replay:
@@ -200,13 +200,13 @@ class Replay:
             except CallError as error:
                 self._unreadable.append(_problem(each, error.message))
                 continue
-            if note := fixtures.note(each.value):
+            if note := fixtures.note_on_fixture(each.value):
                 self._notes.setdefault(note, f"note: {_problem(each, note)}")
             if mistake := kind_mistake(get(each.value, fixtures.object_path(each.value)), self._asked.table):
                 told = f"{each.place((*fixtures.object_path(each.value), 'kind'))}: kind: {mistake}"
                 self._notes.setdefault(told, f"warning: {told}")
             try:
-                outcome = run(attributes, self._phase, door)
+                outcome = run_phases(attributes, self._phase, door)
             except CallError as error:
                 self._is_undecided = True
                 _complain(_problem(each, f"the server answered HTTP {error.code}: {error.message}"))
@@ -264,7 +264,7 @@ def _complain(problem: Problem) -> None:
 
 def _answer(document: documents.Input, attributes: Attributes, phase: PhaseName, outcome: Outcome) -> Answer:
     shown_as = Phase.VALIDATE if phase == "validate" else Phase.MUTATE  # where a patch may stand in the response
-    body = respond.respond(attributes.uid, outcome.verdict, shown_as, attributes.operation)
+    body = respond.encode_response(attributes.uid, outcome.verdict, shown_as, attributes.operation)
     return Answer(
         place=document.place(),
         index=document.index,

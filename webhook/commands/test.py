@@ -31,7 +31,7 @@ from webhook.wording import counted
 _NONE = "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites, *cases.jsonl or golden folders"
 
 
-@options.takes(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
+@options.with_settings(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
 def command(
     folder: Annotated[
         list[Path] | None,
@@ -68,11 +68,11 @@ def command(
     cannot be read, or when no case of a file that is named was run.
     """
     writers = formats.of_cases()
-    outputs = output.parse(chosen, writers)
-    named = folder or [Path(shipped.shown(each)) for each in assembly.places(settings)]
+    outputs = output.parse_outputs(chosen, writers)
+    named = folder or [Path(shipped.shown(each)) for each in assembly.policy_places(settings)]
     chosen_cases = _regex(run)
     how = _How(
-        options=assembly.options(settings),
+        options=assembly.compile_options(settings),
         policies=cache(lambda: assembly.load_policies(settings)[1]),
         run=chosen_cases,
         shows_advice=advice,

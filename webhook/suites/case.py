@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from webhook import yamlfile
-from webhook.admission.phases import Local, Outcome, PhaseName, run
+from webhook.admission.phases import Local, Outcome, PhaseName, run_phases
 from webhook.attributes import JSON, Attributes
 from webhook.cel.library.authorizer import Decisions
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
@@ -122,7 +122,7 @@ def answer(request: Request) -> Outcome:
     """What the core says."""
     cluster = AssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
     door = Local(policies=request.policies, cluster=cluster, authorizer=Decisions(request.authorizer), options=_ADVICE)
-    return run(request.attributes, request.phase, door)
+    return run_phases(request.attributes, request.phase, door)
 
 
 def compiled(objects: Iterable[JSON], how: Options) -> PolicySet:

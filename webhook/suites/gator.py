@@ -107,7 +107,7 @@ def _case(name: str, test: Mapping[str, Any], case: Mapping[str, Any], suite: Su
 
 
 def _notes(case: Mapping[str, Any], suite: Suite) -> tuple[str, ...]:
-    note = fixtures.note(_one(suite, case.get("object")))
+    note = fixtures.note_on_fixture(_one(suite, case.get("object")))
     return (note,) if note else ()
 
 
@@ -129,7 +129,7 @@ def _request(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how
     value = _one(suite, case.get("object"))
     inventory = suite.objects(case.get("inventory") or ())
     try:
-        attributes = fixtures.attributes(value, how.table.row)
+        attributes = fixtures.attributes_of_fixture(value, how.table.row)
     except CallError as error:
         raise InputError(Problem(message=error.message, file=str(case.get("object")))) from None
     namespace = {"metadata": {"name": attributes.namespace}, "apiVersion": "v1", "kind": "Namespace"}

@@ -20,7 +20,7 @@ from typing import Any, Final, cast, get_args
 
 from webhook import yamlfile
 from webhook.admission import fixtures
-from webhook.admission.envelope import review
+from webhook.admission.envelope import review_of_attributes
 from webhook.admission.phases import Outcome, PhaseName
 from webhook.attributes import JSON, Attributes
 from webhook.cluster.recording import RecordingCluster
@@ -63,7 +63,7 @@ def _mismatches(suite: Suite, how: Options, policies: Policies, updates: bool) -
         message = f"expected the answer of a review with `phase` ({', '.join(get_args(PhaseName))}): record it anew"
         raise InputError(Problem(message=message, file=str(suite.file)))
     try:
-        attributes = fixtures.attributes(_one(suite, REVIEW), how.table.row)
+        attributes = fixtures.attributes_of_fixture(_one(suite, REVIEW), how.table.row)
     except CallError as error:
         raise InputError(Problem(message=error.message, file=str(suite.folder / REVIEW))) from None
     has_cluster = (suite.folder / CLUSTER).is_dir()
@@ -140,7 +140,7 @@ class Recorder:
             context_is_whole=cluster.is_whole(),
         )
         expected = _record(answer(request), request)
-        _write(folder / REVIEW, [review(recorded)])
+        _write(folder / REVIEW, [review_of_attributes(recorded)])
         for kind, listed in _by_kind(objects).items():
             _write(folder / CLUSTER / f"{kind}.yaml", listed)
         _write(folder / EXPECTED, [expected])

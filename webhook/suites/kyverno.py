@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import Any, TypeAlias
 
 from webhook import yamlfile
-from webhook.admission.envelope import review
+from webhook.admission.envelope import review_of_attributes
 from webhook.admission.fixtures import attributes_of_object
 from webhook.attributes import JSON, NAME_LABEL, Operation, UserInfo
 from webhook.errors import CallError, InputError, Problem
@@ -165,7 +165,7 @@ def _mismatches(result: Mapping[str, Any], name: str, lazy: _Lazy, how: Options)
         "bindings": [one for one in _bound(files.policies, result["policy"]) if one["kind"] not in _NATIVE],
         "params": files.context,
         "namespaces": list(_namespaces(files, attributes.namespace)),
-        "review": review(replace(attributes, user_info=files.user)),
+        "review": review_of_attributes(replace(attributes, user_info=files.user)),
         "expect": _expect(result, name, files),
     }
     return cases.mismatches(cases.Case(value), how)

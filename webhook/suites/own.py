@@ -16,7 +16,7 @@ from webhook.admission import fixtures
 from webhook.admission.phases import PhaseName
 from webhook.attributes import JSON, Attributes, Operation
 from webhook.errors import CallError, InputError, PolicyError, Problem, UnknownRule
-from webhook.model_errors import complaint
+from webhook.model_errors import describe_model_error
 from webhook.paths import FieldPath, render
 from webhook.policy.load import Options, load
 from webhook.policy.param_rules import ParamRules
@@ -121,7 +121,7 @@ def read(suite: Suite, how: Options) -> Iterator[Entry]:
 
 
 def _notes(case: CaseModel, suite: Suite) -> tuple[str, ...]:
-    note = fixtures.note(_one(case.subject, suite))
+    note = fixtures.note_on_fixture(_one(case.subject, suite))
     return (note,) if note else ()
 
 
@@ -182,7 +182,7 @@ def _validated(
 
 
 def _complaints(document: yamlfile.Document, path: FieldPath, error: ValidationError) -> Iterator[Problem]:
-    return (document.problem((*path, *each["loc"]), complaint(each)) for each in error.errors())
+    return (document.problem((*path, *each["loc"]), describe_model_error(each)) for each in error.errors())
 
 
 def _advice(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
@@ -247,7 +247,7 @@ def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
     value = _one(case.subject, suite)
     try:
         if fixtures.is_review(value) or fixtures.is_request(value):
-            return fixtures.attributes(value, how.table.row)
+            return fixtures.attributes_of_fixture(value, how.table.row)
         old = None if case.old_input is None else _one(case.old_input, suite)
         return fixtures.attributes_of_object(value, how.table.row, operation=Operation(case.operation), old_object=old)
     except CallError as error:
