@@ -43,7 +43,9 @@ def test_a_release_is_installed_enforced_taken_back_and_removed(server: ApiServe
     until(lambda: not refusal(server, "gone-back"), "a Pod is taken again")
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=true")
     server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-    server.kubectl("get", "claimgate")
+    server.kubectl(
+        "get", "validatingpolicies.claimgate.dev,mutatingpolicies.claimgate.dev,policybindings.claimgate.dev"
+    )
     _leaves_nothing(server)
     assert "claimgate" not in server.kubectl("get", "crd", "-o", "name").stdout
 
