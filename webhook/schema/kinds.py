@@ -89,7 +89,7 @@ def type_of(kind: GroupVersionKind) -> Type | None:
 
 @cache
 def _builtin(kind: GroupVersionKind) -> Type:
-    return _without_status(of_node(kubernetes.root(kind)))
+    return _without_status(of_node(kubernetes.schema_of_kind(kind)))
 
 
 def _without_status(of: Type) -> Type:

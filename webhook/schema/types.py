@@ -75,8 +75,8 @@ def named(name: str) -> Type:
 
 
 @cache
-def _of_name(name: str) -> Type:
-    of = _of_shape(kubernetes.resolve(name))
+def _type_of_name(name: str) -> Type:
+    of = _type_of_shape(kubernetes.shape_of_node(name))
     nulls = _written_null().get(name.removeprefix("#"))
     return replace(of, written_null=frozenset(nulls)) if nulls and isinstance(of, Fields) else of
 
@@ -92,11 +92,11 @@ def _written_null() -> Mapping[str, Sequence[str]]:
 def of_node(node: kubernetes.Node) -> Type:
     """The type that a node of the patch package's table describes; `any` where it describes nothing."""
     if isinstance(node, str):
-        return _SPECIAL.get(node) or _of_name(node)
-    return _of_shape(kubernetes.resolve(node)) if node else "any"
+        return _SPECIAL.get(node) or _type_of_name(node)
+    return _type_of_shape(kubernetes.shape_of_node(node)) if node else "any"
 
 
-def _of_shape(shape: kubernetes.Shape) -> Type:
+def _type_of_shape(shape: kubernetes.Shape) -> Type:
     if shape.scalar:
         return _SCALARS.get(shape.scalar, "any")
     if shape.list:

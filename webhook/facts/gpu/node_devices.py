@@ -17,7 +17,7 @@ from webhook.facts.gpu.groups import NODE_DEVICES
 from webhook.facts.pods.pod_requests import Limits, container_requests, pod_requests, units_of_thousandths
 from webhook.facts.resource_units import amount_in_units, amount_with_resource
 from webhook.facts.subject import Subject
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.problem import Problem
 from webhook.same import Same
 from webhook.typed.collections import Items
@@ -74,7 +74,7 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
 
 
 def _node_devices(pods: DevicePods, largest: Mapping[str, int]) -> Iterator[Problem]:
-    at = render(pods.podset.path)
+    at = path_as_text(pods.podset.path)
     for name, count in pods.devices.items():
         most = largest.get(name, 0)
         if not most:
@@ -107,7 +107,7 @@ def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject
     message = f"requests {listed} together with {devices} for one pod, but nodes with these devices have at most {had}"
     together = ", but not together" if len(above) > 1 else ""
     fix = "request less for each pod, or use more pods with fewer devices"
-    yield CPU_AND_MEMORY.problem(render(pods.podset.path), f"{message}{together}, so no node fits", fix)
+    yield CPU_AND_MEMORY.problem(path_as_text(pods.podset.path), f"{message}{together}, so no node fits", fix)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def _short_of_nodes(fitting: Fitting, placed: Mapping[str, Placement]) -> Iterat
 
 def _short(members: Mapping[str, Placement], level: str, short: Shortage) -> Problem:
     flavor = next(iter(members.values())).flavor
-    asked, most = (_of_nodes(short.resource, value) for value in (short.asked, short.most))
+    asked, most = (_describe_nodes(short.resource, value) for value in (short.asked, short.most))
     where = f"no `{level}` has more than" if level else "all nodes together have at most"
     message = f"asks for {asked} in pod sets {', '.join(members)}, which are placed together, but in topology"
     return _topology_placement(
@@ -107,7 +107,7 @@ def _above(level: str, flavor: Flavor, fitting: Fitting) -> str:
     return levels[levels.index(level) - 1] if level in levels[1:] else ""
 
 
-def _of_nodes(resource: str, value: int) -> str:
+def _describe_nodes(resource: str, value: int) -> str:
     return (
         f"room for {counted(value, 'pod')}"
         if resource == PODS
