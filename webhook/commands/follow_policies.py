@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 from certs import CertificateError
@@ -47,6 +47,8 @@ from webhook.policy.policy_set import PolicySet
 from webhook.terminal import one_line
 from webhook.wording import counted
 
+_StoredConditions: TypeAlias = tuple[StoredPolicy, tuple[dict[str, Any], ...]]
+"""A stored policy, and what its status should say."""
 EVERY_S: Final = 2.0
 """How often is looked: a policy is evaluated about as late by the replicas, whose files are looked at as often."""
 MANAGER: Final = "claimgate-registration"
@@ -54,6 +56,7 @@ ROLE: Final = "claimgate-live-lookups"
 """The ClusterRole whose rules follow the stored policies."""
 _ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_MISSING_RIGHTS: Final = "MissingRights"
 _MOST_QUESTIONS: Final = 100
 """Grants that are asked about in one look."""
 _WAIT_S: Final = 10.0
@@ -79,6 +82,8 @@ class Follower:
     any_pod: bool
     _writer: StatusWriter = field(init=False)
     _told: set[str] = field(default_factory=set)
+    _seen: object = None
+    _conditions: Sequence[_StoredConditions] = ()
 
     def __post_init__(self) -> None:
         self._writer = StatusWriter(self.connection, MANAGER)
@@ -99,24 +104,32 @@ class Follower:
         Raises:
             LookupFailed: the cluster cannot be read or refuses a write.
         """
+        current, role = self._configurations(), self._one(f"{_ROLES}/{ROLE}")
+        versions = [one["metadata"]["resourceVersion"] for one in (*current, *([role] if role else ()))]
+        seen = self.stored.revision(), versions
+        if seen != self._seen:
+            self._conditions = tuple(self._decide(current, role))
+            # rights that this account is given change nothing of what was seen, so it looks again while some lack
+            self._seen = None if any(_is_lacking(each) for _, each in self._conditions) else seen
+        self._writer.write(self._conditions)
+        if self._writer.error:
+            raise LookupFailed(f"status cannot be written: {self._writer.error}")
+
+    def _decide(self, current: Sequence[dict[str, Any]], role: Manifest | None) -> Iterator[_StoredConditions]:
+        """Write registration and rights where they differ; the condition of each stored policy."""
         live = combine(self.files, self.compiler.compile(self.stored.listed()))
-        policies = [each.policy for each in live.objects if each.policy is not None]
         in_force = {policy.file: policy for policy in live.policies.policies}
-        bound = [in_force[policy.file] for policy in policies]
-        current = self._configurations()
-        safe, refused = registrable(live.policies, bound, current, self.render, any_pod=self.any_pod)
+        stored = [in_force[each.policy.file] for each in live.objects if each.policy is not None]
+        safe, refused = registrable(live.policies, stored, current, self.render, any_pod=self.any_pod)
         wanted = self.render({phase: webhook_registrations(safe, phase, any_pod=self.any_pod) for phase in Phase})
         for there, made in zip(current, merged(current, wanted), strict=True):
             if differs(there, made):
                 self._register(there, made)
-        granted = self._allow(live, bound)
-        asked = {wish_policy.file for phase in Phase for wish_policy, _ in wishes(safe, phase)}
+        granted = self._allow(live, stored, role)
+        asked = frozenset(policy.file for phase in Phase for policy, _ in wishes(safe, phase))
         missing = {one["kind"] for one in wanted} - {one["kind"] for one in current}
-        outcome = _Look(live, in_force, refused, frozenset(asked), granted, frozenset(missing))
-        self._writer.write(_conditions(outcome))
         self._tell(refused)
-        if self._writer.error:
-            raise LookupFailed(f"status cannot be written: {self._writer.error}")
+        yield from _conditions(_Look(live, in_force, refused, asked, granted, frozenset(missing)))
 
     def _configurations(self) -> list[dict[str, Any]]:
         """Our configurations as they are there, the validating one first."""
@@ -142,11 +155,10 @@ class Follower:
         count = counted(len(made["webhooks"]), "webhook")
         _say(f"{there['kind']} {self.name}: wrote rules and matchConditions of {count}")
 
-    def _allow(self, live: LivePolicies, stored: Sequence[Policy]) -> frozenset[Grant]:
+    def _allow(self, live: LivePolicies, stored: Sequence[Policy], role: Manifest | None) -> frozenset[Grant]:
         """Let the server read what stored policies look up, as far as this account may; what it may read then."""
         base = needed(self.files, self.files.policies)
         wanted = {each for each in needed(live.policies, stored) if not allowed(each, base)}
-        role = self._one(f"{_ROLES}/{ROLE}")
         if role is None:
             return base
         there = grants(role.get("rules") or ())
@@ -201,7 +213,11 @@ class _Look:
     missing: frozenset[str]
 
 
-def _conditions(outcome: _Look) -> Iterator[tuple[StoredPolicy, tuple[dict[str, Any], ...]]]:
+def _is_lacking(conditions: Sequence[Mapping[str, Any]]) -> bool:
+    return any(each["reason"] == _MISSING_RIGHTS for each in conditions)
+
+
+def _conditions(outcome: _Look) -> Iterator[_StoredConditions]:
     """The condition Registered of each stored policy."""
     for each in outcome.live.objects:
         if each.stored.kind != POLICY_BINDING:
@@ -226,7 +242,7 @@ def _registered(compiled: CompiledObject, outcome: _Look) -> dict[str, Any]:
     if lacking := sorted(
         each for each in needed(outcome.live.policies, [policy]) if not allowed(each, outcome.granted)
     ):
-        return _no("MissingRights", _lacking(lacking))
+        return _no(_MISSING_RIGHTS, _lacking(lacking))
     return condition("Registered", holds=True, reason="Registered", message=_asked(policy))
 
 

@@ -179,6 +179,15 @@ class View:
         file = self.cluster.place(obj) if obj else ""
         return f" in {file}" if file else ""
 
+    def origins(self, objects: Sequence[JSON]) -> str:
+        """Where some objects of files stand: " in nodes.yaml and 2 other files"; "" for those of a live cluster."""
+        files = dict.fromkeys(filter(None, map(self.cluster.place, self.deadline.each(objects))))
+        if not files:
+            return ""
+        first, *others = files
+        more = f" and {len(others)} other file{'s' * (len(others) > 1)}" if others else ""
+        return f" in {first}{more}"
+
     def note(self, *missing: MissingObject) -> None:
         """Remember what could not be found out, for the fields that are asked."""
         for name in self.fields:

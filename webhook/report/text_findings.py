@@ -25,6 +25,8 @@ from webhook.wording import counted, named
 
 _ORDER: Final = ("fail", "warn", "error", "skip", "advice")
 _INDENT: Final = "    "
+_MOST_HELD: Final = 500
+"""Findings of one object that are put in order; a file may have the same object thousands of times."""
 _BREAK: Final = re.compile(r"\s*\n(?! \| |\* )\s*")
 """A line break of a message that does not begin a line of source or of a list."""
 _MOST_RULES: Final = 20
@@ -66,7 +68,7 @@ class Findings:
         if entry.result is Result.SKIP and entry.missing:
             self._miss(entry)
             return
-        if self._object and _about(self._object[0]) != _about(entry):
+        if self._object and (_about(self._object[0]) != _about(entry) or len(self._object) == _MOST_HELD):
             yield self._told()
         self._object.append(entry)
 

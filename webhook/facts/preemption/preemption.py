@@ -137,14 +137,14 @@ def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
     if not queue or labels.get(_PRIORITY) or not name:
         return
     view = subject.view()
-    if view.find(PriorityClass, name, namespaced=False).preemption_policy != "Never":
+    held = view.find(PriorityClass, name, namespaced=False)
+    if held.preemption_policy != "Never":
         return
     of = view.find(LocalQueue, queue).spec.cluster_queue
     if of and _preempts(view.find(ClusterQueue, of, namespaced=False)):
         message = (
-            f"is a PriorityClass with preemptionPolicy Never, but Kueue ignores this policy, so Kueue "
-            f"may preempt other "
-            f"jobs of ClusterQueue `{of}` for this job"
+            f"is a PriorityClass with preemptionPolicy Never{view.origin(held.json)}, but Kueue ignores this policy, "
+            f"so Kueue may preempt other jobs of {view.named(ClusterQueue.gvk, of)} for this job"
         )
         fix = f"set the label {_PRIORITY} to a WorkloadPriorityClass with a low value"
         yield NEVER_PREEMPTS.problem(pods[0].locate(pods[0].spec.path("priorityClassName")), message, fix, name)
