@@ -21,7 +21,7 @@ from webhook.cluster.known_kinds import KNOWN
 from webhook.patch import schema as kubernetes
 from webhook.patch.schema import is_builtin
 from webhook.policy.compiled import Policy
-from webhook.schema.types import Fields, Items, Type, of_node
+from webhook.schema.types import Fields, Items, Type, type_of_node
 from webhook.similar_names import nearest_name
 from webhook.workloads.plurals import plural_of_kind
 
@@ -54,7 +54,7 @@ def undefined_fields(policy: Policy) -> Iterator[UndefinedField]:
         return
     reader = _Reader()
     for kind in filter(None, kinds):
-        root = of_node(kubernetes.schema_of_kind(kind))
+        root = type_of_node(kubernetes.schema_of_kind(kind))
         scope: dict[str, Type | None] = {"object": root, "oldObject": root, "Object": root}
         for name, expression in policy.variables.items():
             scope[f"variables.{name}"] = reader.read(expression.source, scope)

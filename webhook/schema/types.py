@@ -71,7 +71,7 @@ def named(name: str) -> Type:
         KeyError: Kubernetes has no such type.
 
     """
-    return of_node(f"#{name}")
+    return type_of_node(f"#{name}")
 
 
 @cache
@@ -89,7 +89,7 @@ def _written_null() -> Mapping[str, Sequence[str]]:
     return held
 
 
-def of_node(node: kubernetes.Node) -> Type:
+def type_of_node(node: kubernetes.Node) -> Type:
     """The type that a node of the patch package's table describes; `any` where it describes nothing."""
     if isinstance(node, str):
         return _SPECIAL.get(node) or _type_of_name(node)
@@ -100,8 +100,8 @@ def _type_of_shape(shape: kubernetes.Shape) -> Type:
     if shape.scalar:
         return _SCALARS.get(shape.scalar, "any")
     if shape.list:
-        return Items(of_node(shape.list.element))
+        return Items(type_of_node(shape.list.element))
     if shape.map is None:
         return "any"
-    others = of_node(shape.map.other) if shape.map.other else None
-    return Fields({name: of_node(each) for name, each in shape.map.fields.items()}, others)
+    others = type_of_node(shape.map.other) if shape.map.other else None
+    return Fields({name: type_of_node(each) for name, each in shape.map.fields.items()}, others)
