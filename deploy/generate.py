@@ -22,7 +22,7 @@ from webhook.attributes import Phase
 from webhook.cli import run
 from webhook.export.webhook_rules import wishes
 from webhook.manifests.custom_resource_definitions import custom_resource_definitions
-from webhook.policy.load import Options, load
+from webhook.policy.load import Options, load_policy_set
 from webhook.workloads import table
 
 ROOT = Path(__file__).parents[1]
@@ -68,7 +68,7 @@ def generated() -> dict[str, str]:
 
 def _lists() -> dict[str, Any]:
     """Who may list every kind that the shipped policies are about, as an audit of the cluster does."""
-    loaded = load([ROOT / "policies"], Options(table=table.load()))
+    loaded = load_policy_set([ROOT / "policies"], Options(table=table.load()))
     plurals: dict[str, set[str]] = {}
     for _, wish in wishes(loaded, Phase.VALIDATE):
         if "/" not in wish.resource:

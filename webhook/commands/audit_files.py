@@ -65,7 +65,7 @@ class FilesAudit:
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
         """Say what a person should know of the files."""
         totals.add_nothing(self._named, self._stream)
-        notes = submitted.notes(self._assembled.files, self._settings)
+        notes = submitted.notes_on_context(self._assembled.files, self._settings)
         totals.finish(self._named, notes, is_interrupted=is_interrupted)
 
 

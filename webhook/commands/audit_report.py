@@ -45,7 +45,7 @@ class AuditReport:
     """The outputs that were chosen, and the baseline that is to be written."""
 
     def __init__(self, chosen: Sequence[str] | None, write_baseline: Path | None, *, is_verbose: bool) -> None:
-        self._writers: Mapping[str, Callable[[], Writer[Finding]]] = formats.of_findings()
+        self._writers: Mapping[str, Callable[[], Writer[Finding]]] = formats.writers_of_findings()
         self._outputs = output.parse_outputs(chosen, self._writers)
         self._writes_baseline = write_baseline is not None
         self._is_verbose = is_verbose
