@@ -68,7 +68,7 @@ def generated() -> dict[str, str]:
 
 def _lists() -> dict[str, Any]:
     """Who may list every kind that the shipped policies are about, as an audit of the cluster does."""
-    loaded = load_policy_set([ROOT / "policies"], Options(table=table.load()))
+    loaded = load_policy_set([ROOT / "policies"], Options(table=table.load_table()))
     plurals: dict[str, set[str]] = {}
     for _, wish in wishes(loaded, Phase.VALIDATE):
         if "/" not in wish.resource:
