@@ -76,8 +76,8 @@ fuzz-differential: $(DEV_STAMP) ## 20,000 random reviews, answered by a process 
 fuzz-doors: $(DEV_STAMP) ## 10,000 reviews, answered by replay and by a running server; DOORS=100000 for more
 	$(BIN)/python -m tests.fuzz.doors $(or $(DOORS),10000)
 
-browser: $(DEV_STAMP) ## the playground in a real browser (chromium and chromedriver); AXE=axe.min.js looks for barriers, PICTURES=DIR keeps pictures
-	CLAIMGATE_AXE=$(AXE) CLAIMGATE_PICTURES=$(PICTURES) $(BIN)/python -m pytest tests/playground -m browser
+browser: $(DEV_STAMP) ## the playground and the HTML report in a real browser (chromium and chromedriver); AXE=axe.min.js looks for barriers, PICTURES=DIR keeps pictures
+	CLAIMGATE_AXE=$(AXE) CLAIMGATE_PICTURES=$(PICTURES) $(BIN)/python -m pytest tests/playground tests/report -m browser
 
 formats: $(DEV_STAMP) ## reports against the schemas and programs of those who read them: make formats VALIDATORS=DIR (docs/formats.md)
 	CLAIMGATE_VALIDATORS=$(VALIDATORS) $(BIN)/python -m pytest tests/report -m nightly -rs

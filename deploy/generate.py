@@ -27,6 +27,7 @@ COPIES = {
     **{f"{name}.yaml": f"base/{name}.yaml" for name in ("certificates", "deployment", "network", "priority", "rbac")},
     "service.yaml": "base/service.yaml",
     "authorizer.yaml": "overlays/authorizer/asking.yaml",
+    "live-policies-registration.yaml": "overlays/live-policies/registration.yaml",
     "live-policies-rights.yaml": "overlays/live-policies/rights.yaml",
     "autoscaler.yaml": "overlays/autoscaling/autoscaler.yaml",
     "cert-manager.yaml": "overlays/cert-manager/certificate.yaml",

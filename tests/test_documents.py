@@ -20,7 +20,7 @@ def folder(tmp_path):
 
 
 def test_a_folder_gives_its_documents_in_order_with_their_places(folder):
-    inputs = documents.read([folder])
+    inputs = documents.read_documents([folder])
     assert [(each.source, each.index, each.place().line) for each in inputs.documents] == [
         (f"{folder}/a.ndjson", 0, 1),
         (f"{folder}/a.ndjson", 1, 2),
@@ -31,12 +31,12 @@ def test_a_folder_gives_its_documents_in_order_with_their_places(folder):
 
 
 def test_a_file_comes_once_however_often_it_is_named(folder):
-    assert len(documents.read([folder, folder / "b.yaml"]).documents) == 4
+    assert len(documents.read_documents([folder, folder / "b.yaml"]).documents) == 4
 
 
 def test_stdin_is_a_dash(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(POD.encode())))
-    [only] = documents.read(["-"]).documents
+    [only] = documents.read_documents(["-"]).documents
     assert only.source == "<stdin>"
     assert only.place(("metadata", "name")) == Place(file="<stdin>", line=3, column=12)
 
@@ -58,20 +58,20 @@ def test_stdin_is_a_dash(monkeypatch):
 def test_lists_are_taken_apart(text, expected, tmp_path):
     file = tmp_path / "x.yaml"
     file.write_text(text)
-    assert [(each.value["kind"], each.path) for each in documents.read([file]).documents] == expected
+    assert [(each.value["kind"], each.path) for each in documents.read_documents([file]).documents] == expected
 
 
 def test_items_of_a_list_know_their_lines(tmp_path):
     file = tmp_path / "x.yaml"
     file.write_text("kind: List\nitems:\n- kind: Pod\n- kind: Job\n  spec: {a: 1}\n")
-    second = documents.read([file]).documents[1]
+    second = documents.read_documents([file]).documents[1]
     assert (second.place().line, second.place(("spec", "a")).line, second.place(("spec", "b")).line) == (4, 5, 5)
 
 
 def test_what_cannot_be_read_hides_nothing(folder):
     (folder / "broken.yaml").write_text("kind: [")
     (folder / "binary.json").write_bytes(b'\xff\xfe{"kind": "Pod"}')
-    inputs = documents.read([folder, folder / "absent"])
+    inputs = documents.read_documents([folder, folder / "absent"])
     assert len(inputs.documents) == 4
     named = sorted(problem.file.rpartition("/")[2] for problem in inputs.problems)
     assert named == ["absent", "binary.json", "broken.yaml"]
@@ -105,15 +105,15 @@ def written(folder, files):
 
 def test_what_does_not_look_like_a_manifest_is_no_error_unless_it_is_named(tmp_path):
     folder = written(tmp_path, OTHERS)
-    inputs = documents.read([folder])
+    inputs = documents.read_documents([folder])
     assert (inputs.documents, inputs.problems) == ((), ())
     assert {each.file for each in inputs.others} == {f"{folder}/{name}" for name in OTHERS}
-    named = documents.read([folder, *(folder / name for name in OTHERS)])
+    named = documents.read_documents([folder, *(folder / name for name in OTHERS)])
     assert {each.file for each in named.problems} == {f"{folder}/{name}" for name in OTHERS}
     assert named.others == ()
 
 
 def test_a_broken_manifest_is_an_error_wherever_it_is(tmp_path):
-    inputs = documents.read([written(tmp_path, MANIFESTS)])
+    inputs = documents.read_documents([written(tmp_path, MANIFESTS)])
     assert {each.file for each in inputs.problems} == {f"{tmp_path}/{name}" for name in MANIFESTS}
     assert inputs.others == ()

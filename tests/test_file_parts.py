@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from webhook import file_parts, yamlfile
-from webhook.document_stream import DocumentStream, read
+from webhook.document_stream import DocumentStream, read_documents_of_part
 from webhook.errors import InputError
 from webhook.file_parts import Files
 
@@ -85,6 +85,6 @@ def test_bytes_that_are_no_text_are_told_with_their_line(tmp_path):
     file = tmp_path / "a.yaml"
     file.write_bytes(b"a: 1\n---\n" * 60 + b"b: \xff\n")
     stream = DocumentStream([file])
-    assert [str(problem) for part in stream.parts() for problem in read(part).problems] == [
+    assert [str(problem) for part in stream.parts() for problem in read_documents_of_part(part).problems] == [
         f"{file}:121: is not UTF-8 text; expected YAML or JSON"
     ]

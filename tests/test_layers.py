@@ -18,10 +18,10 @@ from tests.rows import all_rows
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 LAYERS = (
-    {"log_writer", "names", "releases", "same", "similar_names", "source_line", "terminal", "user_cache", "wording"},
+    {"log_writer", "names", "releases", "same", "similar_names", "terminal", "user_cache", "wording"},
     {"attributes", "errors", "explanation", "name_faults", "problem", "short_texts"},
-    {"charts", "manifest_text", "decisions", "deadline", "paths", "logs", "shipped"},
-    {"quantity", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
+    {"charts", "confidential", "manifest_text", "decisions", "deadline", "paths", "logs", "shipped"},
+    {"quantity", "source_line", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
     {"yamltext"},
     {"yamlfile"},
     {"file_parts", "log_lines"},

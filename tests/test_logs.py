@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from webhook.logs import LEVELS, LIBRARY_LINES_PER_S, Log, capture
+from webhook.logs import LEVELS, LIBRARY_LINES_PER_S, Log, capture_library_logs
 from webhook.terminal import one_line
 
 
@@ -52,7 +52,7 @@ def test_library_logs_become_lines(monkeypatch):
     before = root.handlers[:], root.level
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # which `capture` replaces
     try:
-        capture(Log("info", stream))
+        capture_library_logs(Log("info", stream))
         logging.getLogger("library").warning("said %s", "x")
         logging.getLogger("library").debug("unheard")
         logging.getLogger("library").critical("failed", exc_info=ValueError("why"))
@@ -92,7 +92,7 @@ def test_what_a_library_repeats_is_a_few_lines_a_second(monkeypatch):
     root = logging.getLogger()
     before = root.handlers[:], root.level
     try:
-        capture(Log("info", stream, clock=lambda: now[0]))
+        capture_library_logs(Log("info", stream, clock=lambda: now[0]))
         for second in (100.0, 101.5):
             now[0] = second
             for _ in range(20):

@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from webhook.model_errors import complaint, is_unknown
+from webhook.model_errors import describe_model_error, is_unknown
 
 
 class Sample(BaseModel):
@@ -43,10 +43,10 @@ def mistake(**fields):
 )
 def test_a_mistake(fields, text):
     found = mistake(**fields)
-    assert complaint(found) == text
+    assert describe_model_error(found) == text
     assert is_unknown(found) == (text == "unknown field")
 
 
 def test_what_has_no_words_of_its_own_keeps_those_of_its_finder():
-    assert complaint({"type": "other", "msg": "Is odd", "input": 1}) == "is odd"
-    assert complaint({"type": "missing", "msg": "", "input": {}}) == "is required"
+    assert describe_model_error({"type": "other", "msg": "Is odd", "input": 1}) == "is odd"
+    assert describe_model_error({"type": "missing", "msg": "", "input": {}}) == "is required"

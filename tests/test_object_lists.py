@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.object_lists import unlisted
+from webhook.object_lists import objects_of_list
 
 POD = {"apiVersion": "v1", "kind": "Pod"}
 
@@ -25,4 +25,4 @@ POD = {"apiVersion": "v1", "kind": "Pod"}
     ],
 )
 def test_a_list_is_taken_apart(value, expected):
-    assert list(unlisted(value)) == expected
+    assert list(objects_of_list(value)) == expected

@@ -53,7 +53,7 @@ def test_a_client_without_its_pool_is_told(monkeypatch):
 
     monkeypatch.setattr(kubernetes.client.rest.RESTClientObject, "__init__", lambda *_: None)
     with pytest.raises(DependencyChanged, match=r"^kubernetes [0-9.]+ .* RESTClientObject\.pool_manager has changed"):
-        clients.pool(kubernetes.client.Configuration())
+        clients.connection_pool(kubernetes.client.Configuration())
 
 
 @pytest.mark.parametrize("package", ["uvicorn", "uvloop", "httptools", "kubernetes", "msgspec", "google-re2"])

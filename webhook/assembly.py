@@ -30,7 +30,7 @@ class Assembly:
     files: FileTree
 
 
-def options(chosen: Settings) -> Options:
+def compile_options(chosen: Settings) -> Options:
     """How policies are compiled.
 
     Raises:
@@ -39,7 +39,7 @@ def options(chosen: Settings) -> Options:
     return Options(engine=chosen.cel_engine, version=chosen.kubernetes_version, table=table.load(chosen.workloads))
 
 
-def places(chosen: Settings) -> tuple[Path, ...]:
+def policy_places(chosen: Settings) -> tuple[Path, ...]:
     """The shipped policies and those beside them, or those alone that are named in their place.
 
     Raises:
@@ -60,32 +60,32 @@ def _is_same(one: Path, other: Path) -> bool:
     return one.exists() and one.samefile(other)
 
 
-def policies(chosen: Settings, how: Options) -> PolicySet:
+def policies_of_settings(chosen: Settings, how: Options) -> PolicySet:
     """The policies of the settings, under their configuration.
 
     Raises:
         PolicyError: every problem of the policies.
         InputError: every rule that the configuration names and that does not exist.
     """
-    return configured(load(places(chosen), how), chosen.configuration)
+    return configured(load(policy_places(chosen), how), chosen.configuration)
 
 
-def sets(chosen: Settings) -> str:
+def describe_policy_sets(chosen: Settings) -> str:
     """Which sets of policies hold, in one line; "" where nothing is added to what the shipped ones or --only say."""
     is_only = bool(chosen.only) and not chosen.configuration.document
     if is_only or not (chosen.policies or chosen.configuration.document):
         return ""
-    return f"policies: {named_sets(chosen)}"
+    return f"policies: {describe_named_sets(chosen)}"
 
 
-def named_sets(chosen: Settings) -> str:
+def describe_named_sets(chosen: Settings) -> str:
     """The sets of policies that hold, in one line."""
-    named = ["the shipped ones" if each == shipped.policies() else str(each) for each in places(chosen)]
+    named = ["the shipped ones" if each == shipped.policies() else str(each) for each in policy_places(chosen)]
     under = f", under {chosen.configuration.path}" if chosen.configuration.document else ""
     return f"{', '.join(named)}{under}"
 
 
-def expired(chosen: Settings, day: dt.date) -> Iterator[str]:
+def expired_exceptions(chosen: Settings, day: dt.date) -> Iterator[str]:
     """The exceptions of the configuration that hold no longer, with their places."""
     file = chosen.configuration
     for number, each in enumerate(file.value.exceptions):
@@ -94,7 +94,7 @@ def expired(chosen: Settings, day: dt.date) -> Iterator[str]:
             yield str(file.problem(("exceptions", number), told))
 
 
-def assemble(
+def assemble_policies_and_context(
     chosen: Settings, *, objects: Iterable[tuple[str, JSON]] = (), is_complete: bool = True, unbound: bool = False
 ) -> Assembly:
     """Load policies (the shipped ones when none are named) and context.
@@ -120,9 +120,9 @@ def load_policies(chosen: Settings, *, unbound: bool = False) -> tuple[Options, 
         PolicyError: every problem of the policies.
         InputError: every problem of the workload tables.
     """
-    how = options(chosen)
+    how = compile_options(chosen)
     # the shipped policies are known to compile: of 30 of them, one review asks a few
-    loaded = policies(chosen, replace(how, lazy=not (chosen.policies or chosen.only)))
+    loaded = policies_of_settings(chosen, replace(how, lazy=not (chosen.policies or chosen.only)))
     return how, bound(loaded) if unbound else loaded
 
 
@@ -158,13 +158,13 @@ def with_files(
     return Assembly(policies=loaded, table=how.table, files=tree)
 
 
-def objects(named: Sequence[Path]) -> tuple[JSON, ...]:
+def read_objects(named: Sequence[Path]) -> tuple[JSON, ...]:
     """The objects of files and folders.
 
     Raises:
         InputError: something could not be read.
     """
-    inputs = documents.read(named)
+    inputs = documents.read_documents(named)
     if inputs.problems:
         raise InputError(*inputs.problems)
     return tuple(each.value for each in inputs.documents)
@@ -176,7 +176,7 @@ def context_inputs(named: Sequence[Path], policies: PolicySet) -> documents.Inpu
     Raises:
         InputError: something could not be read, or a param of the policies names a rule that does not exist.
     """
-    inputs = documents.read(named)
+    inputs = documents.read_documents(named)
     if problems := (*inputs.problems, *param_problems(policies, inputs)):
         raise InputError(*problems)
     return inputs

@@ -43,7 +43,7 @@ def has_actions(file: Path) -> bool:
     return file.is_file() and _ACTION.search(file.read_bytes()) is not None
 
 
-def summary(templates: Sequence[Template]) -> str:
+def summarize_templates(templates: Sequence[Template]) -> str:
     """One line for all templates, with what to do about the first chart; "" where there is no template."""
     if not templates:
         return ""

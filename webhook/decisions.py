@@ -31,7 +31,7 @@ SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
 """How severe a policy says it is, the worst first; "" where it does not say."""
 
 
-def rank(severity: str) -> int:
+def severity_rank(severity: str) -> int:
     """The place of a severity among them; unknown ones stand last."""
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 

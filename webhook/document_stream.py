@@ -1,6 +1,6 @@
 """What a person names on the command line, a part of a file at a time, so that memory does not grow with the input.
 
-`documents.read` holds everything; this module gives the same documents, problems and templates of each part.
+`documents.read_documents` holds everything; this module gives the same documents, problems and templates of each part.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class DocumentStream:
             yield SourcePart(source=source, part=empty, is_named=is_named, is_first=is_first, problem=problem)
 
 
-def read(part: SourcePart) -> documents.Inputs:
-    """The documents of a part, and what of it cannot be read, as `documents.read` has them of whole files."""
+def read_documents_of_part(part: SourcePart) -> documents.Inputs:
+    """The documents of a part, and what of it cannot be read, as `documents.read_documents` has them of whole files."""
     shown = yamlfile.shown(part.source)
     if part.problem is not None:
         read = yamlfile.Parts(problems=(part.problem,))
     else:
         read = yamlfile.parts(part.part.text, shown, part.part.above)
-    return documents.of_file(part.source, read, is_named=part.is_named, is_first=part.is_first)
+    return documents.documents_of_file(part.source, read, is_named=part.is_named, is_first=part.is_first)

@@ -16,7 +16,7 @@ from webhook import charts, yamlfile
 from webhook.attributes import JSON
 from webhook.errors import Problem
 from webhook.manifest_text import looks_like_manifest
-from webhook.object_lists import is_list, unlisted
+from webhook.object_lists import is_list, objects_of_list
 from webhook.paths import FieldPath, parse
 from webhook.report.finding import Lines, Locate, Place
 from webhook.source_line import SourceLine
@@ -91,7 +91,7 @@ class Sources:
     excluded: int
 
 
-def read(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
+def read_documents(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
     """Read files, folders and stdin (`-`); a folder gives its YAML and JSON files in order.
 
     Args:
@@ -100,7 +100,9 @@ def read(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
     """
     listed = list_sources(named, exclude)
     itself = {str(Path(name)) for name in named}
-    read = [of_file(source, yamlfile.read_parts(source), is_named=source in itself) for source in listed.sources]
+    read = [
+        documents_of_file(source, yamlfile.read_parts(source), is_named=source in itself) for source in listed.sources
+    ]
     return Inputs(
         documents=tuple(document for each in read for document in each.documents),
         files=len(listed.sources),
@@ -159,7 +161,7 @@ def _is_ignored(source: str, folder: str, patterns: Sequence[str]) -> bool:
     return is_ignored
 
 
-def of_file(source: str, read: yamlfile.Parts, *, is_named: bool, is_first: bool = True) -> Inputs:
+def documents_of_file(source: str, read: yamlfile.Parts, *, is_named: bool, is_first: bool = True) -> Inputs:
     """What was read of a file or of a part of it; `is_named`: somebody named it itself, and no folder above it."""
     chart = charts.chart_of(Path(source))
     is_template = (bool(chart) or bool(read.problems)) and charts.has_actions(Path(source))
@@ -176,7 +178,7 @@ def of_file(source: str, read: yamlfile.Parts, *, is_named: bool, is_first: bool
     )
 
 
-def of_text(text: str, source: str) -> Inputs:
+def documents_of_text(text: str, source: str) -> Inputs:
     """The documents of a text that is at hand; `source` is what its places are called."""
     read = yamlfile.parts(text, source)
     return Inputs(
@@ -192,7 +194,7 @@ def _could_be_manifest(source: str) -> bool:
         return True
 
 
-def nothing(named: Sequence[str | Path], inputs: Inputs, expected: str) -> tuple[Problem, ...]:
+def nothing_read(named: Sequence[str | Path], inputs: Inputs, expected: str) -> tuple[Problem, ...]:
     """That there was nothing at all to read, where something should have been."""
     if inputs.documents or inputs.problems or inputs.templates:
         return ()
@@ -240,7 +242,7 @@ def _items(path: FieldPath, value: JSON) -> Iterator[tuple[FieldPath, JSON]]:
         for index, item in enumerate(value):
             yield from _items((*path, index), item)
     elif is_list(value):
-        for at, item in unlisted(value, path):
+        for at, item in objects_of_list(value, path):
             yield from _items(at, item)
     elif value is not None:
         yield path, value

@@ -193,6 +193,6 @@ class InlineBudgetSpent(ReviewPaused):
     """A review took longer than the event loop may be held up: it is given to a worker process, from the start."""
 
 
-def places(frames: Iterable[FrameSummary]) -> list[str]:
+def fault_locations(frames: Iterable[FrameSummary]) -> list[str]:
     """Where a fault of our own happened, a line for each frame, the outermost first; never what it held."""
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]

@@ -30,7 +30,7 @@ class JsonError(ValueError):
         self.offset = offset
 
 
-def values(text: str, repeated: list[JsonError]) -> Iterator[tuple[JSON, int]]:
+def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[JSON, int]]:
     """Every value of the text with its offset.
 
     Args:
@@ -95,7 +95,7 @@ def _without_surrogates(value: JSON) -> JSON:
     return value
 
 
-def locate(text: str, offset: int, path: FieldPath, *, has_repeated: bool = False) -> int:
+def offset_at_path(text: str, offset: int, path: FieldPath, *, has_repeated: bool = False) -> int:
     """The offset of the key or item at a path inside the value at `offset`, or of its nearest existing ancestor.
 
     With `has_repeated` the text is read to its end, since of a key that stands twice the last one counts.
@@ -110,7 +110,7 @@ def locate(text: str, offset: int, path: FieldPath, *, has_repeated: bool = Fals
     return best
 
 
-def end(text: str, offset: int, longest: int) -> int:
+def end_of_value(text: str, offset: int, longest: int) -> int:
     """Where the value at `offset` ends, which was read already; 0 where it has more characters than `longest`."""
     try:
         return offset + _KEYS.raw_decode(text[offset : offset + longest])[1]
@@ -118,7 +118,7 @@ def end(text: str, offset: int, longest: int) -> int:
         return 0
 
 
-def items(text: str, offset: int, path: FieldPath) -> list[int]:
+def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
     """The offsets of the items of the list at a path inside the value at `offset`; none where there is no list."""
     offsets: list[int] = []
     for steps, place in _places(text, offset):

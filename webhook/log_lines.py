@@ -37,7 +37,7 @@ class LogPart:
     problem: Problem | None = None
 
 
-def files(named: Sequence[str]) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
+def log_files(named: Sequence[str]) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
     """The files of files and folders, the older of a folder's rotated logs first, and what does not exist.
 
     A folder gives its files whose names have `.log`, `.json`, `.jsonl` or `.ndjson` in them, by the time when they were
@@ -67,7 +67,7 @@ def _is_log(name: str) -> bool:
     return not name.startswith(".") and any(end in name for end in (".log", ".json", ".ndjson"))
 
 
-def parts(file: str) -> Iterator[LogPart]:
+def log_parts(file: str) -> Iterator[LogPart]:
     """The lines of a file, `-` for standard input."""
     first = 1
     try:

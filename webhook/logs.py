@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, TextIO, TypeAlias, get_args
 
 import msgspec
 
-from webhook.errors import places
+from webhook.errors import fault_locations
 from webhook.log_writer import LogWriter
 from webhook.terminal import exact_json
 
@@ -112,7 +112,7 @@ def _second(seconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
-def capture(log: Log) -> None:
+def capture_library_logs(log: Log) -> None:
     """Send what libraries log through the standard library to `log`, and errors that nobody can be told of.
 
     Called once, by the command that serves.
@@ -125,7 +125,7 @@ def capture(log: Log) -> None:
 def _unraisable(log: Log, what: sys.UnraisableHookArgs) -> None:
     """An error in a finalizer or a callback: its type and place, never its text."""
     frames = traceback.extract_tb(what.exc_traceback)
-    log.error("internal fault", error=what.exc_type.__name__, traceback=places(frames))
+    log.error("internal fault", error=what.exc_type.__name__, traceback=fault_locations(frames))
 
 
 class _Handler(logging.Handler):

@@ -34,7 +34,7 @@ def is_unknown(mistake: Mapping[str, Any]) -> bool:
     return mistake["type"] in _UNKNOWN
 
 
-def complaint(mistake: Mapping[str, Any]) -> str:
+def describe_model_error(mistake: Mapping[str, Any]) -> str:
     """One mistake as pydantic lists it (`type`, `msg`, `input`, `ctx`): what is expected there, and what was found."""
     kind = mistake["type"]
     if is_unknown(mistake):

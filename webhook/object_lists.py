@@ -12,7 +12,7 @@ from webhook.attributes import JSON
 from webhook.paths import FieldPath
 
 
-def unlisted(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSON]]:
+def objects_of_list(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSON]]:
     """The value itself, or what a list holds, also a list in a list, each with the path at which it stands."""
     if not is_list(value):
         yield path, value
@@ -20,7 +20,7 @@ def unlisted(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSO
     kind = value["kind"].removesuffix("List")
     typed = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
     for index, item in enumerate(value["items"] or ()):
-        yield from unlisted({**typed, **item} if isinstance(item, dict) else item, (*path, "items", index))
+        yield from objects_of_list({**typed, **item} if isinstance(item, dict) else item, (*path, "items", index))
 
 
 def is_list(value: JSON) -> bool:

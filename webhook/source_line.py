@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-HIDDEN: Final = "***"
-"""What stands where a value is that nobody may read in a report."""
+from webhook.confidential import HIDDEN
+
 _MOST: Final = 240
 """Characters of a line that are kept: a JSON document may be one line of a megabyte."""
 _BEFORE: Final = 40

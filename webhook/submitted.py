@@ -11,7 +11,7 @@ from webhook.attributes import JSON, NAMESPACE, Attributes
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.file_tree import FileTree
-from webhook.cluster.lookup import describe
+from webhook.cluster.lookup import describe_lookup
 from webhook.paths import get
 from webhook.settings.shared import Settings
 
@@ -40,10 +40,10 @@ class Submissions:
         """
         file, value = document.source, document.value
         if fixtures.is_call(value):
-            recorded = fixtures.attributes(value, self._row)
-            self._files.recorded(describe(recorded.kind, recorded.namespace, recorded.name))
+            recorded = fixtures.attributes_of_fixture(value, self._row)
+            self._files.recorded(describe_lookup(recorded.kind, recorded.namespace, recorded.name))
             return Submitted(recorded, self._view(file, ""))
-        attributes = fixtures.attributes(self._files.named(file, value), self._row)
+        attributes = fixtures.attributes_of_fixture(self._files.named(file, value), self._row)
         return Submitted(attributes, self._view(file, self._unsaid(file, attributes)))
 
     def _unsaid(self, file: str, attributes: Attributes) -> str:

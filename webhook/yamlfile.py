@@ -272,7 +272,7 @@ def _json(text: str, file: str, *, is_sure: bool) -> Parts | None:
     documents: list[Document] = []
     repeated: list[jsontext.JsonError] = []
     try:
-        for value, offset in jsontext.values(text, repeated):
+        for value, offset in jsontext.values_with_offsets(text, repeated):
             documents.append(Document(value, file, len(documents), source, offset))
     except json.JSONDecodeError as error:
         if not is_sure and (not documents or text.startswith("---", error.pos)):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.rows import all_rows
-from webhook.admission.decode import decode, decode_head, decode_request, decode_review
+from webhook.admission.decode import decode_head, decode_request, decode_review, decode_review_bytes
 from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import CallError
 from webhook.paths import MAX_DEPTH
@@ -112,7 +112,7 @@ REFUSED = {
 @all_rows(("sent", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_unreadable_calls_are_refused_with_400_and_a_reason(sent: bytes, message: str) -> None:
     with pytest.raises(CallError) as caught:
-        decode(sent)
+        decode_review_bytes(sent)
     assert (caught.value.code, caught.value.reason) == (400, "BadRequest")
     assert message in caught.value.message
 
@@ -120,23 +120,23 @@ def test_unreadable_calls_are_refused_with_400_and_a_reason(sent: bytes, message
 @pytest.mark.parametrize("value", ["[" * 300 + "]" * 300, '\\" [{' * 300, "\\\\" * 300])
 def test_brackets_inside_strings_do_not_count_as_nesting(value: str) -> None:
     sent = body(review(object={"kind": "ConfigMap", "data": {"text": value, "other": "[" * 300}}))
-    assert decode(sent).object["data"]["text"] == value
+    assert decode_review_bytes(sent).object["data"]["text"] == value
 
 
 def test_a_body_of_many_shallow_objects_is_no_deep_one() -> None:
     many = [{"a": [{}]} for _ in range(2_000)]
-    assert decode(body(review(object={"items": many}))).object["items"] == many
+    assert decode_review_bytes(body(review(object={"items": many}))).object["items"] == many
 
 
 def test_nesting_up_to_the_bound_is_read() -> None:
     inner = nested(MAX_DEPTH - 3)
-    assert decode(body(review(object={"x": json.loads(inner)}))).uid
+    assert decode_review_bytes(body(review(object={"x": json.loads(inner)}))).uid
 
 
 @all_rows("path", REVIEWS, ids=lambda path: path.name)
 def test_every_recorded_review_is_read_as_it_was_sent(path: Path) -> None:
     sent = json.loads(path.read_text())["request"]
-    read = decode(path.read_bytes())
+    read = decode_review_bytes(path.read_bytes())
     assert read == decode_review(json.loads(path.read_text())) == decode_request(sent)
     assert (read.uid, read.operation, read.dry_run) == (sent["uid"], sent["operation"], sent["dryRun"])
     assert read.kind == GroupVersionKind(**sent["kind"])
@@ -199,7 +199,7 @@ def test_a_parsed_review_is_refused_in_the_same_words() -> None:
     ],
 )
 def test_an_integer_outside_int64_is_a_double_as_the_api_server_has_it(number: int, read: float) -> None:
-    found = decode(body(review(object={"spec": {"list": [{"n": number}], "n": number}}))).object
+    found = decode_review_bytes(body(review(object={"spec": {"list": [{"n": number}], "n": number}}))).object
     assert found == {"spec": {"list": [{"n": read}], "n": read}}
     assert type(found["spec"]["n"]) is type(found["spec"]["list"][0]["n"]) is type(read)
 
@@ -207,26 +207,26 @@ def test_an_integer_outside_int64_is_a_double_as_the_api_server_has_it(number: i
 def test_integers_stay_integers_beside_many_digits() -> None:
     listed = [2**63 - 1, -(2**63), *range(1234567, 1234600)]
     held = {"n": listed, "uid": "a1b2c3" * 20, "digest": "0" * 64, "at": "2026-11-23T10:00:00.000000000Z"}
-    assert decode(body(review(object=held))).object == held
-    assert {type(each) for each in decode(body(review(object=held))).object["n"]} == {int}
+    assert decode_review_bytes(body(review(object=held))).object == held
+    assert {type(each) for each in decode_review_bytes(body(review(object=held))).object["n"]} == {int}
 
 
 def test_a_long_number_is_seen_wherever_it_stands_in_a_large_body() -> None:
     for fill in range((1 << 16) - 400, 1 << 16):
-        found = decode(body(review(object={"text": "x" * fill, "n": 2**63}))).object
+        found = decode_review_bytes(body(review(object={"text": "x" * fill, "n": 2**63}))).object
         assert type(found["n"]) is float, fill
 
 
 @pytest.mark.parametrize("before", ["", " ", "\n", "\r\n\t", "-", " -", "[", "[ ", "[0,", "[0, ", "[-"])
 def test_a_long_number_is_seen_whatever_stands_before_it(before: str) -> None:
     sent = body(review(object={"n": "here"})).replace(b'"here"', before.encode() + b"9" * 25 + b"]" * before.count("["))
-    found = decode(sent).object["n"]
+    found = decode_review_bytes(sent).object["n"]
     assert type(found[-1] if isinstance(found, list) else found) is float
 
 
 def test_a_number_that_no_double_holds_is_refused() -> None:
     with pytest.raises(CallError, match="a number that no double can"):
-        decode(body(review(object={"n": 10**400})))
+        decode_review_bytes(body(review(object={"n": 10**400})))
 
 
 def test_user_is_read_whole() -> None:
@@ -293,6 +293,6 @@ LONG = "x" * 100_000
 )
 def test_a_message_holds_the_beginning_of_what_is_long(sent):
     with pytest.raises(CallError) as raised:
-        decode(body(sent))
+        decode_review_bytes(body(sent))
     assert len(raised.value.message) < 600
     assert "xxx …`" in raised.value.message

@@ -11,8 +11,8 @@ from webhook.admission.enforce import (
     MAX_MESSAGE,
     MAX_WARNING,
     MAX_WARNINGS,
-    enforce,
-    one_line,
+    verdict_of_decisions,
+    without_control_characters,
 )
 from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.decisions import Decision, ValidationAction
@@ -44,20 +44,20 @@ ADMITTED = Decision(policy="p", binding="b", action="admit", evaluation="admit",
 
 
 def test_no_denial_allows():
-    verdict = enforce([ADMITTED], attributes())
+    verdict = verdict_of_decisions([ADMITTED], attributes())
     assert (verdict.allowed, verdict.status, verdict.warnings) == (True, None, ())
 
 
 @pytest.mark.parametrize("api_server_text", [False, True])
 def test_what_an_api_server_could_have_evaluated_is_told_though_it_passes(api_server_text):
     unconverted = denial(action="admit", evaluation="error", message="cannot convert", is_told=True)
-    verdict = enforce([ADMITTED, unconverted], attributes(), api_server_text=api_server_text)
+    verdict = verdict_of_decisions([ADMITTED, unconverted], attributes(), api_server_text=api_server_text)
     assert (verdict.allowed, verdict.warnings) == (True, ("cannot convert (policy p)",))
-    assert enforce([denial(), unconverted], attributes()).warnings == ("cannot convert (policy p)",)
+    assert verdict_of_decisions([denial(), unconverted], attributes()).warnings == ("cannot convert (policy p)",)
 
 
 def test_the_first_denial_gives_code_and_reason_and_all_are_told():
-    verdict = enforce(
+    verdict = verdict_of_decisions(
         [ADMITTED, denial(), denial(policy="q", message="neither", reason="Invalid", code=422)], attributes()
     )
     assert not verdict.allowed
@@ -66,12 +66,12 @@ def test_the_first_denial_gives_code_and_reason_and_all_are_told():
 
 
 def test_the_same_denial_is_told_once():
-    assert enforce([denial(), denial(binding="c")], attributes()).status.message == "no (policy p)"
+    assert verdict_of_decisions([denial(), denial(binding="c")], attributes()).status.message == "no (policy p)"
 
 
 def test_many_denials_are_told_whole_as_far_as_there_is_room():
     denials = [denial(message=f"spec.containers[{number}] " + "x" * 80) for number in range(5000)]
-    message = enforce(denials, attributes()).status.message
+    message = verdict_of_decisions(denials, attributes()).status.message
     told, more = message.rsplit("\n* and ", 1)
     head, *parts = told.split("\n* ")
     assert head == "5000 problems:"
@@ -83,16 +83,18 @@ def test_many_denials_are_told_whole_as_far_as_there_is_room():
 def test_what_fits_is_told_whole():
     size = MAX_MESSAGE // 2 - 200
     denials = [denial(message="a" * size), denial(message="b" * size)]
-    message = enforce(denials, attributes()).status.message
+    message = verdict_of_decisions(denials, attributes()).status.message
     assert message == f"2 problems:\n* {'a' * size} (policy p)\n* {'b' * size} (policy p)"
-    longer = enforce([*denials, denial(message="c" * 400)], attributes()).status
+    longer = verdict_of_decisions([*denials, denial(message="c" * 400)], attributes()).status
     assert longer.message == f"3 problems:\n* {'a' * size} (policy p)\n* {'b' * size} (policy p)\n* and 1 more"
     assert len(longer.details.causes) == 2
 
 
 @pytest.mark.parametrize("letter", ["x", "\N{GRINNING FACE}", "word "], ids=["letters", "beyond 16 bits", "words"])
 def test_one_denial_that_is_too_long_ends_early_and_names_its_policy(letter):
-    message = enforce([denial(message=f"spec.name: {letter * 20_000}; make it short")], attributes()).status.message
+    message = verdict_of_decisions(
+        [denial(message=f"spec.name: {letter * 20_000}; make it short")], attributes()
+    ).status.message
     assert message.startswith("spec.name: ")
     assert message.endswith(" … (policy p)")
     assert len(message) <= MAX_MESSAGE
@@ -105,7 +107,9 @@ def problem(number, code="g/r"):
 
 def test_problems_are_told_one_by_one_with_their_rules():
     found = [problem(0), problem(1, "g/s")]
-    verdict = enforce([denial(rule="g/r", problems=tuple(found), message="both", actions=(DENY, WARN))], attributes())
+    verdict = verdict_of_decisions(
+        [denial(rule="g/r", problems=tuple(found), message="both", actions=(DENY, WARN))], attributes()
+    )
     told = [
         "spec.x[0]: `1.5` must be whole: set 1 (g/r)",
         "spec.x[1]: `1.5` must be whole: set 1 (g/s)",
@@ -117,53 +121,55 @@ def test_problems_are_told_one_by_one_with_their_rules():
 def test_a_denial_has_a_cause_for_each_problem_that_it_tells():
     about_all = Problem(code="g/all", path="", message="must be there")
     found = (problem(0), about_all)
-    status = enforce([denial(rule="g/r", problems=found), denial(message="spec.y: no")], attributes()).status
+    status = verdict_of_decisions(
+        [denial(rule="g/r", problems=found), denial(message="spec.y: no")], attributes()
+    ).status
     assert (status.details.group, status.details.kind, status.details.name) == ("apps", "Deployment", "d")
     assert [(each.field, each.message, each.reason) for each in status.details.causes] == [
         ("spec.x[0]", "`1.5` must be whole: set 1 (claimgate: g/r)", "g/r"),
         ("Deployment", "must be there (claimgate: g/all)", "g/all"),
         ("spec.y", "no (claimgate: policy p)", "p"),
     ]
-    assert enforce([denial()], attributes(), api_server_text=True).status.details is None
+    assert verdict_of_decisions([denial()], attributes(), api_server_text=True).status.details is None
 
 
 def test_what_a_user_can_mend_comes_before_what_an_administrator_can():
     theirs = replace(problem(0), is_for_administrators=True)
     severe = denial(problems=(theirs,), severity="critical")
-    status = enforce([severe, denial(problems=(problem(1),), severity="low")], attributes()).status
+    status = verdict_of_decisions([severe, denial(problems=(problem(1),), severity="low")], attributes()).status
     assert [each.field for each in status.details.causes] == ["spec.x[1]", "spec.x[0]"]
 
 
 def test_what_is_found_besides_is_told_below_and_decides_nothing():
     besides = [denial(message="other", code=400), denial(message="no"), denial(message="warned", actions=(WARN,))]
-    verdict = enforce([denial()], attributes(), further=besides)
+    verdict = verdict_of_decisions([denial()], attributes(), further=besides)
     assert verdict.status.code == 403
     assert verdict.warnings == ()
     told = "2 problems (1 of them found in the object as far as it could be changed):"
     assert verdict.status.message == f"{told}\n* no (policy p)\n* other (policy p)"
-    assert enforce([ADMITTED], attributes(), further=besides).allowed
+    assert verdict_of_decisions([ADMITTED], attributes(), further=besides).allowed
 
 
 def test_a_validation_with_a_rule_is_told_with_it():
-    assert enforce([denial(rule="g/r")], attributes()).status.message == "no (g/r)"
+    assert verdict_of_decisions([denial(rule="g/r")], attributes()).status.message == "no (g/r)"
 
 
 def test_the_most_severe_is_told_first_and_the_first_gives_the_code():
     low, unsaid = denial(severity="low", message="low", code=422), denial(message="unsaid")
-    status = enforce([unsaid, low, denial(severity="high", message="high")], attributes()).status
+    status = verdict_of_decisions([unsaid, low, denial(severity="high", message="high")], attributes()).status
     assert status.message == "3 problems:\n* high (policy p)\n* low (policy p)\n* unsaid (policy p)"
     assert status.code == 403
 
 
 def test_very_many_problems_end_between_two():
     found = tuple(problem(number) for number in range(1000))
-    message = enforce([denial(problems=found)], attributes()).status.message
+    message = verdict_of_decisions([denial(problems=found)], attributes()).status.message
     assert message.endswith(f" (g/r)\n* and {1000 - message.count('set 1')} more")
 
 
 def test_the_api_servers_words_are_bounded_too():
     long = denial(message="x " * 20_000, actions=(DENY, WARN, AUDIT), audit_annotations={"k": "y " * 20_000})
-    verdict = enforce(
+    verdict = verdict_of_decisions(
         [long, *[denial(message=f"{'z' * 300} {n}", actions=(WARN,)) for n in range(100)]],
         attributes(),
         api_server_text=True,
@@ -189,7 +195,7 @@ def test_the_api_servers_words_are_bounded_too():
     ],
 )
 def test_the_api_servers_text(decision, text):
-    verdict = enforce([decision, denial(message="second")], attributes(), api_server_text=True)
+    verdict = verdict_of_decisions([decision, denial(message="second")], attributes(), api_server_text=True)
     assert verdict.status.message == text
 
 
@@ -203,45 +209,45 @@ def test_the_api_servers_text(decision, text):
     ],
 )
 def test_the_api_server_names_the_object(changes, name):
-    verdict = enforce([denial()], attributes(**changes), api_server_text=True)
+    verdict = verdict_of_decisions([denial()], attributes(**changes), api_server_text=True)
     assert f'deployments.apps "{name}" is' in verdict.status.message
 
 
 def test_a_warning_does_not_deny_and_names_its_policy():
-    verdict = enforce([denial(actions=(WARN,))], attributes())
+    verdict = verdict_of_decisions([denial(actions=(WARN,))], attributes())
     assert verdict.allowed
     assert verdict.warnings == ("no (policy p)",)
-    native = enforce([denial(actions=(WARN,))], attributes(), api_server_text=True)
+    native = verdict_of_decisions([denial(actions=(WARN,))], attributes(), api_server_text=True)
     assert native.warnings == ("Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': no",)
 
 
 def test_warnings_are_one_line_and_not_repeated():
     decisions = [denial(actions=(WARN,), message=f"{i}\n\t\x7f{'x' * 300}") for i in range(12)]
-    found = enforce([*decisions, decisions[0]], attributes()).warnings
+    found = verdict_of_decisions([*decisions, decisions[0]], attributes()).warnings
     assert len(found) == 12
     assert all(text.isprintable() for text in found)
 
 
 def test_very_many_warnings_are_as_many_as_the_api_server_passes_on():
     decisions = [denial(actions=(WARN,), message=f"{i} {'x' * 400}") for i in range(40)]
-    *kept, last = enforce(decisions, attributes()).warnings
+    *kept, last = verdict_of_decisions(decisions, attributes()).warnings
     assert kept == [f"{each.message} (policy p)" for each in decisions[: len(kept)]]
     assert last == f"and {40 - len(kept)} more warnings"
     assert MAX_WARNINGS - 500 < sum(map(len, (*kept, last))) <= MAX_WARNINGS
 
 
 def test_one_very_long_warning_ends_early():
-    (found,) = enforce([denial(actions=(WARN,), message="word " * 5000)], attributes()).warnings
+    (found,) = verdict_of_decisions([denial(actions=(WARN,), message="word " * 5000)], attributes()).warnings
     assert len(found) <= MAX_WARNINGS
     assert found.endswith(" …")
 
 
 def test_no_character_can_make_the_api_server_drop_a_warning():
-    assert one_line("a\u2028b\x85c\ud800 ") == "a b c\ufffd"
+    assert without_control_characters("a\u2028b\x85c\ud800 ") == "a b c\ufffd"
 
 
 def test_the_first_failure_under_audit_is_recorded():
-    verdict = enforce(
+    verdict = verdict_of_decisions(
         [denial(actions=(AUDIT, WARN), message="<a>&\u2028", index=2), denial(actions=(AUDIT,), message="later")],
         attributes(),
     )
@@ -257,10 +263,10 @@ def test_what_policies_publish_is_joined_by_policy_and_key():
         Decision(policy="p", binding=b, action="admit", evaluation="admit", audit_annotations={"k": value})
         for b, value in (("b1", "one"), ("b2", "two"), ("b3", "one"))
     ]
-    assert enforce(published, attributes()).audit_annotations == {"p/k": "one, two"}
+    assert verdict_of_decisions(published, attributes()).audit_annotations == {"p/k": "one, two"}
 
 
 def test_an_ignored_error_says_nothing():
     ignored = Decision(policy="p", binding="b", action="admit", evaluation="error", actions=(DENY, AUDIT), message="x")
-    verdict = enforce([ignored], attributes())
+    verdict = verdict_of_decisions([ignored], attributes())
     assert (verdict.allowed, verdict.audit_annotations) == (True, {})

@@ -8,10 +8,10 @@ import pytest
 
 from tests.admission.test_enforce import ADMITTED, AUDIT, DENY, WARN, attributes, denial
 from webhook import assembly
-from webhook.admission.enforce import FAILURE_KEY, enforce
+from webhook.admission.enforce import FAILURE_KEY, verdict_of_decisions
 from webhook.admission.enforcement_action import at_most
-from webhook.admission.interrupt import interrupt
-from webhook.admission.review import review
+from webhook.admission.interrupt import answer_unevaluated_request
+from webhook.admission.review import answer_request
 from webhook.attributes import POD, GroupVersionResource, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -19,7 +19,7 @@ from webhook.decisions import ValidationAction
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.settings.shared import Settings
 
-POLICIES = assembly.assemble(Settings()).policies
+POLICIES = assembly.assemble_policies_and_context(Settings()).policies
 CLUSTER = AssumedNamespaces(FilesCluster(()))
 PODS = GroupVersionResource("", "v1", "pods")
 ADVICE = ValidationAction.ADVICE
@@ -53,21 +53,21 @@ def test_no_decision_does_more_than_allowed(decision, most, actions):
 
 def test_a_mutation_that_fails_denies_nobody():
     failed = denial(kind="mutating", evaluation="error")
-    assert not enforce(at_most([failed], "deny"), attributes()).allowed
-    warned, audited = (enforce(at_most([failed], most), attributes()) for most in ("warn", "audit"))
+    assert not verdict_of_decisions(at_most([failed], "deny"), attributes()).allowed
+    warned, audited = (verdict_of_decisions(at_most([failed], most), attributes()) for most in ("warn", "audit"))
     assert (warned.allowed, warned.warnings) == (True, ("no (policy p)",))
     assert (audited.allowed, audited.warnings) == (True, ())
 
 
 def test_what_only_audits_leaves_annotations_alone():
-    verdict = enforce(at_most([ADMITTED, denial()], "audit"), attributes())
+    verdict = verdict_of_decisions(at_most([ADMITTED, denial()], "audit"), attributes())
     assert (verdict.allowed, verdict.warnings, verdict.audit_annotations.keys()) == (True, (), {FAILURE_KEY})
 
 
 @pytest.mark.parametrize("most", ["deny", "warn", "audit"])
 def test_an_object_is_denied_warned_of_or_left_alone(most):
     options = ReviewOptions(enforcement_action=most)
-    verdict = review(asked({"gpu": "all"}), POLICIES, CLUSTER, phase=Phase.VALIDATE, options=options)
+    verdict = answer_request(asked({"gpu": "all"}), POLICIES, CLUSTER, phase=Phase.VALIDATE, options=options)
     assert verdict.allowed is (most != "deny")
     assert bool(verdict.warnings) is (most == "warn")
     assert (FAILURE_KEY in verdict.audit_annotations) is (most == "audit")
@@ -76,13 +76,15 @@ def test_an_object_is_denied_warned_of_or_left_alone(most):
 @pytest.mark.parametrize("most", ["deny", "warn", "audit"])
 def test_nothing_is_changed_by_what_only_audits(most):
     options = ReviewOptions(enforcement_action=most)
-    verdict = review(asked({"gpu": "2"}), POLICIES, CLUSTER, phase=Phase.MUTATE, options=options)
+    verdict = answer_request(asked({"gpu": "2"}), POLICIES, CLUSTER, phase=Phase.MUTATE, options=options)
     assert bool(verdict.patch) is (most != "audit")
     assert ("gpu-portable/not-applied" in verdict.audit_annotations) is (most == "audit")
 
 
 @pytest.mark.parametrize("most", ["deny", "warn", "audit"])
 def test_what_was_not_evaluated_is_told_as_far_as_allowed(most):
-    verdict = interrupt(asked({}), POLICIES, CLUSTER, phase=Phase.VALIDATE, because="it took too long", most=most)
+    verdict = answer_unevaluated_request(
+        asked({}), POLICIES, CLUSTER, phase=Phase.VALIDATE, because="it took too long", most=most
+    )
     assert verdict.allowed is (most != "deny")
     assert bool(verdict.warnings) is (most == "warn")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from webhook.admission.fixtures import attributes, attributes_of_object
+from webhook.admission.fixtures import attributes_of_fixture, attributes_of_object
 from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import CallError
 from webhook.workloads.plurals import plural
@@ -30,9 +30,9 @@ class Known:
 
 
 def test_the_three_shapes_say_the_same() -> None:
-    whole = attributes({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": REQUEST})
-    bare = attributes(REQUEST)
-    plain = attributes(POD)
+    whole = attributes_of_fixture({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": REQUEST})
+    bare = attributes_of_fixture(REQUEST)
+    plain = attributes_of_fixture(POD)
     assert whole == bare
     for name in ("kind", "resource", "request_kind", "request_resource", "operation", "name", "namespace", "object"):
         assert getattr(plain, name) == getattr(bare, name)
@@ -40,18 +40,18 @@ def test_the_three_shapes_say_the_same() -> None:
 
 def test_a_plain_object_has_a_stable_uid() -> None:
     other = {**POD, "metadata": {"name": "q"}}
-    assert attributes(POD).uid == attributes(POD).uid != attributes(other).uid
+    assert attributes_of_fixture(POD).uid == attributes_of_fixture(POD).uid != attributes_of_fixture(other).uid
 
 
 def test_a_hand_written_request_is_completed_from_its_object() -> None:
-    read = attributes({"operation": "DELETE", "oldObject": POD})
+    read = attributes_of_fixture({"operation": "DELETE", "oldObject": POD})
     assert (read.kind, read.resource) == (GroupVersionKind("", "v1", "Pod"), GroupVersionResource("", "v1", "pods"))
-    assert (read.uid, read.namespace, read.name, read.object) == (attributes(POD).uid, "ns", "p", None)
+    assert (read.uid, read.namespace, read.name, read.object) == (attributes_of_fixture(POD).uid, "ns", "p", None)
 
 
 def test_a_request_that_nothing_completes_is_refused() -> None:
     with pytest.raises(CallError, match=r"request\.uid: expected a string, found none"):
-        attributes({"operation": "CREATE", "object": {}})
+        attributes_of_fixture({"operation": "CREATE", "object": {}})
 
 
 SCOPES: dict[str, tuple[dict[str, Any], str]] = {
@@ -87,7 +87,7 @@ def test_the_table_knows_better_than_the_plural_rule() -> None:
 def test_operations_carry_what_the_api_server_sends(
     operation: Operation, has_object: bool, has_old: bool, options: str | None
 ) -> None:
-    read = attributes(POD, operation=operation)
+    read = attributes_of_fixture(POD, operation=operation)
     assert (read.object is not None, read.old_object is not None) == (has_object, has_old)
     assert read.options == (options and {"apiVersion": "meta.k8s.io/v1", "kind": options})
 
@@ -109,7 +109,7 @@ def test_plurals(kind: str, resource: str) -> None:
 )
 def test_anything_else_is_refused(value: Any) -> None:
     with pytest.raises(CallError, match="expected an AdmissionReview, a request"):
-        attributes(value)
+        attributes_of_fixture(value)
 
 
 @pytest.mark.parametrize(
@@ -124,5 +124,5 @@ def test_anything_else_is_refused(value: Any) -> None:
 )
 def test_what_is_no_object_is_shown(value: object, message: str) -> None:
     with pytest.raises(CallError) as caught:
-        attributes(value)
+        attributes_of_fixture(value)
     assert message in caught.value.message

@@ -11,7 +11,7 @@ from tests.bench.job_traffic import CLASS, claim_template, runtime
 from tests.growth import LISTS, review
 from tests.literals import shipped_policies
 from webhook.admission.decode import decode_review
-from webhook.admission.review import review as answer
+from webhook.admission.review import answer_request as answer
 from webhook.attributes import Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.literals import PODS, mutating, namespace, pod, policies, request, validating
-from webhook.admission.interrupt import interrupt
+from webhook.admission.interrupt import answer_unevaluated_request
 from webhook.attributes import Attributes, Operation, Phase
 from webhook.cluster.files import FilesCluster
 
@@ -15,7 +15,7 @@ ONLY_GPU = {"namespaceSelector": {"matchLabels": {"gpu": "yes"}}}
 def stopped(*lists, phase=Phase.VALIDATE, context=(), **changes):
     """The verdict on a Pod whose object is not known."""
     asked: Attributes = replace(request(pod()), object=None, **changes)
-    return interrupt(asked, policies(*lists), FilesCluster(context), phase=phase, because=LATE)
+    return answer_unevaluated_request(asked, policies(*lists), FilesCluster(context), phase=phase, because=LATE)
 
 
 def test_fail_denies_and_says_what_to_do():
@@ -63,4 +63,7 @@ def test_policies_for_other_namespaces_and_kinds_do_not_speak():
 def test_policies_are_exempt():
     asked = request({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy"})
     wild = validating("true", rule={**PODS, "apiGroups": ["*"], "resources": ["*"]})
-    assert interrupt(asked, policies(wild), FilesCluster(), phase=Phase.VALIDATE, because=LATE).decisions == ()
+    assert (
+        answer_unevaluated_request(asked, policies(wild), FilesCluster(), phase=Phase.VALIDATE, because=LATE).decisions
+        == ()
+    )

@@ -9,7 +9,7 @@ import pytest
 from tests.literals import job, mutating, namespace, pod, policies, request, shipped_policies, validating
 from tests.server.asgi import Running, review_of
 from tests.server.test_pages import samples
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Attributes, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
@@ -46,7 +46,7 @@ def broken(name: str = "broken", **spec: Any) -> Any:
 
 
 def reviewed(found: PolicySet, obj: Any, phase: Phase = Phase.VALIDATE) -> Verdict:
-    return review(request(obj), found, CLUSTER, phase=phase)
+    return answer_request(request(obj), found, CLUSTER, phase=phase)
 
 
 def labelled(obj: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def test_a_fault_is_logged_and_counted_without_contents(size: int) -> None:
     found = loaded(broken())
 
     def core(attributes: Attributes, phase: Phase, deadline: Deadline) -> Verdict:
-        return review(attributes, found, CLUSTER, phase=phase, deadline=deadline)
+        return answer_request(attributes, found, CLUSTER, phase=phase, deadline=deadline)
 
     running = Running(core)
     obj = {**labelled(pod()), "x": "y" * size}

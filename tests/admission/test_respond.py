@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.rows import all_rows
-from webhook.admission.respond import MAX_KEY, audit_annotations, free_name, respond, status_body
+from webhook.admission.respond import MAX_KEY, audit_annotations, encode_response, free_name, status_body
 from webhook.attributes import Operation, Phase
 from webhook.decisions import Status, Verdict
 
@@ -22,7 +22,7 @@ PATCHED = Verdict(allowed=True, patch=OPERATIONS)
 
 
 def answer(verdict: Verdict, phase: Phase = Phase.MUTATE, operation: Operation = Operation.CREATE) -> dict[str, Any]:
-    review = json.loads(respond("U", verdict, phase, operation))
+    review = json.loads(encode_response("U", verdict, phase, operation))
     assert (review.pop("apiVersion"), review.pop("kind")) == ("admission.k8s.io/v1", "AdmissionReview")
     (response,) = review.values()
     assert isinstance(response, dict)
@@ -76,7 +76,7 @@ def test_the_rules_that_our_answers_are_held_to_are_the_api_servers(case: dict[s
 @all_rows("operation", list(Operation))
 @all_rows("verdict", [ALLOWED, DENIED, PATCHED, Verdict(allowed=False, patch=OPERATIONS)])
 def test_every_answer_passes_the_api_servers_rules(verdict: Verdict, phase: Phase, operation: Operation) -> None:
-    review = json.loads(respond("U", verdict, phase, operation))
+    review = json.loads(encode_response("U", verdict, phase, operation))
     outcome, _ = verify("U", mutating=phase is Phase.MUTATE, version="v1", review=review)
     assert outcome == ("allowed" if verdict.allowed else "denied")
 
@@ -119,7 +119,7 @@ def test_warnings_are_sent_as_given() -> None:
 
 
 def test_the_uid_is_echoed_whatever_it_holds() -> None:
-    assert json.loads(respond('a"\\\né', ALLOWED, Phase.VALIDATE))["response"]["uid"] == 'a"\\\né'
+    assert json.loads(encode_response('a"\\\né', ALLOWED, Phase.VALIDATE))["response"]["uid"] == 'a"\\\né'
 
 
 KEYS = {

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.literals import shipped_policies
-from webhook.admission.decode import decode
-from webhook.admission.review import review
+from webhook.admission.decode import decode_review_bytes
+from webhook.admission.review import answer_request
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation import validating
@@ -31,7 +31,7 @@ def sent(spec: JSON) -> Attributes:
         "object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "default"}, "spec": spec},
     }
     whole = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    return decode(json.dumps(whole).encode())
+    return decode_review_bytes(json.dumps(whole).encode())
 
 
 @pytest.mark.parametrize("phase", Phase)
@@ -45,7 +45,7 @@ def sent(spec: JSON) -> Attributes:
     ],
 )
 def test_a_pod_that_no_api_server_decoded_is_answered(spec: JSON, phase: Phase, policies: PolicySet) -> None:
-    verdict = review(sent(spec), policies, FilesCluster(), phase=phase)
+    verdict = answer_request(sent(spec), policies, FilesCluster(), phase=phase)
     if phase is Phase.VALIDATE:
         assert verdict.status is not None
         assert "pod-template-shape/wrong-type" in verdict.status.message
@@ -59,4 +59,4 @@ def test_a_fault_of_our_own_stays_one(policies: PolicySet, monkeypatch: pytest.M
 
     monkeypatch.setattr(validating, "without_repeats", broken)
     with pytest.raises(KeyError):
-        review(sent({"containers": [{"name": "a"}]}), policies, FilesCluster(), phase=Phase.VALIDATE)
+        answer_request(sent({"containers": [{"name": "a"}]}), policies, FilesCluster(), phase=Phase.VALIDATE)

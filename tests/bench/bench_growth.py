@@ -21,8 +21,8 @@ from time import monotonic, perf_counter
 from tests.bench.job_traffic import CLASS, claim_template, runtime
 from tests.growth import LISTS, Make, longest, review
 from webhook import shipped
-from webhook.admission.decode import decode
-from webhook.admission.review import review as answer
+from webhook.admission.decode import decode_review_bytes
+from webhook.admission.review import answer_request as answer
 from webhook.attributes import Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -42,7 +42,7 @@ def seconds(make: Make, number: int, policies: PolicySet, rounds: int) -> float:
     cluster = AssumedNamespaces(FilesCluster([runtime(), claim_template("team", "one-gpu", 1), CLASS]))
     best = LONGEST_S
     for _ in range(rounds):
-        sent = decode(json.dumps(review(make(number)), separators=(",", ":")).encode())
+        sent = decode_review_bytes(json.dumps(review(make(number)), separators=(",", ":")).encode())
         gc.collect()
         start = perf_counter()
         for phase in Phase:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.bench import traffic
-from webhook.admission.decode import decode
-from webhook.admission.review import review
+from webhook.admission.decode import decode_review_bytes
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.policy.load import Options, load_documents
@@ -73,20 +73,21 @@ def measure(run: Callable[[], object], times: int) -> float:
 
 def main() -> None:
     """Print the table."""
-    sent = itertools.cycle(decode(body) for body in traffic.reviews("plain Pod", range(PODS)))
+    sent = itertools.cycle(decode_review_bytes(body) for body in traffic.reviews("plain Pod", range(PODS)))
     cluster = FilesCluster(traffic.context())
     print(f"Pods of {traffic.POD_SIZE} bytes, 3 validations per policy, median of {ROUNDS} rounds")
     print(f"{'policies':>8} {'us a request':>14} {'us a policy':>12}")
     base = 0.0
     for count in COUNTS:
         loaded = policies(count)
-        took = measure(lambda: review(next(sent), loaded, cluster, phase=Phase.VALIDATE), max(2, 400 // max(count, 1)))  # noqa: B023
+        times = max(2, 400 // max(count, 1))
+        took = measure(lambda: answer_request(next(sent), loaded, cluster, phase=Phase.VALIDATE), times)  # noqa: B023
         base = base or took
         print(f"{count:>8} {took:>14.1f} {(took - base) / count if count else 0:>12.1f}")
     start = time.perf_counter()
     others = policies(1000, "services")
     print(f"1,000 policies load in {time.perf_counter() - start:.2f} s")
-    took = measure(lambda: review(next(sent), others, cluster, phase=Phase.VALIDATE), 2000)
+    took = measure(lambda: answer_request(next(sent), others, cluster, phase=Phase.VALIDATE), 2000)
     print(f"1,000 policies, none matches: {took:.1f} us a request, {took - base:.1f} above none at all")
 
 

@@ -23,7 +23,7 @@ from time import perf_counter
 from tests.bench import traffic
 from webhook import shipped
 from webhook.admission import decode as admission
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Attributes, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -73,7 +73,7 @@ def both(sent: Sequence[Attributes], policies: PolicySet, cluster: AssumedNamesp
     def run() -> None:
         attributes = next(waiting)
         for phase in Phase:
-            review(replace(attributes), policies, cluster, phase=phase)
+            answer_request(replace(attributes), policies, cluster, phase=phase)
 
     return run
 
@@ -83,7 +83,7 @@ def one(
 ) -> Callable[[], object]:
     """One phase of one request after the other."""
     waiting = itertools.cycle(sent)
-    return lambda: review(replace(next(waiting)), policies, cluster, phase=phase)
+    return lambda: answer_request(replace(next(waiting)), policies, cluster, phase=phase)
 
 
 def pods(policies: PolicySet) -> float:
@@ -92,7 +92,7 @@ def pods(policies: PolicySet) -> float:
     worst = 0.0
     for kind in ("plain Pod", "GPU Pod", "claim Pod"):
         bodies = traffic.reviews(kind, range(PODS))
-        sent = [admission.decode(body) for body in bodies]
+        sent = [admission.decode_review_bytes(body) for body in bodies]
         runs = [one(sent, policies, CLUSTER, phase) for phase in Phase]
         decode, *took = median_us(partial(json.loads, bodies[0]), *runs)
         for phase, us in zip(Phase, took, strict=True):
@@ -104,7 +104,7 @@ def pods(policies: PolicySet) -> float:
 def jobs(policies: PolicySet) -> float:
     """Print every policy alone on TrainJobs; the dearest one."""
     bodies = traffic.reviews("TrainJob 60 KB", range(JOBS))
-    sent = [admission.decode(body) for body in bodies]
+    sent = [admission.decode_review_bytes(body) for body in bodies]
     none = replace(policies, validating=(), mutating=())
     named = [(name, one) for name, one in alone(policies) if any(_asked(one, sent[0]))]
     sets = [none, policies, *(one for _, one in named)]

@@ -25,8 +25,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from webhook import assembly
 from webhook.attributes import GroupVersionKind
-from webhook.cluster.connection import connect
-from webhook.cluster.interest import EVERY, reading
+from webhook.cluster.connection import connect_to_cluster
+from webhook.cluster.interest import EVERY, interest_in_fields
 from webhook.cluster.watch import WatchCluster
 from webhook.logs import Log
 from webhook.settings.shared import Settings
@@ -161,11 +161,11 @@ def memory(name: str) -> float:
 
 def client(kubeconfig: Path, *, lists: bool) -> None:
     """Hold the view of the shipped policies and print how far the resident set grew."""
-    policies = assembly.assemble(Settings()).policies
+    policies = assembly.assemble_policies_and_context(Settings()).policies
     policies.prepare()
-    config_map = reading(GroupVersionKind("", "v1", "ConfigMap"), "data.field")
+    config_map = interest_in_fields(GroupVersionKind("", "v1", "ConfigMap"), "data.field")
     interests = (*policies.interests(), *((config_map,) if lists else ()))
-    view = WatchCluster(connect(kubeconfig), interests, Log(level="error"))
+    view = WatchCluster(connect_to_cluster(kubeconfig), interests, Log(level="error"))
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     before, began = memory("VmRSS"), time.perf_counter()
     view.start()

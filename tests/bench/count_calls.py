@@ -14,9 +14,9 @@ from types import FrameType
 from typing import Any, Final
 
 from webhook import shipped
-from webhook.admission.decode import decode
-from webhook.admission.respond import respond
-from webhook.admission.review import review
+from webhook.admission.decode import decode_review_bytes
+from webhook.admission.respond import encode_response
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -70,8 +70,8 @@ def plain_pod(phase: Phase) -> Callable[[], bytes]:
     cluster = AssumedNamespaces(FilesCluster())
 
     def answer() -> bytes:
-        attributes = decode(body)
-        return respond(attributes.uid, review(attributes, policies, cluster, phase=phase), phase)
+        attributes = decode_review_bytes(body)
+        return encode_response(attributes.uid, answer_request(attributes, policies, cluster, phase=phase), phase)
 
     answer()
     answer()

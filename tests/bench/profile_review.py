@@ -30,10 +30,10 @@ from typing import Any, Final
 
 from webhook import assembly, documents
 from webhook.admission import fixtures
-from webhook.admission.decode import decode
-from webhook.admission.envelope import review as envelope
-from webhook.admission.respond import respond
-from webhook.admission.review import review
+from webhook.admission.decode import decode_review_bytes
+from webhook.admission.envelope import review_of_attributes as envelope
+from webhook.admission.respond import encode_response
+from webhook.admission.review import answer_request
 from webhook.attributes import Attributes, Phase
 from webhook.errors import InputError
 from webhook.settings.shared import Settings
@@ -94,19 +94,19 @@ def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes
     Raises:
         InputError: the file, a policy or the context cannot be read.
     """
-    inputs = documents.read([file])
-    if problems := (*inputs.problems, *documents.nothing([file], inputs, "review")):
+    inputs = documents.read_documents([file])
+    if problems := (*inputs.problems, *documents.nothing_read([file], inputs, "review")):
         raise InputError(*problems)
-    assembled = assembly.assemble(settings)
+    assembled = assembly.assemble_policies_and_context(settings)
     assembled.policies.prepare()
-    sent = fixtures.attributes(inputs.documents[0].value, assembled.table.row)
+    sent = fixtures.attributes_of_fixture(inputs.documents[0].value, assembled.table.row)
     cluster = assembled.files.view()
     body = json.dumps(envelope(sent), separators=(",", ":")).encode()
 
     def answer() -> bytes:
-        attributes: Attributes = decode(body)
-        verdict = review(attributes, assembled.policies, cluster, phase=phase)
-        return respond(attributes.uid, verdict, phase, attributes.operation)
+        attributes: Attributes = decode_review_bytes(body)
+        verdict = answer_request(attributes, assembled.policies, cluster, phase=phase)
+        return encode_response(attributes.uid, verdict, phase, attributes.operation)
 
     for _ in range(WARM):
         answer()

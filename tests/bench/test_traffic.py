@@ -6,8 +6,8 @@ import pytest
 
 from tests.bench import traffic
 from tests.literals import shipped_policies
-from webhook.admission.decode import decode
-from webhook.admission.review import review
+from webhook.admission.decode import decode_review_bytes
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 
@@ -19,7 +19,9 @@ CLUSTER = FilesCluster(traffic.context())
 @pytest.mark.parametrize("phase", Phase)
 def test_the_shipped_policies_allow_it_without_a_word(kind, phase):
     for number in (0, 7, 4711):
-        verdict = review(decode(traffic.review(kind, number)), shipped_policies(), CLUSTER, phase=phase)
+        verdict = answer_request(
+            decode_review_bytes(traffic.review(kind, number)), shipped_policies(), CLUSTER, phase=phase
+        )
         assert (verdict.allowed, verdict.status, verdict.warnings) == (True, None, ())
 
 

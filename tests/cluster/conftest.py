@@ -5,7 +5,7 @@ import io
 import pytest
 
 from tests.cluster.server import CONFIGS, ApiServer, config, page, resources
-from webhook.cluster.connection import connect
+from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.freshness import DEFAULT_TIMES
 from webhook.cluster.interest import Interest
 from webhook.cluster.watch import WatchCluster
@@ -28,7 +28,7 @@ def started(server, tmp_path):
     views = []
 
     def start(*kinds, log=None, times=DEFAULT_TIMES):
-        link = connect(server.kubeconfig(tmp_path))
+        link = connect_to_cluster(server.kubeconfig(tmp_path))
         interests = [each if isinstance(each, Interest) else Interest(each) for each in kinds]
         views.append(
             WatchCluster(link, interests, log or Log(stream=io.StringIO()), backoff_s=(0.01, 0.05), times=times)

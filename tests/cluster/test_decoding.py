@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.cluster import decoding
-from webhook.cluster.decoding import DEEPEST, Listed, decoded
+from webhook.cluster.decoding import DEEPEST, Listed, decode_json
 from webhook.cluster.store import Store
 
 VALUES = st.recursive(
@@ -74,7 +74,7 @@ def test_an_object_that_is_too_deep_for_python_is_cut():
     text = nested(20_000)  # Python 3.13 reads ten thousand levels
     with pytest.raises(RecursionError):
         json.loads(text)
-    found = decoded(text.encode())
+    found = decode_json(text.encode())
     assert (found["metadata"], found["after"]) == ({"name": "a]}"}, 1)
     depth, value = 0, found["spec"]
     while value:
@@ -86,10 +86,10 @@ def test_an_object_that_is_too_deep_for_python_is_cut():
 
 
 def test_numbers_and_bytes_that_python_refuses_are_read():
-    found = decoded(b'{"a":' + b"9" * 5000 + b',"b":"\xff","c":-12}')
+    found = decode_json(b'{"a":' + b"9" * 5000 + b',"b":"\xff","c":-12}')
     assert (found["a"], found["b"], found["c"]) == (float("inf"), "\ufffd", -12)
     with pytest.raises(ValueError, match="not JSON"):
-        decoded(b"{not")
+        decode_json(b"{not")
 
 
 def test_a_list_is_the_same_until_something_changes():

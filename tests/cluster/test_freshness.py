@@ -4,7 +4,7 @@ import threading
 
 from tests.cluster.server import CONFIG, CONFIGS, config, event, eventually, page, resources
 from webhook.attributes import NAMESPACE
-from webhook.cluster.freshness import WatchTimes, told
+from webhook.cluster.freshness import WatchTimes, describe_staleness
 from webhook.cluster.live import Watched
 
 QUICK = WatchTimes(least_s=1, slack_s=0.2)
@@ -65,7 +65,7 @@ def test_a_view_of_which_nothing_is_heard_is_told_to_be_stale(server, started):
 
 
 def test_the_text_says_how_old_answers_are():
-    assert told(93.4) == "nothing was heard from the API server for 93 s; answers are as old"
+    assert describe_staleness(93.4) == "nothing was heard from the API server for 93 s; answers are as old"
 
 
 def test_a_server_that_may_not_read_namespaces_is_not_ready_until_it_may(server, started):

@@ -5,8 +5,8 @@ import pytest
 from tests.cluster.server import CONFIG, CONFIGS, event, eventually, resources
 from webhook.attributes import GroupVersionKind
 from webhook.cluster import interest, reflector
-from webhook.cluster.interest import Interest, Scope, combined, reading
-from webhook.cluster.projection import projection
+from webhook.cluster.interest import Interest, Scope, combine_interests, interest_in_fields
+from webhook.cluster.projection import projection_of_fields
 from webhook.errors import LookupFailed
 
 NODE = GroupVersionKind("", "v1", "Node")
@@ -94,7 +94,7 @@ def test_a_list_that_a_fact_needs_answers_a_selector_too(filled, started):
 
 
 def test_metadata_alone_is_asked_for_and_told_as_the_kind_that_it_is(filled, started):
-    view = started(reading(NODE, "metadata.labels"))
+    view = started(interest_in_fields(NODE, "metadata.labels"))
     assert view.wait(5)
     metadata = {"name": "n1", "labels": {"a": "b"}}
     assert view.get(NODE, "ignored", "n1") == {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
@@ -148,7 +148,7 @@ def test_more_fields_answer_until_fewer_are_there(filled, started):
     filled.answers[CONFIGS] = 500, {"message": "busy"}
     for fields in (("data.of", "metadata.labels"), ("data.of",)):
         before = view.revision(CONFIG)
-        view.watch([reading(CONFIG, *fields)])
+        view.watch([interest_in_fields(CONFIG, *fields)])
         assert view.revision(CONFIG) != before
         assert view.get(CONFIG, "a", "limits")["data"] == {"of": "a"}
         assert view.synced(CONFIG)
@@ -160,10 +160,10 @@ def test_more_fields_answer_until_fewer_are_there(filled, started):
 
 
 def test_fewer_fields_do_not_answer_for_more(filled, started):
-    view = started(reading(CONFIG, "metadata.labels"))
+    view = started(interest_in_fields(CONFIG, "metadata.labels"))
     assert view.wait(5)
     filled.answers["/api/v1"] = 500, {"message": "busy"}
-    view.watch([reading(CONFIG, "data")])
+    view.watch([interest_in_fields(CONFIG, "data")])
     with pytest.raises(LookupFailed, match=r"busy|not synced yet"):
         view.get(CONFIG, "a", "limits")
     view.watch([])
@@ -180,18 +180,22 @@ def test_fewer_fields_do_not_answer_for_more(filled, started):
         pytest.param([named("x", "a"), Interest(CONFIG)], [Interest(CONFIG)], id="one of all"),
         pytest.param([labelled("k in (v)", "a"), labelled("k in (v)")], [labelled("k in (v)")], id="a selector"),
         pytest.param(
-            [reading(CONFIG, "data"), named("x")], [named("x"), reading(CONFIG, "data")], id="whole by name beside all"
+            [interest_in_fields(CONFIG, "data"), named("x")],
+            [named("x"), interest_in_fields(CONFIG, "data")],
+            id="whole by name beside all",
         ),
         pytest.param(
-            [reading(CONFIG, "spec.a"), reading(CONFIG, "spec", "metadata.labels")],
-            [reading(CONFIG, "spec", "metadata.labels")],
+            [interest_in_fields(CONFIG, "spec.a"), interest_in_fields(CONFIG, "spec", "metadata.labels")],
+            [interest_in_fields(CONFIG, "spec", "metadata.labels")],
             id="the fields of both",
         ),
-        pytest.param([reading(CONFIG, "spec"), Interest(CONFIG)], [Interest(CONFIG)], id="whole and a field"),
+        pytest.param(
+            [interest_in_fields(CONFIG, "spec"), Interest(CONFIG)], [Interest(CONFIG)], id="whole and a field"
+        ),
     ],
 )
 def test_nothing_is_held_twice(given, wanted):
-    assert list(combined(given)) == wanted == list(combined(reversed(given)))
+    assert list(combine_interests(given)) == wanted == list(combine_interests(reversed(given)))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +209,7 @@ def test_nothing_is_held_twice(given, wanted):
 )
 def test_the_number_of_watches_is_bounded(places, wanted):
     given = [named(f"x{number}-{namespace}", namespace) for namespace, count in places for number in range(count)]
-    made = combined([*given, Interest(NODE)])
+    made = combine_interests([*given, Interest(NODE)])
     assert [each.scope for each in made if each.gvk == CONFIG] == [Scope(namespace=namespace) for namespace in wanted]
     for each in given:
         assert any(other.includes(each.scope.namespace or "any", each.scope.name) for other in made)
@@ -221,9 +225,9 @@ def test_fields_are_kept_with_what_is_below_them():
         "spec": {"items": [{"name": "i", "size": 1, "deep": {"a": [{"b": 1}]}}, "text"], "other": 1},
         "status": "text",
     }
-    cut = projection(frozenset(("metadata.labels", "spec.items.name", "spec.items.deep", "status.none", "absent")))(
-        found
-    )
+    cut = projection_of_fields(
+        frozenset(("metadata.labels", "spec.items.name", "spec.items.deep", "status.none", "absent"))
+    )(found)
     assert cut == {
         "apiVersion": "v1",
         "kind": "Node",
@@ -231,15 +235,15 @@ def test_fields_are_kept_with_what_is_below_them():
         "spec": {"items": [{"name": "i", "deep": {"a": [{"b": 1}]}}, "text"]},
         "status": "text",
     }
-    assert projection(frozenset(("spec", "spec.other")))(found)["spec"] == found["spec"]
-    assert projection(None)({"metadata": {"managedFields": [], "uid": "u"}}) == {"metadata": {"uid": "u"}}
+    assert projection_of_fields(frozenset(("spec", "spec.other")))(found)["spec"] == found["spec"]
+    assert projection_of_fields(None)({"metadata": {"managedFields": [], "uid": "u"}}) == {"metadata": {"uid": "u"}}
 
 
 def test_a_deep_value_is_kept_as_it_came():
     deep = value = {}
     for _ in range(500):
         value["a"] = value = {}
-    assert projection(frozenset(("spec",)))({"spec": deep}) == {"spec": deep}
+    assert projection_of_fields(frozenset(("spec",)))({"spec": deep}) == {"spec": deep}
 
 
 def test_what_anybody_may_write_is_not_held_without_bound(filled, started):

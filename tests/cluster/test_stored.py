@@ -11,7 +11,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.file_tree import FileTree
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
-from webhook.cluster.stored import stored
+from webhook.cluster.stored import view_before_request
 
 OTHER = pod("b", "n")
 
@@ -19,7 +19,7 @@ OTHER = pod("b", "n")
 def viewed(view: Cluster, obj: Any, operation: str, old: Any = None) -> tuple[Any, list[str]]:
     """Of an object what the view of its review has under its name, and the names of all."""
     asked = attributes_of_object(obj, operation=Operation(operation), old_object=old)
-    seen = stored(view, asked)
+    seen = view_before_request(view, asked)
     return seen.get(POD, "n", "a"), [each["metadata"]["name"] for each in seen.list(POD, "n")]
 
 
@@ -40,7 +40,7 @@ def test_what_is_updated_or_deleted_is_what_it_was() -> None:
 
 def test_other_kinds_and_namespaces_are_as_they_are() -> None:
     elsewhere = pod("a", "m")
-    seen = stored(FilesCluster([pod("a", "n"), elsewhere]), attributes_of_object(pod("a", "n")))
+    seen = view_before_request(FilesCluster([pod("a", "n"), elsewhere]), attributes_of_object(pod("a", "n")))
     assert seen.get(POD, "m", "a") is elsewhere
     assert list(seen.list(POD, "m")) == list(seen.list(POD, None)) == [elsewhere]
 
@@ -50,14 +50,14 @@ def test_a_view_that_says_so_already_is_the_same_view() -> None:
     old = pod("a", "n", spec={"x": 1, "y": 2})
     for held in (old, pod("a", "n", spec={"x": 1}), pod("a", "n")):
         view = FilesCluster([held])
-        assert stored(view, attributes_of_object(old, operation=Operation.UPDATE)) is view
+        assert view_before_request(view, attributes_of_object(old, operation=Operation.UPDATE)) is view
     view = FilesCluster([OTHER])
-    assert stored(view, attributes_of_object(old)) is view
+    assert view_before_request(view, attributes_of_object(old)) is view
 
 
 def test_a_view_that_cannot_say_is_the_same_view() -> None:
     view = Unsynced()
-    assert stored(view, attributes_of_object(pod("a", "n"))) is view
+    assert view_before_request(view, attributes_of_object(pod("a", "n"))) is view
 
 
 def test_an_object_of_a_file_is_not_in_the_way_of_its_own_creation() -> None:

@@ -8,7 +8,7 @@ import ssl
 import pytest
 import urllib3
 
-from webhook.cluster.unreachable import Outages, Unreachable, why
+from webhook.cluster.unreachable import Outages, Unreachable, describe_connection_error
 from webhook.logs import Log
 
 
@@ -48,14 +48,14 @@ ERRORS = {
 
 @pytest.mark.parametrize(("error", "words"), ERRORS.values(), ids=ERRORS)
 def test_a_failed_connection_is_said_in_words(error, words):
-    assert why(error) == words
+    assert describe_connection_error(error) == words
     assert str(Unreachable("https://h", error)) == f"the API server https://h cannot be reached: {words}"
 
 
 def test_an_error_that_is_its_own_cause_ends():
     error = urllib3.exceptions.HTTPError("x")
     error.__context__ = error
-    assert why(error) == "x"
+    assert describe_connection_error(error) == "x"
 
 
 def test_an_outage_is_logged_when_it_begins_and_when_it_ends():

@@ -8,7 +8,7 @@ from kubernetes.config import kube_config
 
 from tests.cluster.server import CONFIG, CONFIGS, RUNTIME, RUNTIMES, config, event, eventually, page, resources
 from webhook.cluster import connection
-from webhook.cluster.connection import connect
+from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.interest import Interest
 from webhook.cluster.live import Watched
 from webhook.cluster.watch import WatchCluster
@@ -157,7 +157,7 @@ def test_only_watched_kinds_are_answered_and_they_may_change(server, started):
 
 
 def test_nothing_is_asked_before_the_start(server, tmp_path):
-    view = WatchCluster(connect(server.kubeconfig(tmp_path)), [Interest(CONFIG)], Log())
+    view = WatchCluster(connect_to_cluster(server.kubeconfig(tmp_path)), [Interest(CONFIG)], Log())
     assert not view.wait(0)
     with pytest.raises(LookupFailed, match="not synced yet"):
         view.get(CONFIG, "n", "a")
@@ -204,27 +204,27 @@ def test_a_file_that_is_no_kubeconfig_is_a_configuration_error(content, message,
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(ConfigurationError, match=f"^kubeconfig {file}: .*{message}"):
-        connect(file)
+        connect_to_cluster(file)
 
 
 def test_a_folder_is_no_kubeconfig(tmp_path):
     with pytest.raises(
         ConfigurationError, match=f"^kubeconfig {tmp_path}: is a directory; name one with --kubeconfig$"
     ):
-        connect(tmp_path)
+        connect_to_cluster(tmp_path)
 
 
 def test_without_a_kubeconfig_the_places_are_named_where_one_would_be_found(tmp_path, monkeypatch):
     monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "absent"))
     with pytest.raises(ConfigurationError, match=r"^no cluster is configured by KUBECONFIG, ~/\.kube/config or the"):
-        connect()
+        connect_to_cluster()
 
 
 def test_a_pod_uses_its_service_account(tmp_path, monkeypatch):
     monkeypatch.setattr(connection, "_TOKEN", tmp_path)
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(ConfigurationError, match="Service host/port is not set"):
-        connect()
+        connect_to_cluster()
 
 
 class Failing:

@@ -112,14 +112,14 @@ import os, signal, sys
 from webhook.commands import audit_part, interrupts
 from webhook.cli import run
 count = 0
-before = audit_part.PartAudit._of_document
+before = audit_part.PartAudit._findings_of_document
 def interrupting(self, *arguments):
     global count
     count += 1
     if count == 5 and sys.argv[1] == "1":
         os.kill(os.getpid(), signal.SIGINT)
     yield from before(self, *arguments)
-audit_part.PartAudit._of_document = interrupting
+audit_part.PartAudit._findings_of_document = interrupting
 enter = interrupts.Interrupts.__enter__
 def alarmed(self):
     signal.setitimer(signal.ITIMER_REAL, 0.5)  # by then workers audit; before, Ctrl-C ends a command as anywhere else

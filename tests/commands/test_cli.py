@@ -10,7 +10,7 @@ import pytest
 
 from webhook import __version__, shipped
 from webhook.cli import EXIT_CODES, VERBS, guarded, run
-from webhook.commands.output import Output, parse
+from webhook.commands.output import Output, parse_outputs
 from webhook.errors import ConfigurationError
 
 
@@ -106,7 +106,7 @@ def test_a_terminal_without_utf_8_is_no_reason_to_fail():
     ],
 )
 def test_outputs(chosen, expected):
-    assert parse(chosen, ("text", "json")) == expected
+    assert parse_outputs(chosen, ("text", "json")) == expected
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_outputs(chosen, expected):
 )
 def test_bad_outputs_are_configuration_errors(chosen, message):
     with pytest.raises(ConfigurationError, match=message):
-        parse(chosen, ("text", "json"))
+        parse_outputs(chosen, ("text", "json"))
 
 
 def test_a_file_that_cannot_be_written_is_exit_2(tmp_path, capsys):

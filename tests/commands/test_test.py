@@ -95,8 +95,8 @@ def test_a_suite_names_no_file_outside_the_folder_of_the_run(name, suite, tmp_pa
     (tmp_path / "policy" / "folder").symlink_to(tmp_path)
     (tmp_path / "policy" / "loop").symlink_to("loop")
     folder = suite({"name": "a case", "input": name.format(out=tmp_path), "expect": {"allowed": True}})
-    assert run(["test", folder]) == 1
-    said = capsys.readouterr().out
+    assert run(["test", folder]) == 2
+    said = "".join(capsys.readouterr())
     assert ("is outside" in said and "name the folder that holds both" in said) or "loop" in name
     assert "s3cret" not in said
 
@@ -120,8 +120,8 @@ def test_a_policy_that_is_a_link_out_of_the_folder_of_the_run_is_not_read(suite,
     (tmp_path / "policy" / "policy.yaml").rename(tmp_path / "policies.yaml")
     (tmp_path / "policy" / "policy.yaml").symlink_to("../policies.yaml")
     assert run(["test", str(tmp_path)]) == 0
-    assert run(["test", folder]) == 1
-    assert "policy.yaml` is outside" in capsys.readouterr().out
+    assert run(["test", folder]) == 2
+    assert "policy.yaml` is outside" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("folder", "file"), [("kyverno/with-params", "kyverno-test.yaml"), ("gator", "suite.yaml")])
@@ -145,9 +145,9 @@ def test_a_failure_says_what_differs(suite, capsys):
     assert run(["test", folder]) == 1
     assert capsys.readouterr().out == (
         f"✖ {folder}/suite.yaml: 1 of 3 passed\n"
-        "  failed: policy/wrong\n"
+        f"  ✖ policy/wrong  {folder}/suite.yaml:11\n"
         "    verdict: expected allowed, found 403 Forbidden: metadata.labels.deny: is not allowed; remove it (policy denies)\n"
-        "  failed: policy/lost\n"
+        f"  ✖ policy/lost  {folder}/suite.yaml:21\n"
         f"    {folder}/absent.yaml: no such file or folder\n"
         "3 cases: 1 passed, 2 failed\n"
     )
@@ -177,11 +177,13 @@ def test_mistakes_of_a_suite_are_exit_2_with_their_place(text, message, suite, c
     assert "suite.yaml:" in err
 
 
-def test_policies_that_do_not_load_fail_their_cases(suite, tmp_path, capsys):
+def test_policies_that_do_not_load_are_exit_2(suite, tmp_path, capsys):
     folder = suite({"name": "x", "input": pod(), "expect": {"allowed": True}})
     (tmp_path / "policy" / "policy.yaml").write_text(POLICIES.replace("expression", "expresion", 1))
-    assert run(["test", folder, "-o", "json"]) == 1
-    assert "expresion" in failures(capsys)[0]["why"]
+    assert run(["test", folder, "-o", "json"]) == 2
+    out, err = capsys.readouterr()
+    assert "expresion" in json.loads(out)["errors"][0]["why"]
+    assert "expresion" in err
 
 
 def test_a_delete_needs_no_input_beside_what_goes(suite, capsys):
@@ -341,13 +343,13 @@ def test_one_bad_case_leaves_the_others_alone(suite, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert out.endswith("suite.yaml: 1 of 1 passed, 2 not readable\n3 cases: 1 passed, 0 failed, 2 not readable\n")
     assert "cases[1].expect.alowed: unknown field" in err
-    assert ET.parse(kept).getroot().attrib == {"tests": "3", "failures": "0", "errors": "2", "skipped": "0"}
+    assert ET.parse(kept).getroot().attrib == {"tests": "3", "failures": "0", "errors": "2"}
 
 
 def test_a_suite_that_cannot_be_read_is_an_error_of_junit(suite, capsys):
     assert run(["test", suite(text="cases: [\n"), "-o", "junit"]) == 2
     root = ET.fromstring(capsys.readouterr().out.encode())
-    assert root.attrib == {"tests": "1", "failures": "0", "errors": "1", "skipped": "0"}
+    assert root.attrib == {"tests": "1", "failures": "0", "errors": "1"}
     assert "not YAML" in next(root.iter("error")).get("message")
 
 
@@ -368,7 +370,7 @@ def test_junit_is_well_formed_whatever_a_message_holds(suite, tmp_path):
     assert "second" in failure.text
     kept = tmp_path / "junit.xml"
     assert run(["test", suite({"name": "x", "input": pod(), "expect": {"allowed": True}}), "-o", f"junit={kept}"]) == 0
-    assert ET.parse(kept).getroot().attrib == {"tests": "1", "failures": "0", "errors": "0", "skipped": "0"}
+    assert ET.parse(kept).getroot().attrib == {"tests": "1", "failures": "0", "errors": "0"}
 
 
 def test_shipped_policies_pass_their_suites(capsys):
@@ -386,3 +388,44 @@ def test_a_param_of_a_case_that_names_no_rule_is_a_mistake_of_the_case(tmp_path,
     assert run(["test", str(folder)]) == 2
     told = "data.deny: unknown rule `storage/claim-exist`: did you mean `storage/claim-exists`?"
     assert f"{folder}/suite.yaml: storage/misspelt: {told}" in capsys.readouterr().err
+
+
+def test_verbose_names_every_case_with_its_line_and_the_rules_that_none_breaks(suite, capsys):
+    folder = suite(
+        {"name": "fine", "input": pod(), "expect": {"allowed": True}},
+        {"name": "denied", "input": pod(deny="1"), "expect": {"allowed": False}},
+    )
+    assert run(["test", folder, "-v"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    named = [re.sub(r"  \d+ ms$", "", line) for line in lines]
+    assert named[0] == f"✔ {folder}/suite.yaml: 2 of 2 passed"
+    assert re.fullmatch(rf"  ✔ policy/fine  {re.escape(folder)}/suite\.yaml:2", named[1])
+    assert named[-2:] == ["2 cases: 2 passed, 0 failed", "1 of 3 rules broken by a case; by none: fails, warns"]
+
+
+def test_only_cases_that_match_are_run(suite, capsys):
+    folder = suite(
+        {"name": "fine", "input": pod(), "expect": {"allowed": True}},
+        {"name": "wrong", "input": pod(deny="1"), "expect": {"allowed": True}},
+    )
+    assert run(["test", folder, "--run", "^policy/f"]) == 0
+    assert capsys.readouterr().out.endswith("1 case: 1 passed, 0 failed; 1 case not run\n")
+    assert run(["test", folder, "--run", "nothing"]) == 0
+    assert "--run: no case has a match of `nothing`" in capsys.readouterr().err
+    assert run(["test", folder, "--run", "nothing", "--require-tests"]) == 1
+    assert run(["test", folder, "--run", "("]) == 2
+    assert "--run: `(` is not a regular expression" in capsys.readouterr().err
+
+
+def test_a_mistake_in_a_policy_is_told_once(suite, capsys):
+    folder = suite(*({"name": str(number), "input": pod(), "expect": {"allowed": True}} for number in range(3)))
+    (Path(folder) / "broken.yaml").write_text(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: broken}\n"
+        "spec: {matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], "
+        "resources: [pods]}]}, validations: [{expression: 'object.'}]}\n"
+    )
+    assert run(["test", folder]) == 2
+    out, err = capsys.readouterr()
+    assert len([line for line in err.splitlines() if line.startswith("error:")]) == 1
+    assert err.count("broken.yaml") == 1
+    assert "1 case: 0 passed, 0 failed, 1 not readable" in out

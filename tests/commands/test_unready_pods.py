@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.commands.unready_pods import unready
+from webhook.commands.unready_pods import describe_unready_pods
 
 
 def _waiting(reason: str) -> dict[str, Any]:
@@ -51,14 +51,14 @@ STATES = {
 def test_a_pod_says_why_it_is_not_ready(state: str) -> None:
     status, expected = STATES[state]
     ending = {"metadata": {"name": "b", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": status}
-    assert list(unready([{"metadata": {"name": "a"}, "status": status}, ending], "n")) == [expected]
+    assert list(describe_unready_pods([{"metadata": {"name": "a"}, "status": status}, ending], "n")) == [expected]
 
 
 def test_a_ready_pod_is_not_named() -> None:
     status = {"conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [{"state": {"running": {}}}]}
-    assert list(unready([{"metadata": {"name": "a"}, "status": status}], "n")) == []
+    assert list(describe_unready_pods([{"metadata": {"name": "a"}, "status": status}], "n")) == []
 
 
 def test_no_pods_at_all() -> None:
-    (told,) = unready([], "n")
+    (told,) = describe_unready_pods([], "n")
     assert told.startswith("there are no Pods")

@@ -28,7 +28,9 @@ def test_what_fails_closed_without_a_bundle_is_told(tmp_path: Path, capsys: pyte
     ("arguments", "expected"),
     [
         (["--check"], "--check needs either PATH or --live"),
-        (["x.yaml"], "these need --check"),
+        (["x.yaml"], "PATH needs --check"),
+        (["--watch"], "--watch needs --live"),
+        (["--watch", "--live", "--rbac"], "neither --check nor --rbac"),
         (["--check", "x.yaml", "--live"], "--check needs either PATH or --live"),
         (["--check", str(BASE / "service.yaml")], "there is no webhook configuration"),
     ],

@@ -212,7 +212,7 @@ def test_refused(
 
 
 def test_rules_come_from_the_loaded_set_only() -> None:
-    assert assembly.assemble(Settings()).policies.policies
+    assert assembly.assemble_policies_and_context(Settings()).policies.policies
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from tests.rows import all_rows
 from webhook import assembly
 from webhook.cli import run
 from webhook.configuration import leave_alone
-from webhook.configuration.model import schema
-from webhook.configuration.read import read
+from webhook.configuration.model import configuration_schema
+from webhook.configuration.read import read_configuration
 from webhook.errors import InputError
 from webhook.settings.configured import read_settings
 from webhook.settings.shared import Settings
@@ -70,7 +70,7 @@ def found(capsys, *arguments):
 def test_a_mistake_has_its_place(text, mistake, tmp_path):
     file = write(tmp_path, text)
     with pytest.raises(InputError) as error:
-        read(file)
+        read_configuration(file)
     assert str(error.value).removeprefix(f"{file}:").strip() == mistake
 
 
@@ -140,7 +140,7 @@ def test_an_exception_that_has_expired_has_no_effect_and_is_told(folder, capsys)
 def test_an_exception_holds_on_its_last_day(folder, capsys, monkeypatch):
     write(folder, EXCEPTION.replace("2999-01-31", "2026-11-30"))
     for day, result in ((dt.date(2026, 11, 30), "skip"), (dt.date(2026, 12, 1), "fail")):
-        monkeypatch.setattr(leave_alone, "today", lambda day=day: day)
+        monkeypatch.setattr(leave_alone, "current_day", lambda day=day: day)
         assert found(capsys)[1][NUMBER]["result"] == result
 
 
@@ -234,7 +234,7 @@ def test_policies_are_beside_the_shipped_ones_and_only_is_in_their_place(folder,
         _, now, err = found(capsys, *flags)
         assert (NUMBER in now) is holds
         assert (f"note: policies: the shipped ones, {own}" in err) is holds
-    assert len(assembly.places(Settings(policies=(ROOT / "policies",)))) == 1
+    assert len(assembly.policy_places(Settings(policies=(ROOT / "policies",)))) == 1
 
 
 def test_the_shipped_policies_can_be_left_out_by_the_file(folder, capsys):
@@ -257,16 +257,16 @@ def test_show_names_the_origin_of_what_holds(folder, capsys, monkeypatch):
 def test_the_schema_is_published_and_printed(capsys):
     assert run(["config", "schema"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed == schema() == json.loads((ROOT / "docs" / "claimgate.schema.json").read_text())
+    assert printed == configuration_schema() == json.loads((ROOT / "docs" / "claimgate.schema.json").read_text())
 
 
 def test_the_schema_takes_what_the_reader_takes(tmp_path):
     from jsonschema import Draft202012Validator
 
-    Draft202012Validator.check_schema(schema())
-    validator = Draft202012Validator(schema())
+    Draft202012Validator.check_schema(configuration_schema())
+    validator = Draft202012Validator(configuration_schema())
     page = (ROOT / "docs" / "configuration.md").read_text()
     example = page.split("```yaml\n", 1)[1].split("```", 1)[0]
     file = write(tmp_path, example)
-    validator.validate(json.loads(json.dumps(read(file).document.value)))
+    validator.validate(json.loads(json.dumps(read_configuration(file).document.value)))
     assert not validator.is_valid({"level": {}})

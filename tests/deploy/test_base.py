@@ -58,7 +58,7 @@ def test_the_server_may_read_what_the_command_prints(capsys: pytest.CaptureFixtu
 
 
 def test_the_server_may_read_what_pods_of_a_trainjob_come_from() -> None:
-    table = assembly.assemble(Settings()).table
+    table = assembly.assemble_policies_and_context(Settings()).table
     (reference,) = table.row("trainer.kubeflow.org", "TrainJob").references
     rules = one("ClusterRole", "claimgate")["rules"]
     allowed = {name for rule in rules if rule["apiGroups"] == ["trainer.kubeflow.org"] for name in rule["resources"]}

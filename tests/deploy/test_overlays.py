@@ -65,3 +65,15 @@ def test_only_named_addresses_reach_the_port_of_reviews() -> None:
     by_port = {port["port"]: rule.get("from") for rule in rules for port in rule["ports"]}
     assert by_port["https"] == [{"ipBlock": {"cidr": "192.0.2.0/24"}}]
     assert by_port["probes"] is None
+
+
+def test_who_follows_stored_policies_may_change_what_is_named_and_make_nothing() -> None:
+    roles = {one["metadata"]["name"]: one for one in rendered("live-policies") if one["kind"] == "ClusterRole"}
+    for rule in roles["claimgate-registration"]["rules"]:
+        assert {"create", "delete", "escalate", "bind", "*"}.isdisjoint(rule["verbs"])
+        if "patch" in rule["verbs"]:
+            assert rule.get("resourceNames") or all(each.endswith("/status") for each in rule["resources"])
+    assert "rules" not in roles["claimgate-live-lookups"], "applying again would take away what stored policies need"
+    assert "rules" not in roles["claimgate-grantable"]
+    changing = {verb for rule in roles["claimgate-live-policies"]["rules"] for verb in rule["verbs"]}
+    assert changing == {"get", "list", "watch", "patch"}

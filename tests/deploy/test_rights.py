@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.cluster.server import ApiServer, resources
 from tests.literals import shipped_policies
 from tests.yamldata import documents
-from webhook.cluster.connection import connect
+from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.watch import WatchCluster
 from webhook.logs import Log
 from webhook.workloads.plurals import plural
@@ -51,7 +51,9 @@ def test_the_role_names_exactly_what_a_run_asks_for(tmp_path: Path) -> None:
     for place, listed in rows.items():
         server.answers[place] = resources(*listed)
         server.objects.update({f"{place}/{name}": [] for name, _, _ in listed})
-    view = WatchCluster(connect(server.kubeconfig(tmp_path)), policies.interests(), Log(stream=io.StringIO()))
+    view = WatchCluster(
+        connect_to_cluster(server.kubeconfig(tmp_path)), policies.interests(), Log(stream=io.StringIO())
+    )
     try:
         view.start()
         assert view.wait(20)

@@ -16,7 +16,7 @@ import yaml
 
 from tests.e2e.conftest import Cluster
 from webhook.attributes import GroupVersionKind
-from webhook.cluster.connection import connect
+from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.freshness import WatchTimes
 from webhook.cluster.interest import Interest
 from webhook.cluster.live import Watched
@@ -98,7 +98,11 @@ def config_map(name: str) -> dict[str, object]:
 def test_a_watch_through_a_silent_proxy_is_told_given_up_and_resumed(cluster: Cluster, tmp_path: Path) -> None:
     with proxied(cluster, tmp_path) as (proxy, kubeconfig):
         view = WatchCluster(
-            connect(kubeconfig), [Interest(CONFIG_MAP)], Log(stream=io.StringIO()), backoff_s=(0.1, 0.5), times=TIMES
+            connect_to_cluster(kubeconfig),
+            [Interest(CONFIG_MAP)],
+            Log(stream=io.StringIO()),
+            backoff_s=(0.1, 0.5),
+            times=TIMES,
         )
         view.start()
         try:

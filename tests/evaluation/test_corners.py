@@ -21,9 +21,9 @@ from webhook.cluster.files import FilesCluster
 from webhook.errors import EvaluationError, PatchError
 from webhook.evaluation import patch_values as patchvalues
 from webhook.evaluation.cost_budget import CostBudget, Variables
-from webhook.evaluation.mutating import mutate
-from webhook.evaluation.object_decoding import Undecodable, decode
-from webhook.evaluation.rewriting import put_back, refresh
+from webhook.evaluation.mutating import apply_mutating_policies
+from webhook.evaluation.object_decoding import Undecodable, decode_patched_object
+from webhook.evaluation.rewriting import refresh_target, with_changed_pod
 from webhook.evaluation.target import Target
 from webhook.evaluation.validating import validate
 from webhook.policy.compiled import Expression
@@ -48,14 +48,14 @@ CLUSTER = FilesCluster([namespace()])
 )
 def test_a_duration_prints_as_gos(nanoseconds, text):
     assert patchvalues.go_duration(nanoseconds) == text
-    assert patchvalues.configuration(Struct("Object", [("x", Duration(nanoseconds))]))["x"].text == text
+    assert patchvalues.apply_configuration_of_value(Struct("Object", [("x", Duration(nanoseconds))]))["x"].text == text
 
 
 def test_a_map_with_other_keys_is_no_configuration():
     from webhook.cel.values import make_map
 
     with pytest.raises(PatchError, match='invalid return type: fail to convert field "x": map key'):
-        patchvalues.configuration(Struct("Object", [("x", make_map([(1, 2)]))]))
+        patchvalues.apply_configuration_of_value(Struct("Object", [("x", make_map([(1, 2)]))]))
 
 
 def test_an_absent_optional_is_no_json():
@@ -70,12 +70,12 @@ def test_text_where_a_map_belongs_is_named_with_its_go_type():
         ({"containers": [{"name": True}]}, "Container.spec.containers.name of type string"),
     ):
         with pytest.raises(Undecodable, match=text):
-            decode({**before, "spec": patched}, before, POD_KIND)
+            decode_patched_object({**before, "spec": patched}, before, POD_KIND)
 
 
 def test_a_null_is_taken_for_absent():
     before = {"kind": "Pod", "apiVersion": "v1", "spec": {}}
-    assert decode({**before, "spec": {"nodeName": None}}, before, POD_KIND)["spec"] == {}
+    assert decode_patched_object({**before, "spec": {"nodeName": None}}, before, POD_KIND)["spec"] == {}
 
 
 class Names(dict[str, object]):
@@ -122,15 +122,15 @@ def test_a_template_that_is_no_object_any_more_is_left_alone():
         obj,
         podset,
     )
-    assert refresh(target, {**obj, "spec": {"template": "text"}}) is None
-    changed = refresh(target, {**obj, "spec": {"template": {"spec": {"a": 1}}}})
+    assert refresh_target(target, {**obj, "spec": {"template": "text"}}) is None
+    changed = refresh_target(target, {**obj, "spec": {"template": {"spec": {"a": 1}}}})
     assert changed.object["spec"] == {"a": 1}
-    assert put_back(obj, target, target.object) is obj
+    assert with_changed_pod(obj, target, target.object) is obj
 
 
 def test_a_spec_that_a_mutation_removes_is_gone():
     texts = ['[JSONPatch{op: "remove", path: "/spec"}]', "Object{}"]
     found = policies(mutating(*texts, annotations={"expand": "pods"}))
-    changed, decisions = mutate(request(job(a=1)), found, CLUSTER)
+    changed, decisions = apply_mutating_policies(request(job(a=1)), found, CLUSTER)
     assert [decision.action for decision in decisions] == ["admit", "admit"]
     assert changed["spec"]["template"] == {}

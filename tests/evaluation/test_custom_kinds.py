@@ -15,7 +15,7 @@ from tests.literals import PODS, mutating, namespace, policies, request
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
-from webhook.evaluation.mutating import mutate
+from webhook.evaluation.mutating import apply_mutating_policies
 
 DATA = Path(__file__).parents[1] / "data" / "configuration"
 RULE = {**PODS, "apiGroups": ["ex.io"], "resources": ["looses", "stricts"]}
@@ -43,7 +43,9 @@ def lines(name):
 
 def outcome(expressions, obj, cluster, **more):
     """The spec after mutations, or what the first that failed says."""
-    made, decisions = mutate(request(obj, **more), policies(mutating(*expressions, rule=RULE)), cluster)
+    made, decisions = apply_mutating_policies(
+        request(obj, **more), policies(mutating(*expressions, rule=RULE)), cluster
+    )
     errors = [decision.message for decision in decisions if decision.evaluation == "error"]
     return {"error": errors[0]} if errors else {"after": made["spec"]}
 
@@ -163,5 +165,7 @@ def test_pruning_that_takes_too_long_is_the_policies_failure():
     slow = Deadline(time.monotonic() + 0.05)
     spec = {"deep": {str(number): {"y": "y"} for number in range(200_000)}, "n": 1}
     expressions = ["Object{spec: Object.spec{n: 2}}"]
-    _, decisions = mutate(request(custom("Strict", spec)), policies(mutating(*expressions, rule=RULE)), KNOWN, slow)
+    _, decisions = apply_mutating_policies(
+        request(custom("Strict", spec)), policies(mutating(*expressions, rule=RULE)), KNOWN, slow
+    )
     assert [decision.action for decision in decisions][-1] == "deny"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.literals import namespace, pod, policies, request, shipped_policies, validating
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import JSON, Phase
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
@@ -135,11 +135,11 @@ def test_a_review_leaves_nothing_to_the_garbage_collector() -> None:
     loaded, view = shipped_policies(), AssumedNamespaces(FilesCluster())
     sent = request(pod(containers=[{"name": "a", "image": "x"}]), is_decoded=True)
     for _ in range(3):  # the first ones compile
-        verdicts = [review(sent, loaded, view, phase=phase) for phase in Phase]
+        verdicts = [answer_request(sent, loaded, view, phase=phase) for phase in Phase]
     gc.collect()
     gc.disable()
     try:
-        verdicts = [review(sent, loaded, view, phase=phase) for phase in Phase]
+        verdicts = [answer_request(sent, loaded, view, phase=phase) for phase in Phase]
         assert gc.collect() == 0
     finally:
         gc.enable()

@@ -10,7 +10,7 @@ from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
 from webhook.evaluation.validating import validate
-from webhook.export.webhook_rules import rules
+from webhook.export.webhook_rules import webhook_rules
 
 ENTER = {"expand": "objects"}
 RULE = {
@@ -77,7 +77,7 @@ def test_without_the_annotation_nothing_is_entered():
 
 
 def test_webhook_rules_name_every_kind_that_may_hold_one():
-    found = rules(policies(validating("true", rule=RULE, annotations=ENTER)), Phase.VALIDATE)
+    found = webhook_rules(policies(validating("true", rule=RULE, annotations=ENTER)), Phase.VALIDATE)
     assert {resource for each in found for resource in each.resources} == {
         "appwrappers",
         "experiments",

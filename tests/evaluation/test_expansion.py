@@ -3,10 +3,10 @@
 import pytest
 
 from tests.literals import PODS, job, mutating, namespace, pod, policies, request, validating
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
-from webhook.evaluation.mutating import mutate
+from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.evaluation.validating import validate
 
 EXPAND = {"expand": "pods"}
@@ -173,7 +173,7 @@ def test_sub_resources_do_not_expand(sub):
 
 def test_a_mutation_of_the_virtual_pod_goes_into_the_template():
     found = policies(mutating('Object{metadata: Object.metadata{labels: {"x": "y"}}}', annotations=EXPAND))
-    changed, decisions = mutate(request(PYTORCH), found, CLUSTER)
+    changed, decisions = apply_mutating_policies(request(PYTORCH), found, CLUSTER)
     assert changed["spec"]["pytorchReplicaSpecs"]["Master"]["template"] == {
         "spec": {"hostNetwork": True},
         "metadata": {"labels": {"x": "y"}},
@@ -188,14 +188,14 @@ def test_a_mutation_of_the_virtual_pod_goes_into_the_template():
 
 def test_the_patch_is_that_of_the_whole_object():
     found = policies(mutating('[JSONPatch{op: "remove", path: "/spec/hostNetwork"}]', annotations=EXPAND))
-    verdict = review(request(job(hostNetwork=True)), found, CLUSTER, phase=Phase.MUTATE)
+    verdict = answer_request(request(job(hostNetwork=True)), found, CLUSTER, phase=Phase.MUTATE)
     assert verdict.patch == ({"op": "remove", "path": "/spec/template/spec/hostNetwork"},)
 
 
 def test_nothing_changed_is_no_patch():
     found = policies(mutating("Object{}", annotations=EXPAND))
     sent = request(job(hostNetwork=True))
-    changed, _ = mutate(sent, found, CLUSTER)
+    changed, _ = apply_mutating_policies(sent, found, CLUSTER)
     assert changed is sent.object
 
 
@@ -203,7 +203,7 @@ def test_a_template_that_an_earlier_mutation_removed_is_left_alone():
     rule = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}
     first = mutating('[JSONPatch{op: "remove", path: "/spec/template"}]', name="a", rule=rule)
     second = mutating("Object{}", name="b", annotations=EXPAND)
-    _, decisions = mutate(request(job()), policies(first, second), CLUSTER)
+    _, decisions = apply_mutating_policies(request(job()), policies(first, second), CLUSTER)
     assert [decision.policy for decision in decisions] == ["a"]
 
 
@@ -216,7 +216,7 @@ def test_metadata_that_is_still_to_be_filled_in_is_none():
     ]
     mark = 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'
     found = policies(mutating(mark, annotations=EXPAND))
-    changed, _ = mutate(request(obj), found, CLUSTER)
+    changed, _ = apply_mutating_policies(request(obj), found, CLUSTER)
     assert changed["spec"]["template"]["metadata"] == {"labels": {"a": "b"}}
 
 
@@ -237,11 +237,11 @@ def test_a_bare_pod_spec_takes_mutations_of_its_spec():
     found = policies(mutating('[JSONPatch{op: "add", path: "/spec/x", value: 1}]', annotations=EXPAND))
     found = replace(found, table=Table((row,)))
     obj = {"apiVersion": "example.com/v1", "kind": "Bare", "metadata": {"name": "b"}, "spec": {"podSpec": {"a": 1}}}
-    changed, (decision,) = mutate(request(obj, resource="bares"), found, CLUSTER)
+    changed, (decision,) = apply_mutating_policies(request(obj, resource="bares"), found, CLUSTER)
     assert decision.action == "deny"  # a Pod has no field x
     found = replace(
         policies(mutating('[JSONPatch{op: "add", path: "/spec/hostNetwork", value: true}]', annotations=EXPAND)),
         table=Table((row,)),
     )
-    changed, _ = mutate(request(obj, resource="bares"), found, CLUSTER)
+    changed, _ = apply_mutating_policies(request(obj, resource="bares"), found, CLUSTER)
     assert changed["spec"]["podSpec"] == {"a": 1, "hostNetwork": True}

@@ -8,14 +8,14 @@ from functools import partial
 import pytest
 
 from tests.literals import mutating, policies, request, validating
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import OVER_TIME, Deadline
 from webhook.decisions import Decision
 from webhook.errors import BudgetExceeded, InlineBudgetSpent
 from webhook.evaluation.decision_list import MOST_ADMITTED, MOST_SPOKEN, DecisionList
-from webhook.evaluation.mutating import mutate
+from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.validating import validate
 
@@ -99,7 +99,7 @@ def test_an_interrupted_review_leaves_nothing_for_the_garbage_collector(looks, o
     gc.collect()
     gc.disable()
     try:
-        for act in (mutate, partial(validate, phase=Phase.VALIDATE)):
+        for act in (apply_mutating_policies, partial(validate, phase=Phase.VALIDATE)):
             with contextlib.suppress(InlineBudgetSpent):
                 act(request(ray(300)), found, CLUSTER, deadline=After(looks, overrun))
         assert [each for each in gc.get_objects() if isinstance(each, RequestContext | BudgetExceeded)] == []
@@ -114,7 +114,7 @@ LABEL = 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'
 @pytest.mark.parametrize("looks", [0, 4, 8, 30])
 def test_a_mutation_that_is_interrupted_fails_once(failure, action, looks):
     found = policies(mutating(LABEL, annotations=EXPAND, failurePolicy=failure))
-    _, made = mutate(request(ray(300)), found, CLUSTER, After(looks))
+    _, made = apply_mutating_policies(request(ray(300)), found, CLUSTER, After(looks))
     failed = [each for each in made if each.evaluation == "error"]
     assert [(each.policy, each.action) for each in failed] == [("m", action)]
     assert OVER_TIME in failed[0].message
@@ -124,7 +124,7 @@ def test_conditions_of_mutations_are_interrupted_too():
     conditions = [{"name": "c", "expression": "object.spec.containers.all(c, true)"}]
     found = policies(mutating(LABEL, annotations=EXPAND, matchConditions=conditions))
     for looks in range(0, 30, 3):
-        _, made = mutate(request(ray(300)), found, CLUSTER, After(looks))
+        _, made = apply_mutating_policies(request(ray(300)), found, CLUSTER, After(looks))
         assert [each.evaluation for each in made].count("error") == 1
 
 
@@ -135,7 +135,7 @@ def test_a_patch_that_cannot_be_finished_is_the_policy_s_failure(failure, allowe
     wanted, looks = [], 0
     while not wanted:
         looks += 1
-        verdict = review(sent, found, CLUSTER, phase=Phase.MUTATE, deadline=After(looks))
+        verdict = answer_request(sent, found, CLUSTER, phase=Phase.MUTATE, deadline=After(looks))
         made = [each for each in verdict.decisions if each.evaluation == "admit"]
         if len(made) == 60 and not verdict.patch:
             wanted = [each for each in verdict.decisions if each.evaluation == "error"]
@@ -147,7 +147,7 @@ def test_thousands_of_templates_are_changed_in_their_places():
     sent = request(ray(3))
     kept = ray(3)
     found = policies(mutating(LABEL, annotations=EXPAND))
-    verdict = review(sent, found, CLUSTER, phase=Phase.MUTATE)
+    verdict = answer_request(sent, found, CLUSTER, phase=Phase.MUTATE)
     assert sent.object == kept
     assert [each["template"]["metadata"] for each in verdict.patched_object["spec"]["workerGroupSpecs"]] == [
         {"labels": {"a": "b"}}
@@ -167,7 +167,7 @@ def test_a_policy_of_the_whole_object_sees_each_state_of_it_as_another_object():
         mutating(note % "between", name="c", rule=every, annotations={"facts": "podSets"}),
         mutating(LABEL.replace('"a"', '"c"'), name="d", annotations=EXPAND),
     )
-    verdict = review(request(ray(2)), found, CLUSTER, phase=Phase.MUTATE)
+    verdict = answer_request(request(ray(2)), found, CLUSTER, phase=Phase.MUTATE)
     assert verdict.patched_object["metadata"]["annotations"] == {"before": "0", "between": "2"}
     assert verdict.patched_object["spec"]["workerGroupSpecs"][1]["template"]["metadata"]["labels"] == {
         "a": "b",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.literals import pod, request, shipped_policies
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
-from webhook.evaluation.messages import MAX_BYTES, usable
+from webhook.evaluation.messages import MAX_BYTES, usable_message
 
 
 @pytest.mark.parametrize("count", [20, 60, 2000])
@@ -16,7 +16,9 @@ def test_every_wrong_claim_is_named_or_counted(count: int) -> None:
     claims = [
         {"name": f"c{each}", "resourceClaimName": "n" * 30, "resourceClaimTemplateName": ""} for each in range(count)
     ]
-    verdict = review(request(pod(resourceClaims=claims)), shipped_policies(), FilesCluster(), phase=Phase.VALIDATE)
+    verdict = answer_request(
+        request(pod(resourceClaims=claims)), shipped_policies(), FilesCluster(), phase=Phase.VALIDATE
+    )
     assert verdict.status is not None
     said = next(
         each for each in verdict.decisions if each.rule == "claims-exactly-one/empty-name" and each.message
@@ -38,10 +40,10 @@ def test_every_wrong_claim_is_named_or_counted(count: int) -> None:
     ids=["a word", "sentences without paths", "a first sentence that is too long", "several lines"],
 )
 def test_what_is_no_list_gives_way_to_the_message(text: str) -> None:
-    assert usable(text) == ""
+    assert usable_message(text) == ""
 
 
 def test_characters_of_several_bytes_are_not_cut() -> None:
-    said = usable("; ".join(f"spec.a[{each}]: `ü{'é' * 40}`" for each in range(100)))
+    said = usable_message("; ".join(f"spec.a[{each}]: `ü{'é' * 40}`" for each in range(100)))
     assert said.endswith("é`; and 48 more")
     assert len(said.encode()) <= MAX_BYTES

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.literals import CONFIG_MAPS, mutating, namespace, policies, request, validating
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
-from webhook.evaluation.mutating import mutate
+from webhook.evaluation.mutating import apply_mutating_policies
 
 CLUSTER = FilesCluster([namespace()])
 MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "team"}, "data": {"k": "v"}}
@@ -22,7 +22,7 @@ def append(text, name="m", **spec):
 
 
 def changed(*lists, obj=MAP, **more):
-    found, decisions = mutate(request(obj, **more), policies(*lists), CLUSTER)
+    found, decisions = apply_mutating_policies(request(obj, **more), policies(*lists), CLUSTER)
     return found, decisions
 
 
@@ -67,7 +67,7 @@ def test_an_error_does_not_stop_the_mutations_after_it():
 
 def test_a_failure_denies_and_leaves_no_patch():
     texts = ('Object{data: {"a": "1"}}', "Object{data: {'x': object.data.nope}}")
-    verdict = review(request(MAP), policies(mutating(*texts, rule=CONFIG_MAPS)), CLUSTER, phase=Phase.MUTATE)
+    verdict = answer_request(request(MAP), policies(mutating(*texts, rule=CONFIG_MAPS)), CLUSTER, phase=Phase.MUTATE)
     assert (verdict.allowed, verdict.patch, verdict.status.code, verdict.status.reason) == (False, (), 403, "Invalid")
 
 
@@ -90,7 +90,7 @@ def test_a_missing_param_is_forbidden_and_comes_before_what_runs():
 def test_a_selector_whose_namespace_nobody_knows_is_an_error_of_the_policy():
     constraints = {"resourceRules": [CONFIG_MAPS], "namespaceSelector": {"matchLabels": {"a": "b"}}}
     found = policies(mutating("Object{}", rule=CONFIG_MAPS, matchConstraints=constraints))
-    _, (decision,) = mutate(request(MAP), found, FilesCluster())
+    _, (decision,) = apply_mutating_policies(request(MAP), found, FilesCluster())
     assert (decision.binding, decision.message) == ("", 'failed to configure policy: namespaces "team" not found')
 
 
@@ -114,7 +114,7 @@ def test_there_is_nothing_to_change_on_delete_and_without_an_object_and_in_polic
         request(None, "CONNECT", MAP),
         request(own, resource="mutatingadmissionpolicies"),
     ):
-        assert mutate(sent, found, CLUSTER) == (sent.object, ())
+        assert apply_mutating_policies(sent, found, CLUSTER) == (sent.object, ())
 
 
 def test_nothing_matches_nothing_changes():
@@ -123,7 +123,7 @@ def test_nothing_matches_nothing_changes():
 
 def test_several_policies_make_one_minimal_patch_of_what_was_sent():
     labels = mutating('Object{metadata: Object.metadata{labels: {"x": "y"}}}', name="l", rule=CONFIG_MAPS)
-    verdict = review(request(MAP), policies(append("a", "a"), labels), CLUSTER, phase=Phase.MUTATE)
+    verdict = answer_request(request(MAP), policies(append("a", "a"), labels), CLUSTER, phase=Phase.MUTATE)
     assert verdict.patch == (
         {"op": "add", "path": "/metadata/labels", "value": {"x": "y"}},
         {"op": "replace", "path": "/data/k", "value": "va"},
@@ -137,7 +137,7 @@ def test_a_denial_on_the_object_as_submitted_comes_before_any_mutation():
         rule=CONFIG_MAPS,
         annotations={"phase": "mutate"},
     )
-    verdict = review(request(MAP), policies(early, append("a")), CLUSTER, phase=Phase.MUTATE)
+    verdict = answer_request(request(MAP), policies(early, append("a")), CLUSTER, phase=Phase.MUTATE)
     assert (verdict.allowed, verdict.status.code, verdict.patch) == (False, 400, ())
     assert verdict.status.message == "as submitted (policy v)"
 
@@ -149,14 +149,16 @@ def test_warnings_of_the_mutating_phase_come_with_the_patch():
         annotations={"phase": "mutate"},
         actions=["Warn"],
     )
-    verdict = review(request(MAP), policies(early, append("a")), CLUSTER, phase=Phase.MUTATE)
+    verdict = answer_request(request(MAP), policies(early, append("a")), CLUSTER, phase=Phase.MUTATE)
     assert (verdict.allowed, len(verdict.patch), verdict.warnings) == (True, 1, ("careful (policy v)",))
 
 
 def test_no_mutation_is_no_patch():
-    verdict = review(request(MAP), policies(mutating("Object{}", rule=CONFIG_MAPS)), CLUSTER, phase=Phase.MUTATE)
+    verdict = answer_request(
+        request(MAP), policies(mutating("Object{}", rule=CONFIG_MAPS)), CLUSTER, phase=Phase.MUTATE
+    )
     assert (verdict.allowed, verdict.patch) == (True, ())
-    assert review(request(MAP), policies(), CLUSTER, phase=Phase.MUTATE).patched_object == MAP
+    assert answer_request(request(MAP), policies(), CLUSTER, phase=Phase.MUTATE).patched_object == MAP
 
 
 def test_an_object_is_put_back_in_the_version_it_was_sent():

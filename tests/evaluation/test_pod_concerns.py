@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.literals import pod, policies, request, validating
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -15,7 +15,7 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.evaluation.trace import Trace
-from webhook.export.concerns import condition
+from webhook.export.concerns import concerns_condition
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 
 CLUSTER = AssumedNamespaces(FilesCluster(()))
@@ -24,7 +24,9 @@ BARE = {"name": "a", "image": "a"}
 
 
 def answer(attributes, *listed, **options):
-    return review(attributes, policies(*listed), CLUSTER, phase=Phase.VALIDATE, options=ReviewOptions(**options))
+    return answer_request(
+        attributes, policies(*listed), CLUSTER, phase=Phase.VALIDATE, options=ReviewOptions(**options)
+    )
 
 
 def concerned(word, name="v", **spec):
@@ -82,7 +84,7 @@ def test_an_explanation_names_what_the_pod_has_not():
 
 @pytest.mark.parametrize("word", sorted(RESOURCE_CONCERNS))
 def test_whatever_a_webhook_is_registered_for_is_evaluated(word):
-    draw, text = random.Random(f"concerns {word}"), condition([word], "o.?spec", [])
+    draw, text = random.Random(f"concerns {word}"), concerns_condition([word], "o.?spec", [])
     registered = validating("false", name="w", matchConditions=[{"name": "w", "expression": text}])
     seen = set()
     for _ in range(300):

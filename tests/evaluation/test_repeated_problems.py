@@ -9,7 +9,7 @@ from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from webhook import shipped, yamlfile
 from webhook.admission.fixtures import attributes_of_object
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -44,7 +44,7 @@ def train_job(**amounts: Any) -> dict[str, Any]:
 
 def validated(obj: dict[str, Any]) -> Verdict:
     cluster = AssumedNamespaces(FilesCluster([RUNTIME]))
-    return review(attributes_of_object(obj, TABLE.row), shipped_policies(), cluster, phase=Phase.VALIDATE)
+    return answer_request(attributes_of_object(obj, TABLE.row), shipped_policies(), cluster, phase=Phase.VALIDATE)
 
 
 @all_rows(

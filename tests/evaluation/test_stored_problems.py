@@ -9,7 +9,7 @@ import pytest
 
 from tests.literals import TABLE, shipped_policies
 from webhook.admission import fixtures
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import JSON, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
@@ -35,7 +35,7 @@ def deployment(*containers: JSON, replicas: int = 1) -> JSON:
 def update(old: JSON, new: JSON) -> Verdict:
     created = fixtures.attributes_of_object(deepcopy(new), TABLE.row)
     created.operation, created.old_object = Operation.UPDATE, deepcopy(old)
-    return review(created, POLICIES, FilesCluster(), phase=Phase.VALIDATE)
+    return answer_request(created, POLICIES, FilesCluster(), phase=Phase.VALIDATE)
 
 
 BAD: Any = {"name": "a", "resources": HALF}

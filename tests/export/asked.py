@@ -12,16 +12,16 @@ from dataclasses import replace
 
 from tests.literals import GROUP, policies
 from webhook import assembly
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Attributes, Operation, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import CallError
-from webhook.export.registrations import PLACES, registered
+from webhook.export.registrations import PLACES, webhook_registrations
 from webhook.settings.shared import Settings
 
-SHIPPED = assembly.assemble(Settings()).policies
-REGISTERED = {phase: registered(SHIPPED, phase) for phase in Phase}
+SHIPPED = assembly.assemble_policies_and_context(Settings()).policies
+REGISTERED = {phase: webhook_registrations(SHIPPED, phase) for phase in Phase}
 COMMON = frozenset().union(*(place.resources for place in PLACES))
 CLUSTER = AssumedNamespaces(FilesCluster(()))
 
@@ -69,7 +69,7 @@ def is_common(attributes: Attributes) -> bool:
 
 def asked(attributes: Attributes, phase: Phase) -> bool:
     """Whether a webhook of the phase is asked; a condition that fails is a failure of whoever asks this."""
-    verdict = review(attributes, CONDITIONS[phase], CLUSTER, phase=Phase.VALIDATE)
+    verdict = answer_request(attributes, CONDITIONS[phase], CLUSTER, phase=Phase.VALIDATE)
     failed = [each.message for each in verdict.decisions if each.evaluation == "error"]
     assert not failed, failed
     return not verdict.allowed
@@ -80,8 +80,8 @@ def main(paths: list[str]) -> None:
     from webhook import documents, submitted
 
     counts: Counter[str] = Counter()
-    inputs = documents.read(paths)
-    submissions = submitted.Submissions(assembly.assemble(Settings()).files, SHIPPED.table.row)
+    inputs = documents.read_documents(paths)
+    submissions = submitted.Submissions(assembly.assemble_policies_and_context(Settings()).files, SHIPPED.table.row)
     for document in inputs.documents:
         try:
             attributes = replace(submissions.of(document).attributes, is_decoded=True)

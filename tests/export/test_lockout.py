@@ -8,8 +8,8 @@ import pytest
 
 from tests.rows import all_rows
 from webhook.errors import ConfigurationError
-from webhook.export.lockout import dangers
-from webhook.manifests.webhook_configurations import is_configuration, parse
+from webhook.export.lockout import lockout_dangers
+from webhook.manifests.webhook_configurations import is_configuration, parse_webhook_configuration
 
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
 SERVICE = {"service": {"namespace": "policy", "name": "policy"}, "caBundle": "YQ=="}
@@ -83,14 +83,16 @@ ROWS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 
 @all_rows("given, expected", ROWS.values(), ids=ROWS)
 def test_ways_to_block(given: dict[str, Any], expected: tuple[str, ...]) -> None:
-    found = [danger.harm for danger in dangers(parse(configuration(**given)), {})]
+    found = [danger.harm for danger in lockout_dangers(parse_webhook_configuration(configuration(**given)), {})]
     assert len(found) == len(expected), found
     assert all(words in harm for harm, words in zip(found, expected, strict=True)), found
 
 
 def test_labels_of_a_namespace_count_where_they_are_known() -> None:
-    given = parse(configuration(namespaceSelector={"matchExpressions": [{"key": "free", "operator": "DoesNotExist"}]}))
-    found = list(dangers(given, {"kube-system": {"free": ""}}))
+    given = parse_webhook_configuration(
+        configuration(namespaceSelector={"matchExpressions": [{"key": "free", "operator": "DoesNotExist"}]})
+    )
+    found = list(lockout_dangers(given, {"kube-system": {"free": ""}}))
     (told,) = map(str, found)
     assert told.startswith("ValidatingWebhookConfiguration w: w.example.com: while it does not answer, its own Pods")
     assert told.endswith("; exclude namespace policy in its namespaceSelector, or set failurePolicy to Ignore")
@@ -98,4 +100,4 @@ def test_labels_of_a_namespace_count_where_they_are_known() -> None:
 
 def test_another_shape_is_an_error_with_its_place() -> None:
     with pytest.raises(ConfigurationError, match=r"webhooks\[0\]\.rules: expected a list"):
-        parse(configuration(rules="all"))
+        parse_webhook_configuration(configuration(rules="all"))

@@ -11,7 +11,7 @@ from webhook import shipped, yamlfile
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.validating import validate
-from webhook.export.native import rewrite
+from webhook.export.native import rewrite_as_native
 from webhook.export.native_spec import Unrewritable
 from webhook.workloads.rows import PodSetRule, Row
 from webhook.workloads.table import Table
@@ -23,7 +23,7 @@ EXPAND = {"expand": "pods"}
 def native(written, table=TABLE):
     """The manifests that a policy and its bindings become."""
     policy, *bindings = written
-    return list(rewrite(policy, bindings, table, (1, 36)).manifests)
+    return list(rewrite_as_native(policy, bindings, table, (1, 36)).manifests)
 
 
 def said(found, attributes, cluster=CLUSTER):
@@ -274,7 +274,7 @@ def test_an_audit_annotation_of_one_template():
     written = validating("true", annotations=EXPAND, auditAnnotations=audits)
     found = validate(request(JOB), policies(native(written)), CLUSTER, Phase.VALIDATE)
     assert [one.audit_annotations for one in found if one.audit_annotations] == [{"x": "1"}]
-    left = rewrite(written[0], written[1:], TABLE, (1, 36)).left_out
+    left = rewrite_as_native(written[0], written[1:], TABLE, (1, 36)).left_out
     assert any("jobsets.jobset.x-k8s.io" in kinds and "audit annotation" in why for kinds, why in left)
 
 
@@ -301,7 +301,7 @@ def test_nothing_of_this_project_is_left_in_it():
 
 def test_what_is_wrapped_is_left_out():
     written = validating("true", annotations=EXPAND)
-    (left,) = rewrite(written[0], written[1:], TABLE, (1, 36)).left_out
+    (left,) = rewrite_as_native(written[0], written[1:], TABLE, (1, 36)).left_out
     holders = ("appwrappers.workload.codeflare.dev", "experiments.kubeflow.org")
     assert left == (holders, "their templates are those of the objects that they wrap")
 
@@ -317,12 +317,12 @@ def test_what_is_wrapped_is_left_out():
 def test_what_could_change_its_meaning_is_refused(rule, spec, why):
     policy, *bindings = validating(rule, annotations=EXPAND, **spec)
     with pytest.raises(Unrewritable, match=why):
-        rewrite(policy, bindings, TABLE, (1, 36))
+        rewrite_as_native(policy, bindings, TABLE, (1, 36))
 
 
 def test_an_older_cluster_gets_what_it_understands():
     policy, *bindings = validating("object.spec.?x.orValue(0) != 1", annotations=EXPAND)
-    found = rewrite(policy, bindings, TABLE, (1, 30))
+    found = rewrite_as_native(policy, bindings, TABLE, (1, 30))
     assert {each["metadata"]["name"] for each in found.manifests} >= {"v", "v-spec-template"}
     assert any("transformList" in why for _, why in found.left_out)
 
@@ -336,7 +336,7 @@ def rows(*rules, kind="Odd"):
 
 def agree_on(table, obj, rule):
     written = validating(rule, annotations=EXPAND)
-    made = rewrite(written[0], written[1:], table, (1, 36)).manifests
+    made = rewrite_as_native(written[0], written[1:], table, (1, 36)).manifests
     before = replace(policies(written), table=table)
     asked = request({"apiVersion": "x.io/v1", "kind": "Odd", "metadata": {"name": "o"}, **obj}, resource="odds")
     found = said(policies(list(made)), asked)
@@ -369,7 +369,7 @@ def test_elements_that_are_templates():
 def test_a_kind_of_both_shapes_is_left_out():
     table = rows(PodSetRule(template="a"), PodSetRule(template="b", embeds="podSpec"))
     written = validating("true", annotations=EXPAND)
-    found = rewrite(written[0], written[1:], table, (1, 36))
+    found = rewrite_as_native(written[0], written[1:], table, (1, 36))
     assert found.left_out == ((("odds.x.io",), "they hold both pod templates and pod specs"),)
     assert len(found.manifests) == 2
 
@@ -393,7 +393,7 @@ def test_what_cannot_be_said_of_several_is_left_out(variables, rule, why):
     declared = [{"name": name, "expression": expression} for name, expression in variables]
     policy, *bindings = validating(rule, annotations=EXPAND, **({"variables": declared} if declared else {}))
     try:
-        reasons = [reason for _, reason in rewrite(policy, bindings, TABLE, (1, 36)).left_out]
+        reasons = [reason for _, reason in rewrite_as_native(policy, bindings, TABLE, (1, 36)).left_out]
     except Unrewritable as error:
         reasons = [str(error)]
     assert any(why in reason for reason in reasons)

@@ -14,7 +14,7 @@ from webhook.admission import phases
 from webhook.attributes import Phase
 from webhook.cli import run
 from webhook.export.concerns import MEANINGS
-from webhook.export.registrations import registered
+from webhook.export.registrations import webhook_registrations
 from webhook.manifests.annotations import CONCERNS
 
 ROOT = Path(__file__).parents[2]
@@ -93,19 +93,19 @@ def test_conditions_stay_far_below_the_limits_of_an_api_server(phase):
 
 
 def test_a_policy_that_does_not_say_what_concerns_it_is_asked_about_everything():
-    found = registered(policies(validating("true", rule=PODS)), Phase.VALIDATE)
+    found = webhook_registrations(policies(validating("true", rule=PODS)), Phase.VALIDATE)
     assert [(webhook.name, webhook.conditions) for webhook in found.webhooks] == [("", ())]
     concerned = policies(validating("true", rule=PODS, annotations={"concerns": "claims"}))
-    assert [webhook.name for webhook in registered(concerned, Phase.VALIDATE).webhooks] == ["pods"]
+    assert [webhook.name for webhook in webhook_registrations(concerned, Phase.VALIDATE).webhooks] == ["pods"]
     wide = policies(
         validating("true", rule=PODS, annotations={"concerns": "claims"}),
         validating("true", name="all", rule={**PODS, "apiGroups": ["*"], "resources": ["*"]}),
     )
-    assert [webhook.name for webhook in registered(wide, Phase.VALIDATE).webhooks] == [""]
+    assert [webhook.name for webhook in webhook_registrations(wide, Phase.VALIDATE).webhooks] == [""]
 
 
 def test_rules_about_any_pod_can_be_asked():
-    found = registered(SHIPPED, Phase.VALIDATE, any_pod=True)
+    found = webhook_registrations(SHIPPED, Phase.VALIDATE, any_pod=True)
     (general,) = [webhook for webhook in found.webhooks if not webhook.name]
     named = {(group, resource) for rule in general.rules for group in rule.groups for resource in rule.resources}
     assert {("", "pods"), ("batch", "jobs"), ("apps", "replicasets")} <= named

@@ -4,7 +4,7 @@ import pytest
 
 from tests.literals import CONFIG_MAPS, PODS, TABLE, mutating, policies, validating
 from webhook.attributes import Phase
-from webhook.export.webhook_rules import rules
+from webhook.export.webhook_rules import webhook_rules
 
 
 def shown(found):
@@ -19,12 +19,12 @@ def test_webhook_rules_say_what_policies_match():
         validating("true", name="d", annotations={"phase": "mutate"}, rule=CONFIG_MAPS),
         mutating("Object{}", rule={**CONFIG_MAPS, "operations": ["*"]}),
     )
-    assert shown(rules(found, Phase.VALIDATE)) == [
+    assert shown(webhook_rules(found, Phase.VALIDATE)) == [
         (("",), ("v1",), ("configmaps",), ("CREATE", "UPDATE"), "Namespaced"),
         (("",), ("v1",), ("pods",), ("CREATE", "UPDATE"), "*"),
         (("",), ("v1",), ("pods/exec", "services"), ("DELETE",), "*"),
     ]
-    assert shown(rules(found, Phase.MUTATE)) == [
+    assert shown(webhook_rules(found, Phase.MUTATE)) == [
         (("",), ("v1",), ("configmaps",), ("CREATE", "UPDATE", "CONNECT"), "*")
     ]
 
@@ -33,11 +33,11 @@ def test_a_policy_that_is_not_registered_has_no_rule():
     found = policies(
         validating("true"), validating("true", name="b", annotations={"registered": "false"}, rule=CONFIG_MAPS)
     )
-    assert [r.resources for r in rules(found, Phase.VALIDATE)] == [("pods",)]
+    assert [r.resources for r in webhook_rules(found, Phase.VALIDATE)] == [("pods",)]
 
 
 def test_webhook_rules_name_every_kind_that_a_policy_expands_to():
-    found = shown(rules(policies(validating("true", annotations={"expand": "pods"})), Phase.VALIDATE))
+    found = shown(webhook_rules(policies(validating("true", annotations={"expand": "pods"})), Phase.VALIDATE))
     named = {(group, resource) for groups, _, resources, *_ in found for group in groups for resource in resources}
     assert named == {("", "pods")} | {(row.group, row.resource) for row in TABLE.rows}
 
@@ -55,7 +55,7 @@ def test_webhook_rules_hold_no_wildcard_beside_what_it_covers(resources, kept):
     found = policies(
         *[validating("true", name=f"p{number}", rule={**PODS, "resources": [r]}) for number, r in enumerate(resources)]
     )
-    assert [resources for _, _, resources, *_ in shown(rules(found, Phase.VALIDATE))] == [kept]
+    assert [resources for _, _, resources, *_ in shown(webhook_rules(found, Phase.VALIDATE))] == [kept]
 
 
 def test_a_version_or_operation_wildcard_stands_alone():
@@ -63,10 +63,10 @@ def test_a_version_or_operation_wildcard_stands_alone():
         validating("true", name="a", rule={**PODS, "apiVersions": ["*"], "operations": ["*"]}),
         validating("true", name="b", rule={**PODS, "operations": ["*"]}),
     )
-    assert shown(rules(found, Phase.VALIDATE)) == [(("",), ("*",), ("pods",), ("*",), "*")]
+    assert shown(webhook_rules(found, Phase.VALIDATE)) == [(("",), ("*",), ("pods",), ("*",), "*")]
 
 
 def test_an_unbound_policy_asks_for_no_rule():
     (policy, _) = validating("true")
-    assert rules(policies(policy), Phase.VALIDATE) == ()
-    assert rules(policies(mutating("Object{}")[0]), Phase.MUTATE) == ()
+    assert webhook_rules(policies(policy), Phase.VALIDATE) == ()
+    assert webhook_rules(policies(mutating("Object{}")[0]), Phase.MUTATE) == ()

@@ -21,7 +21,7 @@ FACT = '''
 
 from webhook.attributes import GroupVersionKind
 from webhook.cel.types import BOOL, STRING
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.fact import Fact, Result, declare_structure
 
 KIND = GroupVersionKind("example.com", "v1", "Quota")
@@ -42,7 +42,7 @@ FACTS = (
         type=QUOTA.type,
         structures=(QUOTA,),
         compute=compute,
-        lookups=(reading(KIND, "spec.hard"),),
+        lookups=(interest_in_fields(KIND, "spec.hard"),),
     ),
 )
 '''

@@ -13,7 +13,7 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.evaluation.activation import fact
+from webhook.evaluation.activation import fact_as_cel_value
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.target import Target
 from webhook.facts.dra.pod_claims import pod_claims
@@ -50,7 +50,7 @@ def test_facts_of_one_object_share_one_merge() -> None:
     cluster, obj = Counting(runtime()), train_job()
     context = request_context(policies(validating("true")), request(obj), cluster)
     target = target_of(obj, context)
-    values = {name: fact(name, target, param(), context).value for name in NAMES}
+    values = {name: fact_as_cel_value(name, target, param(), context).value for name in NAMES}
     (job,) = context.subject(target, param()).once(merged).jobs
     assert values["podSets"][0]["template"] is job.pod_template.json
     assert cluster.asked["ClusterTrainingRuntime"] == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.fuzz.live import BATCH, Question, Server, Told, custom
 from tests.literals import OPTIONS, request
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import JSON, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
@@ -36,7 +36,9 @@ def own(question: Question, kind: str, schema: Mapping[str, Any], objects: Itera
     sent = structural.pruned(custom(kind, name, question.spec), schema, Deadline())
     obj = structural.defaulted(sent, schema, Deadline())
     phase = Phase.MUTATE if question.kind == "Mutating" else Phase.VALIDATE
-    verdict = review(request(obj, dry_run=True), policies, FilesCluster(objects), phase=phase, api_server_text=True)
+    verdict = answer_request(
+        request(obj, dry_run=True), policies, FilesCluster(objects), phase=phase, api_server_text=True
+    )
     if not verdict.allowed:
         assert verdict.status is not None
         said = verdict.status

@@ -11,7 +11,7 @@ from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.errors import PolicyError
 from webhook.manifests.annotations import PREFIX
-from webhook.manifests.claimgate_kinds import native
+from webhook.manifests.claimgate_kinds import native_manifest
 from webhook.policy.load import Options, load_documents
 from webhook.workloads import table
 
@@ -93,7 +93,7 @@ def loaded(text: str) -> Any:
 
 def test_a_policy_is_the_native_one_with_annotations() -> None:
     manifest: JSON = yaml.safe_load(POLICY)
-    made = native(manifest)
+    made = native_manifest(manifest)
     assert (made["apiVersion"], made["kind"]) == ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy")
     assert made["metadata"]["annotations"] == {
         f"{PREFIX}facts": "gpu",

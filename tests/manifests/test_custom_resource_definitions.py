@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from webhook.manifests.claimgate_kinds import KINDS, SPECS
-from webhook.manifests.custom_resource_definitions import definitions
+from webhook.manifests.custom_resource_definitions import custom_resource_definitions
 
-BY_KIND = {each["spec"]["names"]["kind"]: each for each in definitions()}
+BY_KIND = {each["spec"]["names"]["kind"]: each for each in custom_resource_definitions()}
 
 
 def schema(kind: str) -> Any:

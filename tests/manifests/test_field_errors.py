@@ -10,13 +10,13 @@ PATH = ("spec", "validations", 0, "reason")
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (errors.required(PATH), "Required value"),
-        (errors.required(PATH, "say it"), "Required value: say it"),
-        (errors.invalid(PATH, 'a"b\n', "bad"), 'Invalid value: "a\\"b\\n": bad'),
-        (errors.invalid(PATH, ["*", "a"], "bad"), 'Invalid value: ["*","a"]: bad'),
-        (errors.unsupported(PATH, "X", ("A", "B")), 'Unsupported value: "X": supported values: "A", "B"'),
-        (errors.duplicate(PATH, "x"), 'Duplicate value: "x"'),
-        (errors.forbidden(PATH, "no"), "Forbidden: no"),
+        (errors.required_error(PATH), "Required value"),
+        (errors.required_error(PATH, "say it"), "Required value: say it"),
+        (errors.invalid_error(PATH, 'a"b\n', "bad"), 'Invalid value: "a\\"b\\n": bad'),
+        (errors.invalid_error(PATH, ["*", "a"], "bad"), 'Invalid value: ["*","a"]: bad'),
+        (errors.unsupported_error(PATH, "X", ("A", "B")), 'Unsupported value: "X": supported values: "A", "B"'),
+        (errors.duplicate_error(PATH, "x"), 'Duplicate value: "x"'),
+        (errors.forbidden_error(PATH, "no"), "Forbidden: no"),
         (errors.too_many(PATH, 65, 64), "Too many: 65: must have at most 64 items"),
     ],
 )
@@ -33,5 +33,5 @@ def test_text_is_quoted_as_go_does(text, quoted):
 
 
 def test_one_error_stands_alone_and_several_in_brackets_each_once():
-    assert errors.aggregate(["a"]) == "a"
-    assert errors.aggregate(["a", "b", "a"]) == "[a, b]"
+    assert errors.join_errors(["a"]) == "a"
+    assert errors.join_errors(["a", "b", "a"]) == "[a, b]"

@@ -6,7 +6,7 @@ import pytest
 
 from webhook import shipped
 from webhook.admission.fixtures import attributes_of_object
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.policy.load import Options, load
@@ -40,6 +40,6 @@ def test_a_patch_that_cannot_be_merged_denies_with_its_reason(container, reason)
     }
     attributes = attributes_of_object(job, table.row)
     policies = load([shipped.policies()], Options(table=table, lazy=True))
-    verdict = review(attributes, policies, FilesCluster([RUNTIME]), phase=Phase.VALIDATE)
+    verdict = answer_request(attributes, policies, FilesCluster([RUNTIME]), phase=Phase.VALIDATE)
     assert not verdict.allowed
     assert any(reason in decision.message for decision in verdict.decisions)

@@ -19,7 +19,7 @@ from tests.e2e.dra_verdicts import FILE, fingerprint
 from tests.literals import TABLE, shipped_policies
 from webhook import paths
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, Outcome, run
+from webhook.admission.phases import Local, Outcome, run_phases
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 
@@ -53,7 +53,7 @@ def judged(name: str) -> Outcome:
 
 def judge(obj: Any) -> Outcome:
     door = Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster([PLAIN])))
-    return run(fixtures.attributes_of_object(obj, TABLE.row), "validate", door)
+    return run_phases(fixtures.attributes_of_object(obj, TABLE.row), "validate", door)
 
 
 def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

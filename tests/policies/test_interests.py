@@ -13,8 +13,8 @@ from tests.policies.test_suites import FOLDERS, cases
 from webhook.attributes import CRD, JSON
 from webhook.cluster.interest import Interest
 from webhook.cluster.lookup import place_of
-from webhook.cluster.projection import projection
-from webhook.object_lists import unlisted
+from webhook.cluster.projection import projection_of_fields
+from webhook.object_lists import objects_of_list
 from webhook.suites import own
 from webhook.suites.case import Case, Request, answer
 from webhook.suites.expectation import Expectation
@@ -25,12 +25,12 @@ SCHEDULING = "scheduling.volcano.sh"
 
 def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON]:
     """What a live view would hold of these objects."""
-    for found in (each for value in objects for _, each in unlisted(value)):
+    for found in (each for value in objects for _, each in objects_of_list(value)):
         group, slash, _ = found["apiVersion"].partition("/")
         kind, (namespace, name) = (group if slash else "", found["kind"]), place_of(found)
         for interest in interests:
             if interest.kind == kind and interest.includes(namespace or "default", name):
-                yield projection(interest.fields)(found)
+                yield projection_of_fields(interest.fields)(found)
                 break
 
 

@@ -17,7 +17,7 @@ import pytest
 from tests.literals import TABLE, shipped_policies
 from tests.yamldata import documents
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run
+from webhook.admission.phases import Local, run_phases
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import ValidationAction
@@ -79,7 +79,7 @@ def findings(folder: str) -> tuple[Found, ...]:
     door = Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster(document for _, document in known)))
     found = []
     for file, document in known:
-        outcome = run(fixtures.attributes_of_object(document, TABLE.row), "auto", door)
+        outcome = run_phases(fixtures.attributes_of_object(document, TABLE.row), "auto", door)
         for _, made in outcome.decisions:
             if made.evaluation in ("deny", "error"):
                 action = "deny" if ValidationAction.DENY in made.actions or made.kind == "mutating" else "warn"

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run
+from webhook.admission.phases import Local, run_phases
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 
@@ -41,7 +41,7 @@ ONLY_PODS = {"static pods do not support resource claims"}
 
 
 def answer(obj: dict, phase: str) -> tuple[bool, str]:
-    outcome = run(
+    outcome = run_phases(
         fixtures.attributes_of_object(obj, TABLE.row),
         phase,
         Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())),

@@ -7,7 +7,7 @@ import pytest
 from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, Outcome, run
+from webhook.admission.phases import Local, Outcome, run_phases
 from webhook.attributes import JSON, Operation
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -90,7 +90,7 @@ def answer(obj: JSON, before: JSON = None) -> Outcome:
     """What is said of an object that is created, or that was another before."""
     operation = Operation.CREATE if before is None else Operation.UPDATE
     attributes = fixtures.attributes_of_object(obj, TABLE.row, operation=operation, old_object=before)
-    return run(attributes, "auto", Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
+    return run_phases(attributes, "auto", Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
 
 
 @all_rows(("row", "version", "rule"), TEMPLATES)

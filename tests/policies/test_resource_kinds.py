@@ -6,7 +6,7 @@ import pytest
 
 from webhook import shipped
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, Outcome, run
+from webhook.admission.phases import Local, Outcome, run_phases
 from webhook.attributes import JSON
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -28,7 +28,7 @@ def review(row: Row, gpus: JSON) -> Outcome:
     table = Table((row,))
     policies = load([shipped.policies()], Options(table=table))
     attributes = fixtures.attributes_of_object(obj, table.row)
-    return run(attributes, "auto", Local(policies=policies, cluster=AssumedNamespaces(FilesCluster())))
+    return run_phases(attributes, "auto", Local(policies=policies, cluster=AssumedNamespaces(FilesCluster())))
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=name) for name, row in ROWS.items()])

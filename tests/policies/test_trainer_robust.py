@@ -17,7 +17,7 @@ from tests.thorough import some
 from tests.yamldata import documents
 from webhook import shipped
 from webhook.admission.fixtures import attributes_of_object
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Operation, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -197,7 +197,7 @@ def errors(obj: dict, *context: dict, release: str = "2.3", old: Any = None) -> 
     operation = Operation.CREATE if old is None else Operation.UPDATE
     attributes = attributes_of_object(obj, row, operation=operation, old_object=old)
     cluster = AssumedNamespaces(FilesCluster([*context, *OBJECTS, RUNTIME]))
-    verdict = review(attributes, policies(release), cluster, phase=Phase.VALIDATE)
+    verdict = answer_request(attributes, policies(release), cluster, phase=Phase.VALIDATE)
     assert verdict.decisions or old is not None
     return [f"{each.policy}: {each.message}" for each in verdict.decisions if each.evaluation == "error"]
 

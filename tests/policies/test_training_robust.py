@@ -17,7 +17,7 @@ from tests.rows import all_rows
 from tests.thorough import some
 from tests.yamldata import documents
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run
+from webhook.admission.phases import Local, run_phases
 from webhook.attributes import JSON
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -53,7 +53,7 @@ def changed(value: JSON) -> Iterator[JSON]:
 def test_anything_anywhere_is_judged_in_words(job: JSON) -> None:
     for spec in (*OTHERS, *some(changed(job["spec"]), 7)):
         attributes = fixtures.attributes_of_object({**job, "spec": spec}, TABLE.row)
-        for _, made in run(attributes, "auto", DOOR).decisions:
+        for _, made in run_phases(attributes, "auto", DOOR).decisions:
             assert made.evaluation != "error", (made.policy, made.message, spec)
             assert made.evaluation == "admit" or READABLE.match(made.message), made.message
 
@@ -63,7 +63,7 @@ def test_a_null_is_as_good_as_nothing(job: JSON) -> None:
     """What is said of a job does not change when everything that is not set is null instead."""
 
     def said(obj: JSON) -> list[str]:
-        decisions = run(fixtures.attributes_of_object(obj, TABLE.row), "auto", DOOR).decisions
+        decisions = run_phases(fixtures.attributes_of_object(obj, TABLE.row), "auto", DOOR).decisions
         return [made.message for _, made in decisions if made.evaluation == "deny"]
 
     nothing = dict.fromkeys(("nprocPerNode", "elasticPolicy", "slotsPerWorker", "mpiImplementation", "successPolicy"))

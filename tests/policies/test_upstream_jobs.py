@@ -13,7 +13,7 @@ import pytest
 
 from tests.literals import TABLE, shipped_policies
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run
+from webhook.admission.phases import Local, run_phases
 from webhook.attributes import JSON, Operation
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -44,7 +44,7 @@ def denials(case: JSON) -> list[str]:
     attributes = fixtures.attributes_of_object(case["object"], TABLE.row)
     if "old" in case:
         attributes = dataclasses.replace(attributes, operation=Operation.UPDATE, old_object=case["old"])
-    decisions = run(attributes, "auto", DOOR).decisions
+    decisions = run_phases(attributes, "auto", DOOR).decisions
     assert all(made.evaluation != "error" for _, made in decisions)
     return [
         problem.code.removeprefix("training-job/")

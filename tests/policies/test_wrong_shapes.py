@@ -18,7 +18,7 @@ from tests.rows import all_rows
 from tests.thorough import some
 from webhook import paths
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run
+from webhook.admission.phases import Local, run_phases
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 
@@ -117,7 +117,7 @@ def changed(value: Any, path: paths.FieldPath, shape: Any) -> Any:
 
 
 def errors(obj: Any) -> list[str]:
-    found = run(fixtures.attributes_of_object(obj, TABLE.row), "auto", DOOR).decisions
+    found = run_phases(fixtures.attributes_of_object(obj, TABLE.row), "auto", DOOR).decisions
     return [f"{obj}: {each.policy}: {each.message}" for _, each in found if each.evaluation == "error"]
 
 

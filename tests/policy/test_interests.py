@@ -4,11 +4,11 @@ import pytest
 
 from tests.literals import PODS, mutating, namespace, pod, policies, request, validating
 from tests.rows import all_rows
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import GroupVersionKind, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest, Scope
-from webhook.manifests.label_selectors import selector
+from webhook.manifests.label_selectors import compile_selector
 from webhook.manifests.models import LabelSelector
 from webhook.policy.interests import CRD
 from webhook.policy.policy_set import PolicySet
@@ -60,7 +60,7 @@ def test_a_selector_is_written_as_the_api_server_reads_it():
         {"key": "c", "operator": "Exists"},
         {"key": "d", "operator": "DoesNotExist"},
     ]
-    found = selector(LabelSelector.model_validate({"matchLabels": {"a": "z"}, "matchExpressions": expressions}))
+    found = compile_selector(LabelSelector.model_validate({"matchLabels": {"a": "z"}, "matchExpressions": expressions}))
     assert found.text == "!d,a in (z),b notin (x,y),c"
 
 
@@ -107,7 +107,7 @@ def test_whether_a_custom_parameter_has_a_namespace_is_the_views_to_say(metadata
     chosen = {"paramRef": {"name": "x", "parameterNotFoundAction": "Deny"}}
     found = policies(validating("params.metadata.name == 'x'", paramKind=kind, binding=chosen))
     view = FilesCluster([{**kind, "metadata": metadata}, namespace("team")])
-    assert review(request(pod()), found, view, phase=Phase.VALIDATE).allowed is expected
+    assert answer_request(request(pod()), found, view, phase=Phase.VALIDATE).allowed is expected
 
 
 LAYS_OVER, PATCHES = "Object{metadata: Object.metadata{}}", "[JSONPatch{op: 'remove', path: '/spec'}]"

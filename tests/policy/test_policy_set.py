@@ -8,7 +8,7 @@ from tests.literals import CONFIG_MAPS, OPTIONS, PODS, TABLE, mutating, pod, pol
 from webhook import yamlfile
 from webhook.attributes import GroupVersionKind, Phase
 from webhook.cel import celpy_engine
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.errors import PolicyError
 from webhook.manifests.annotations import spelled_out
 from webhook.policy.load import Options, load, load_documents, refusal
@@ -51,7 +51,7 @@ def test_the_kinds_that_a_view_must_hold():
         validating("true", name="f", annotations={"facts": "dra, gpu"}),
     ).interests()
     assert {each.gvk.kind for each in found} >= {"Namespace", "Limit", "ResourceClaimTemplate"}
-    assert policies().interests() == (reading(GroupVersionKind("", "v1", "Namespace"), "metadata.labels"),)
+    assert policies().interests() == (interest_in_fields(GroupVersionKind("", "v1", "Namespace"), "metadata.labels"),)
 
 
 def test_every_expression_can_be_prepared():

@@ -9,8 +9,8 @@ ASK = """
 import sys
 from pathlib import Path
 from webhook import shipped
-from webhook.admission.decode import decode
-from webhook.admission.review import review
+from webhook.admission.decode import decode_review_bytes
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.policy.load import Options, load
@@ -20,7 +20,7 @@ policies.prepare()
 known = set(sys.modules)
 for path in sorted(Path("deploy/samples/reviews").glob("*.json")):
     for phase in Phase:
-        review(decode(path.read_bytes()), policies, FilesCluster(), phase=phase)
+        answer_request(decode_review_bytes(path.read_bytes()), policies, FilesCluster(), phase=phase)
 print(*sorted(name for name in set(sys.modules) - known if name.startswith("webhook.facts")))
 """
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.literals import TABLE
 from webhook import shipped, yamlfile
-from webhook.admission.enforce import FAILURE_KEY, enforce
+from webhook.admission.enforce import FAILURE_KEY, verdict_of_decisions
 from webhook.admission.fixtures import attributes_of_object
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Operation, Phase
 from webhook.cel import Environment, compiled_engine
 from webhook.cluster.files import FilesCluster
@@ -127,7 +127,7 @@ def test_params_decide(data, expected):
 def test_what_is_audited_is_published_and_nobody_sees_it():
     attributes = attributes_of_object(article(price="1.5"), TABLE.row)
     cluster = FilesCluster([param(audit="shop/price-round")])
-    verdict = review(attributes, policies(), cluster, phase=Phase.VALIDATE)
+    verdict = answer_request(attributes, policies(), cluster, phase=Phase.VALIDATE)
     assert (verdict.allowed, verdict.warnings) == (True, ())
     assert [*verdict.audit_annotations] == [FAILURE_KEY]
 
@@ -154,8 +154,8 @@ TEXT = """
 def test_advice_is_told_on_request_and_changes_no_verdict(validations, expected):
     attributes = attributes_of_object(article(price="1.5"), TABLE.row)
     cluster, found = FilesCluster([param(advice="shop/price-round")]), policies(validations)
-    plain = review(attributes, found, cluster, phase=Phase.VALIDATE)
-    asked = review(attributes, found, cluster, phase=Phase.VALIDATE, options=ADVICE)
+    plain = answer_request(attributes, found, cluster, phase=Phase.VALIDATE)
+    asked = answer_request(attributes, found, cluster, phase=Phase.VALIDATE, options=ADVICE)
     for verdict in (plain, asked):
         assert (verdict.allowed, verdict.warnings, verdict.audit_annotations) == (True, (), {})
     assert [each.actions for each in plain.decisions if each.action == "deny"] == []
@@ -261,7 +261,7 @@ def test_how_a_rule_fails_closed_is_one_word(word, denies, warns):
     found = policies(annotations=f"claimgate.dev/missing: {word}")
     obj = article(price="1", shelf="s")
     attributes = attributes_of_object(obj, TABLE.row)
-    verdict = enforce(said(found, obj, param()), attributes)
+    verdict = verdict_of_decisions(said(found, obj, param()), attributes)
     assert (not verdict.allowed, len(verdict.warnings)) == (bool(denies), warns)
     assert {each.evaluation for each in verdict.decisions} == {"unknown"}
 

@@ -73,3 +73,8 @@ def test_what_objects_say_is_text(page: str) -> None:
     assert "&lt;script&gt;alert(1)" in page
     assert len(Page(page).named("script")) == 1
     assert Page(page).named("b") == [{}] * 5, "the five sums alone"
+
+
+def test_the_line_of_the_file_stands_there_with_its_place_marked(page: str) -> None:
+    assert page.count("<mark>&quot;deny&quot;</mark>") == 2
+    assert [own["tabindex"] for own in Page(page).named("pre")] == ["0", "0"], "what scrolls is reached by keyboard"

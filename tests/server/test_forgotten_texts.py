@@ -17,8 +17,8 @@ from tests.growth import LISTS, review
 from tests.literals import shipped_policies
 from tests.server.asgi import Running, review_of
 from webhook import assembly
-from webhook.admission.decode import decode
-from webhook.admission.review import review as answer
+from webhook.admission.decode import decode_review_bytes
+from webhook.admission.review import answer_request as answer
 from webhook.attributes import JSON, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -66,7 +66,7 @@ def _texts(holder: Any) -> Iterator[str]:
 
 def test_nothing_that_policies_saw_is_kept() -> None:
     chance, numbers, policies = random.Random(7), count(), shipped_policies()
-    cluster = AssumedNamespaces(FilesCluster(assembly.objects([CLUSTER])))
+    cluster = AssumedNamespaces(FilesCluster(assembly.read_objects([CLUSTER])))
 
     def ask() -> None:
         for make in LISTS.values():
@@ -75,7 +75,7 @@ def test_nothing_that_policies_saw_is_kept() -> None:
             asked["request"]["object"] = kind | lengthened(obj, numbers, chance)
             body = json.dumps(asked).encode()
             for phase in Phase:
-                answer(decode(body), policies, cluster, phase=phase, deadline=Deadline())
+                answer(decode_review_bytes(body), policies, cluster, phase=phase, deadline=Deadline())
 
     for _ in range(4):
         ask()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.live_policies.stored import OPTIONS, binding, compiler, policy
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import JSON, POD, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
@@ -92,7 +92,7 @@ def verdict(found: LivePolicySet) -> Verdict:
         name="p",
         object=pod,
     )
-    return review(request, found.current, FilesCluster([], is_whole=False), phase=Phase.VALIDATE)
+    return answer_request(request, found.current, FilesCluster([], is_whole=False), phase=Phase.VALIDATE)
 
 
 def test_stored_objects_come_and_go(folder: Path) -> None:

@@ -25,10 +25,11 @@ def test_the_settings_as_shipped_add_up_to_less_than_300_mb() -> None:
     assert sum(part.bytes for part in bounds.parts()) == bounds.total < 300_000_000
 
 
-RAISED = {
+RAISED: dict[str, dict[str, int]] = {
     "connections": {"max_connections": 2 * DEFAULTS.max_connections},
     "bodies": {"max_inflight_body_bytes": 2 * DEFAULTS.max_inflight_body_bytes},
     "workers": {"workers": 1 + DEFAULTS.workers},
+    "stored policies": {"live_policies": True},
     "memory of workers": {"worker_memory": 2 * DEFAULTS.worker_memory},
 }
 

@@ -111,7 +111,7 @@ def test_a_setting_that_is_added_is_a_flag_and_a_variable(monkeypatch):
     class More(Settings):
         colours: int = setting(3, values.whole("COUNT", 1), "How many colours.")
 
-    @options.takes(More, "colours")
+    @options.with_settings(More, "colours")
     def command(*, settings: More) -> int:
         return settings.colours
 

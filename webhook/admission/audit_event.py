@@ -65,7 +65,7 @@ class _Event(msgspec.Struct, rename="camel"):
 _EVENT: Final = msgspec.json.Decoder(_Event)
 
 
-def request(line: bytes) -> Attributes:
+def request_of_audit_event(line: bytes) -> Attributes:
     """The request of one line of an audit log.
 
     Raises:

@@ -28,7 +28,7 @@ _LONGEST_NAME: Final = 253
 _OPERATIONS: Final = {operation.value: operation for operation in Operation}
 
 
-def decode(body: bytes) -> Attributes:
+def decode_review_bytes(body: bytes) -> Attributes:
     """The request of one AdmissionReview as it came over the wire.
 
     Raises:
@@ -39,12 +39,14 @@ def decode(body: bytes) -> Attributes:
     try:
         review = _REVIEW.decode(body)
     except msgspec.ValidationError as error:
-        raise _refuse(wire.explain(error)) from None
+        raise _refuse(wire.explain_parse_error(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _refuse(f"the body is not JSON: {_lower(error)}; {wire.EXPECTED}") from None
     if review.request is not None and json_bounds.has_long_number(body):
         try:
-            json_bounds.narrow((review.request.object, review.request.old_object, review.request.options))
+            json_bounds.integers_outside_int64_as_doubles(
+                (review.request.object, review.request.old_object, review.request.options)
+            )
         except OverflowError:
             raise _refuse("the body holds a number that no double can") from None
     return _attributes(review)
@@ -84,7 +86,7 @@ def decode_review(review: JSON) -> Attributes:
     try:
         return _attributes(msgspec.convert(review, wire.Review))
     except msgspec.ValidationError as error:
-        raise _refuse(wire.explain(error)) from None
+        raise _refuse(wire.explain_parse_error(error)) from None
 
 
 def decode_request(request: JSON) -> Attributes:
@@ -96,7 +98,7 @@ def decode_request(request: JSON) -> Attributes:
     try:
         return _request(msgspec.convert(request, wire.Request))
     except msgspec.ValidationError as error:
-        raise _refuse(wire.explain(error, root="request")) from None
+        raise _refuse(wire.explain_parse_error(error, root="request")) from None
 
 
 def _attributes(review: wire.Review) -> Attributes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from webhook import paths
 from webhook.attributes import JSON, Attributes
-from webhook.decisions import Cause, Decision, Details, Status, ValidationAction, Verdict, rank
+from webhook.decisions import Cause, Decision, Details, Status, ValidationAction, Verdict, severity_rank
 from webhook.problems import text
 from webhook.wording import counted
 
@@ -39,7 +39,7 @@ _CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
 _SURROGATES = dict.fromkeys(range(55296, 57344), "�")
 
 
-def enforce(
+def verdict_of_decisions(
     decisions: Sequence[Decision],
     attributes: Attributes,
     *,
@@ -59,7 +59,9 @@ def enforce(
     warned = _warned(failed)
     status = None
     if denied:
-        status = _native_status(denied[0], attributes) if api_server_text else own_status(denied, attributes, further)
+        status = (
+            _native_status(denied[0], attributes) if api_server_text else status_of_denials(denied, attributes, further)
+        )
     texts = [
         *(map(native_warning, warned) if api_server_text else _sentences(warned)),
         *_sentences(_let_pass(decisions)),
@@ -68,7 +70,7 @@ def enforce(
         allowed=not denied,
         decisions=tuple(decisions),
         status=status,
-        warnings=_passed_on(texts) if api_server_text else bounded(texts),
+        warnings=_passed_on(texts) if api_server_text else bounded_warnings(texts),
         audit_annotations=audit_annotations(decisions),
         patched_object=attributes.object,
     )
@@ -83,15 +85,15 @@ def _let_pass(decisions: Iterable[Decision]) -> Sequence[Decision]:
 
 
 def _sentences(decisions: Iterable[Decision]) -> Iterator[str]:
-    return (each.text for each in _told(decisions))
+    return (each.text for each in _messages_by_severity(decisions))
 
 
-def own_warnings(decisions: Sequence[Decision]) -> tuple[str, ...]:
+def warnings_of_decisions(decisions: Sequence[Decision]) -> tuple[str, ...]:
     """The warnings of decisions in our own words."""
-    return bounded([*_sentences(_warned(decisions)), *_sentences(_let_pass(decisions))])
+    return bounded_warnings([*_sentences(_warned(decisions)), *_sentences(_let_pass(decisions))])
 
 
-def own_status(denied: Sequence[Decision], attributes: Attributes, further: Sequence[Decision] = ()) -> Status:
+def status_of_denials(denied: Sequence[Decision], attributes: Attributes, further: Sequence[Decision] = ()) -> Status:
     """Every denial with its rule, and those that are told besides; of very many, how many more there are.
 
     Users find first what they can mend themselves, and of that the most severe. The message has a line for each
@@ -122,7 +124,7 @@ def _is_denial(decision: Decision) -> bool:
 
 
 def _for_users_first(decisions: Iterable[Decision]) -> Iterable[_Told]:
-    return sorted(_told(decisions), key=lambda each: each.is_for_administrators)
+    return sorted(_messages_by_severity(decisions), key=lambda each: each.is_for_administrators)
 
 
 def _cause(told: _Told, attributes: Attributes) -> Cause:
@@ -146,9 +148,9 @@ class _Told:
     is_for_administrators: bool = False
 
 
-def _told(decisions: Iterable[Decision]) -> Iterator[_Told]:
+def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_Told]:
     """What decisions say, each problem for itself, the most severe decision first."""
-    for decision in sorted(decisions, key=lambda decision: rank(decision.severity)):
+    for decision in sorted(decisions, key=lambda decision: severity_rank(decision.severity)):
         for problem in decision.problems:
             yield _Told(
                 text=f"{text.sentence(problem)} ({problem.code})",
@@ -209,12 +211,12 @@ def _passed_on(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def bounded(texts: Iterable[str]) -> tuple[str, ...]:
+def bounded_warnings(texts: Iterable[str]) -> tuple[str, ...]:
     """Warnings that an API server passes on as they are: one line each, 4096 characters together, none twice.
 
     The last one says how many more there are. Beyond 4096 characters the API server would cut each at 256.
     """
-    lines = [line for line in dict.fromkeys(map(one_line, texts)) if line]
+    lines = [line for line in dict.fromkeys(map(without_control_characters, texts)) if line]
     if sum(map(len, lines)) <= MAX_WARNINGS:
         return tuple(lines)
     kept: list[str] = []
@@ -229,7 +231,7 @@ def bounded(texts: Iterable[str]) -> tuple[str, ...]:
     return (*kept, f"and {counted(left, 'more warning')}") if left else tuple(kept)
 
 
-def one_line(line: str) -> str:
+def without_control_characters(line: str) -> str:
     """Text without control characters, which would make an API server drop the whole warning."""
     return line.translate(_CONTROL).translate(_SURROGATES).strip()
 

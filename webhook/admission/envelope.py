@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from webhook.admission import wire
 from webhook.attributes import JSON, Attributes
-from webhook.evaluation.request_variables import request
+from webhook.evaluation.request_variables import request_as_cel_value
 
 
-def review(attributes: Attributes) -> JSON:
+def review_of_attributes(attributes: Attributes) -> JSON:
     """The AdmissionReview an API server would send for these attributes."""
     sent = {
         "uid": attributes.uid,
-        **request(attributes, attributes.resource, attributes.kind),
+        **request_as_cel_value(attributes, attributes.resource, attributes.kind),
         "object": attributes.object,
         "oldObject": attributes.old_object,
     }

@@ -40,7 +40,7 @@ def _labels(namespace: str, cluster: Cluster) -> Labels:
     return labels_of(obj) if obj else {}
 
 
-def excepted(
+def with_exceptions_applied(
     decisions: Sequence[Decision], attributes: Attributes, configuration: Configuration
 ) -> tuple[Decision, ...]:
     """The decisions, those about excepted rules as ones that let the object pass."""

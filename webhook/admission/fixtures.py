@@ -63,7 +63,9 @@ def object_path(value: JSON) -> FieldPath:
     return ("object",) if is_request(value) else ()
 
 
-def attributes(value: JSON, row: RowOf | None = None, *, operation: Operation = Operation.CREATE) -> Attributes:
+def attributes_of_fixture(
+    value: JSON, row: RowOf | None = None, *, operation: Operation = Operation.CREATE
+) -> Attributes:
     """The attributes of one fixture document, whichever of the three it is.
 
     Args:
@@ -81,7 +83,7 @@ def attributes(value: JSON, row: RowOf | None = None, *, operation: Operation = 
     return attributes_of_object(value, row, operation=operation)
 
 
-def note(value: JSON) -> str:
+def note_on_fixture(value: JSON) -> str:
     """What somebody should know of a fixture that is read; mostly "".
 
     k8s.io/api/admission/v1beta1 has the fields of v1, and means the same by them.
@@ -128,7 +130,7 @@ def attributes_of_object(
     where = (_text(metadata, "namespace") or namespace) if namespaced else ""
     if (kind.group, kind.kind) == ("", "Namespace"):
         where = name
-    now, before, is_decoded = _as_sent(value, value if old_object is None else old_object, kind)
+    now, before, is_decoded = _objects_as_sent(value, value if old_object is None else old_object, kind)
     return Attributes(
         uid=str(uuid5(NAMESPACE_URL, f"{operation}/{kind.api_version}/{kind.kind}/{where}/{name}")),
         kind=kind,
@@ -146,7 +148,7 @@ def attributes_of_object(
     )
 
 
-def _as_sent(value: JSON, old: JSON, kind: GroupVersionKind) -> tuple[JSON, JSON, bool]:
+def _objects_as_sent(value: JSON, old: JSON, kind: GroupVersionKind) -> tuple[JSON, JSON, bool]:
     """Both objects as an API server sends them, and whether it can."""
     now = as_sent(value, kind)
     before = now if old is value else as_sent(old, kind)

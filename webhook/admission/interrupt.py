@@ -12,7 +12,7 @@ from webhook.admission.enforcement_action import at_most
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.decisions import Decision, Status, Verdict
-from webhook.evaluation.interrupted import interrupted
+from webhook.evaluation.interrupted import errors_of_interrupted_policies
 from webhook.evaluation.review_options import EnforcementAction
 from webhook.policy.policy_set import PolicySet
 
@@ -20,7 +20,7 @@ _NAMED = 5
 _FIX = "make the object smaller, or raise timeoutSeconds of the webhook"
 
 
-def interrupt(
+def answer_unevaluated_request(
     attributes: Attributes,
     policies: PolicySet,
     cluster: Cluster,
@@ -30,7 +30,7 @@ def interrupt(
     most: EnforcementAction = "deny",
 ) -> Verdict:
     """Answer one request that was not evaluated; `because` says why, such as `it took longer than 9 s`."""
-    decisions = at_most(interrupted(attributes, policies, cluster, phase), most)
+    decisions = at_most(errors_of_interrupted_policies(attributes, policies, cluster, phase), most)
     if not decisions:
         return Verdict(allowed=True, decisions=decisions, patched_object=attributes.object)
     denying = [each for each in decisions if each.action == "deny" and each.is_enforced]

@@ -35,7 +35,7 @@ def has_long_number(body: bytes) -> bool:
     return any(_LONG_NUMBER in block.translate(_DIGITS) for block in blocks)
 
 
-def narrow(values: Iterable[JSON]) -> None:
+def integers_outside_int64_as_doubles(values: Iterable[JSON]) -> None:
     """Make doubles of integers outside int64, as the API server reads JSON (k8s.io/apimachinery v0.36.1 util/json).
 
     Raises:

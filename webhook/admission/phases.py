@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Literal, Protocol, TypeAlias
 
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import JSON, Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
@@ -48,7 +48,7 @@ class Local:
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
         """The verdict on this request; what it does not evaluate in time fails as it would in a cluster."""
-        return review(
+        return answer_request(
             attributes,
             self.policies,
             self.cluster,
@@ -74,15 +74,15 @@ class Outcome:
     further: tuple[tuple[Phase, Decision], ...] = ()
 
 
-def run(attributes: Attributes, phase: PhaseName, door: Door) -> Outcome:
+def run_phases(attributes: Attributes, phase: PhaseName, door: Door) -> Outcome:
     """Ask for one phase, or with `auto` for both; a denial in the first is the end."""
     if phase != "auto":
-        return _outcome(attributes, (Phase(phase), door.answer(attributes, Phase(phase))))
+        return _verdict_of_phases(attributes, (Phase(phase), door.answer(attributes, Phase(phase))))
     first = door.answer(attributes, Phase.MUTATE)
     if not first.allowed:
-        return _outcome(attributes, (Phase.MUTATE, first))
+        return _verdict_of_phases(attributes, (Phase.MUTATE, first))
     changed = replace(attributes, object=_patched(attributes, first))
-    return _outcome(attributes, (Phase.MUTATE, first), (Phase.VALIDATE, door.answer(changed, Phase.VALIDATE)))
+    return _verdict_of_phases(attributes, (Phase.MUTATE, first), (Phase.VALIDATE, door.answer(changed, Phase.VALIDATE)))
 
 
 def _patched(attributes: Attributes, verdict: Verdict) -> JSON:
@@ -91,7 +91,7 @@ def _patched(attributes: Attributes, verdict: Verdict) -> JSON:
     return attributes.object
 
 
-def _outcome(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> Outcome:
+def _verdict_of_phases(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> Outcome:
     """Several phases as one verdict: the last decides, the first changes, a warning comes once."""
     first, last = answered[0][1], answered[-1][1]
     joined = Verdict(

@@ -23,7 +23,7 @@ class Mismatch(NamedTuple):
     path: str
 
 
-def mismatch(error: msgspec.ValidationError) -> Mismatch | None:
+def type_mismatch_in_error(error: msgspec.ValidationError) -> Mismatch | None:
     """What an error says of types, None where it says something else."""
     match = _SHAPE.search(str(error))
     return Mismatch(match["wanted"], match["given"], match["path"] or "$") if match else None
@@ -38,6 +38,6 @@ def check() -> None:
     try:
         msgspec.json.decode(b'{"a": [1]}', type=dict[str, list[str]])
     except msgspec.ValidationError as error:
-        if mismatch(error) == Mismatch("str", "int", "$[...][0]"):
+        if type_mismatch_in_error(error) == Mismatch("str", "int", "$[...][0]"):
             return
     raise DependencyChanged("msgspec", "the wording of ValidationError")

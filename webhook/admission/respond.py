@@ -26,7 +26,7 @@ _SUFFIX: Final = 8
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def respond(uid: str, verdict: Verdict, phase: Phase, operation: Operation = Operation.CREATE) -> bytes:
+def encode_response(uid: str, verdict: Verdict, phase: Phase, operation: Operation = Operation.CREATE) -> bytes:
     """The whole AdmissionReview v1 as compact JSON.
 
     A patch goes out only with its type, only when the request is allowed, only in the mutating phase, and never on
@@ -34,7 +34,7 @@ def respond(uid: str, verdict: Verdict, phase: Phase, operation: Operation = Ope
     """
     response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
     if not verdict.allowed:
-        response["status"] = failure(_status(verdict))
+        response["status"] = failure_status(_status(verdict))
     elif verdict.patch and phase is Phase.MUTATE and operation is not Operation.DELETE:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(_ENCODER.encode(verdict.patch)).decode()
@@ -45,7 +45,7 @@ def respond(uid: str, verdict: Verdict, phase: Phase, operation: Operation = Ope
     return _HEAD + _ENCODER.encode(response) + b"}"
 
 
-def failure(status: Status) -> dict[str, Any]:
+def failure_status(status: Status) -> dict[str, Any]:
     """The metav1.Status of a failure, without its apiVersion and kind: code and reason are always both there."""
     return {
         "metadata": {},
@@ -66,7 +66,7 @@ def _details(details: Details) -> dict[str, Any]:
 
 def status_body(status: Status) -> bytes:
     """A whole metav1.Status as JSON: what the API server shows of an answer that is no review."""
-    return _ENCODER.encode({"kind": "Status", "apiVersion": "v1", **failure(status)})
+    return _ENCODER.encode({"kind": "Status", "apiVersion": "v1", **failure_status(status)})
 
 
 def audit_annotations(given: Mapping[str, str]) -> dict[str, str]:

@@ -17,16 +17,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from webhook.admission.enforce import enforce
+from webhook.admission.enforce import verdict_of_decisions
 from webhook.admission.enforcement_action import at_most, without_patch
-from webhook.admission.exceptions import excepted, is_left_alone
+from webhook.admission.exceptions import is_left_alone, with_exceptions_applied
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, Verdict
 from webhook.errors import BudgetExceeded
-from webhook.evaluation.mutating import mutate
-from webhook.evaluation.mutation_decisions import unfinished
+from webhook.evaluation.mutating import apply_mutating_policies
+from webhook.evaluation.mutation_decisions import decisions_of_unfinished_mutations
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.evaluation.typed_input import is_mistyped
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
 
 
-def review(
+def answer_request(
     attributes: Attributes,
     policies: PolicySet,
     cluster: Cluster,
@@ -84,18 +84,20 @@ def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None
     attributes, policies, cluster, deadline = context.attributes, context.policies, context.cluster, context.deadline
     most = context.options.enforcement_action
     if is_left_alone(attributes, policies.configuration, context.cluster):
-        return enforce((), attributes)
+        return verdict_of_decisions((), attributes)
     decisions = validate(attributes, policies, cluster, phase, context=context)
-    decisions = at_most(excepted(decisions, attributes, policies.configuration), most)
-    verdict = enforce(decisions, attributes, api_server_text=api_server_text)
+    decisions = at_most(with_exceptions_applied(decisions, attributes, policies.configuration), most)
+    verdict = verdict_of_decisions(decisions, attributes, api_server_text=api_server_text)
     if phase is Phase.VALIDATE:
         return verdict
     was_denied = not verdict.allowed
-    changed, mutations = mutate(attributes, policies, cluster, deadline, authorizer=authorizer, context=context)
-    mutations = at_most(excepted(mutations, attributes, policies.configuration), most)
+    changed, mutations = apply_mutating_policies(
+        attributes, policies, cluster, deadline, authorizer=authorizer, context=context
+    )
+    mutations = at_most(with_exceptions_applied(mutations, attributes, policies.configuration), most)
     if mutations and not was_denied:
         decisions = (*decisions, *mutations)
-        verdict = enforce(decisions, attributes, api_server_text=api_server_text)
+        verdict = verdict_of_decisions(decisions, attributes, api_server_text=api_server_text)
     if changed is not attributes.object and most == "audit":
         return without_patch(verdict)
     if not verdict.allowed:
@@ -103,15 +105,15 @@ def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None
         if further is None:
             return verdict
         further = (*mutations, *further) if was_denied else further
-        told = enforce(decisions, attributes, further=further, api_server_text=api_server_text)
+        told = verdict_of_decisions(decisions, attributes, further=further, api_server_text=api_server_text)
         return replace(told, further=further)
     if changed is attributes.object:
         return verdict
     try:
         patch = diff(attributes.object, changed, deadline)
     except BudgetExceeded as error:
-        late = (*decisions, *at_most(unfinished(policies, mutations, str(error)), most))
-        return enforce(late, attributes, api_server_text=api_server_text)
+        late = (*decisions, *at_most(decisions_of_unfinished_mutations(policies, mutations, str(error)), most))
+        return verdict_of_decisions(late, attributes, api_server_text=api_server_text)
     return replace(verdict, patch=patch, patched_object=changed)
 
 
@@ -123,4 +125,4 @@ def _further(
     untold = replace(context.options, trace=None)  # an explanation says why the verdict is what it is
     then = request_context(policies, changed, cluster, deadline, authorizer, faults=context.faults, options=untold)
     decisions = validate(changed, policies, cluster, Phase.VALIDATE, context=then)
-    return None if deadline.is_over else excepted(decisions, changed, policies.configuration)
+    return None if deadline.is_over else with_exceptions_applied(decisions, changed, policies.configuration)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from webhook.admission.private_api import mismatch
+from webhook.admission.private_api import type_mismatch_in_error
 
 GROUP: Final = "admission.k8s.io"
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -96,14 +96,14 @@ _WORDS: Mapping[str, str] = {
 }
 
 
-def explain(error: msgspec.ValidationError, *, root: str = "") -> str:
+def explain_parse_error(error: msgspec.ValidationError, *, root: str = "") -> str:
     """The path, what stands there and what was expected, in the words of JSON.
 
     Args:
         error: what msgspec found while decoding one of the structures above.
         root: the path of the decoded value inside the review, such as `request`.
     """
-    told = mismatch(error)
+    told = type_mismatch_in_error(error)
     if told is None:
         return f"{str(error)[:1].lower()}{str(error)[1:]}"
     path = (root + told.path.removeprefix("$")).lstrip(".")

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from webhook.attributes import JSON
 from webhook.cluster.cluster_scoped import CLUSTER_SCOPED
 from webhook.cluster.naming import AS_WRITTEN, Naming, group_kind
-from webhook.object_lists import unlisted
+from webhook.object_lists import objects_of_list
 from webhook.paths import get as at
 from webhook.placeholders import is_placeholder
 
@@ -62,10 +62,10 @@ class Candidates:
         return self._kinds.get(kind, {})
 
 
-def candidates(file: str, values: Iterable[JSON], naming: Naming = AS_WRITTEN) -> Iterator[Candidate]:
+def candidates_of_file(file: str, values: Iterable[JSON], naming: Naming = AS_WRITTEN) -> Iterator[Candidate]:
     """The objects of a file, named as its kustomizations name them."""
     for value in values:
-        for _, obj in unlisted(value):
+        for _, obj in objects_of_list(value):
             if isinstance(obj, dict) and "kind" in obj:
                 yield from _candidate(file, naming.applied(obj), naming)
 

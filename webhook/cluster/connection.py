@@ -18,9 +18,9 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
 from webhook.attributes import JSON
-from webhook.cluster.decoding import LARGEST, Listed, decoded
-from webhook.cluster.private_api import pool
-from webhook.cluster.unreachable import Unreachable, why
+from webhook.cluster.decoding import LARGEST, Listed, decode_json
+from webhook.cluster.private_api import connection_pool
+from webhook.cluster.unreachable import Unreachable, describe_connection_error
 from webhook.errors import ConfigurationError, LookupFailed
 
 CONNECT_S = 5.0
@@ -36,6 +36,7 @@ METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1
 """Objects without all but their metadata, or whole where a server cannot (meta/v1 PartialObjectMetadata)."""
 APPLIED = "application/apply-patch+yaml"
 """Server-side apply; JSON is YAML."""
+PATCHED = "application/json-patch+json"
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 """No query."""
 _CHUNK = 65536
@@ -86,6 +87,10 @@ class Connection(Protocol):
         """The answer to a server-side apply, which takes fields from other managers. Raises LookupFailed."""
         ...
 
+    def patch(self, path: str, operations: JSON, manager: str, read_s: float) -> JSON:
+        """The answer to a JSON Patch. Raises LookupFailed."""
+        ...
+
     def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> Page:
         """One answer to a list, object by object. Raises LookupFailed."""
         ...
@@ -95,7 +100,7 @@ class Connection(Protocol):
         ...
 
 
-def connect(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
+def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
     """A connection by kubeconfig, or by the pod's service account when none is named and there is one.
 
     Raises:
@@ -114,7 +119,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Conne
             package.config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
     except Exception as error:  # noqa: BLE001 - the package checks no types: a file of another form raises anything
         raise ConfigurationError(f"{_unusable(kubeconfig, error)}; name one with --kubeconfig") from None
-    return _HttpConnection(configuration, pool(configuration))
+    return _HttpConnection(configuration, connection_pool(configuration))
 
 
 def _unusable(kubeconfig: Path | None, error: Exception) -> str:
@@ -146,7 +151,11 @@ class _HttpConnection:
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
         query = {"fieldManager": manager, "force": "true"}
-        return self._answer(path, self._request(path, query, read_s, body=body, method="PATCH"))
+        return self._answer(path, self._request(path, query, read_s, body=body, content=APPLIED))
+
+    def patch(self, path: str, operations: JSON, manager: str, read_s: float) -> JSON:
+        query = {"fieldManager": manager}
+        return self._answer(path, self._request(path, query, read_s, body=operations, content=PATCHED))
 
     def _answer(self, path: str, response: Any) -> JSON:
         try:
@@ -170,7 +179,7 @@ class _HttpConnection:
         accept: str = WHOLE,
         *,
         body: JSON = None,
-        method: str = "POST",
+        content: str = WHOLE,
     ) -> Any:
         import urllib3
 
@@ -180,9 +189,10 @@ class _HttpConnection:
         timeout = urllib3.Timeout(connect=CONNECT_S, read=read_s)
         try:
             written = {} if body is None else {"body": json.dumps(body).encode()}
-            sent = {"content-type": APPLIED if method == "PATCH" else WHOLE} if written else {}
+            sent = {"content-type": content} if written else {}
+            method = "GET" if not written else "POST" if content == WHOLE else "PATCH"
             response = self.pool.request(
-                method if written else "GET",
+                method,
                 url,
                 headers={**headers, **sent},
                 timeout=timeout,
@@ -228,7 +238,7 @@ def _chunks(response: Any, path: str) -> Iterator[bytes]:
     try:
         yield from response.stream(amt=_CHUNK, decode_content=True)
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-        raise LookupFailed(f"{path}: the stream broke: {why(error)}") from None
+        raise LookupFailed(f"{path}: the stream broke: {describe_connection_error(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +254,7 @@ class _HttpLines:
                 for line in lines:
                     rest += line
                     if rest:
-                        yield decoded(bytes(rest))
+                        yield decode_json(bytes(rest))
                     rest = bytearray()
                 rest += last
                 if len(rest) > LARGEST:

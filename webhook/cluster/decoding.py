@@ -107,7 +107,7 @@ class Listed:
         self._text, self._at = "".join(parts), 0
 
 
-def decoded(text: bytes) -> JSON:
+def decode_json(text: bytes) -> JSON:
     """Decode a text as one JSON value. Raises ValueError where it is not JSON."""
     whole = text.decode(errors="replace")
     read = _read(whole, 0)

@@ -37,7 +37,7 @@ class Resource:
         return f"{self.root}/{self.plural}"
 
 
-def discover(connection: Connection, gvk: GroupVersionKind) -> Resource:
+def discover_resource(connection: Connection, gvk: GroupVersionKind) -> Resource:
     """Ask where a kind is served.
 
     Raises:

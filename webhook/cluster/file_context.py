@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from webhook.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.candidates import UNSAID, Candidate, Candidates
-from webhook.cluster.lookup import describe
+from webhook.cluster.lookup import describe_lookup
 from webhook.errors import Ambiguous, PlaceUnknown
 
 DEFAULT: Final = "default"
@@ -62,8 +62,8 @@ class FileContext:
         for layer in self._layers:
             if named := layer.named((gvk.group, gvk.kind), name):
                 if meant := [each for each in named if namespace == "" or self._namespace(each) == where]:
-                    return self._one(meant, describe(gvk, namespace, name)).value
-                self._check_namespaces(named, where, describe(gvk, namespace, name))
+                    return self._one(meant, describe_lookup(gvk, namespace, name)).value
+                self._check_namespaces(named, where, describe_lookup(gvk, namespace, name))
         return None
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:  # noqa: ARG002
@@ -84,7 +84,7 @@ class FileContext:
         for layer in self._layers:
             for place, meant in self._places(gvk, layer, namespace).items():
                 if place not in listed:
-                    listed[place] = self._one(meant, describe(gvk, *place))
+                    listed[place] = self._one(meant, describe_lookup(gvk, *place))
         return tuple(listed[place].value for place in sorted(listed))
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.attributes import CRD, JSON
-from webhook.cluster.candidates import Candidates, candidates
+from webhook.cluster.candidates import Candidates, candidates_of_file
 from webhook.cluster.file_context import FileContext
 from webhook.cluster.naming import Naming, group_kind
-from webhook.cluster.units import Unit, Units, normal
-from webhook.object_lists import unlisted
+from webhook.cluster.units import Unit, Units, normalize_path
+from webhook.object_lists import objects_of_list
 
 
 class FileTree:
@@ -34,7 +34,7 @@ class FileTree:
         self._documents: Final = _by_file(objects, files)
         self._units: Final = Units(self._documents)
         of_context = _by_file(context)
-        self._context: Final = Candidates(each for item in of_context.items() for each in candidates(*item))
+        self._context: Final = Candidates(each for item in of_context.items() for each in candidates_of_file(*item))
         self._definitions: Final = (*_definitions(of_context), *_definitions(self._documents))
         self._differing: Final = dict[str, Sequence[str]]()
         self._recorded: Final = set[str]()
@@ -45,17 +45,17 @@ class FileTree:
 
     def named(self, file: str, obj: JSON) -> JSON:
         """An object of a file as its kustomizations name it."""
-        path = normal(file)
+        path = normalize_path(file)
         return self._units.naming(path).applied(obj) if path in self._documents else obj
 
     def knows_namespace(self, file: str) -> bool:
         """Whether objects of a file that say a namespace are in it."""
-        path = normal(file)
+        path = normalize_path(file)
         return path not in self._documents or self._units.naming(path).is_known
 
     def is_patch(self, file: str) -> bool:
         """Whether the objects of a file are parts of others, which a kustomization merges into these."""
-        return self._units.is_patch(normal(file))
+        return self._units.is_patch(normalize_path(file))
 
     def view(self, file: str = "", unsaid: str = "") -> FileContext:
         """What else is in the cluster of an object.
@@ -64,7 +64,7 @@ class FileTree:
             file: where it stands, "" for nowhere: then only the context is there.
             unsaid: the namespace of the request where that of the object is unknown.
         """
-        path = normal(file)
+        path = normalize_path(file)
         layers = [self._context, *(self._layers(path) if path in self._documents else ())]
         if self.is_whole:
             layers.append(self._all())
@@ -88,7 +88,7 @@ class FileTree:
             told = f"{what} is defined differently in {' and '.join(files)}, so rules that need it are not evaluated"
             yield f"{told}: name the file that counts with --context"
 
-    def take_told(self) -> tuple[Mapping[str, Sequence[str]], frozenset[str]]:
+    def take_new_findings(self) -> tuple[Mapping[str, Sequence[str]], frozenset[str]]:
         """What was found out since it was last taken, to be put together elsewhere: see `tell`."""
         told = dict(self._differing), frozenset(self._recorded)
         self._differing.clear()
@@ -113,7 +113,9 @@ class FileTree:
 
     def _candidates(self, *files: tuple[str, Naming]) -> Candidates:
         whole = ((file, naming) for file, naming in files if not self._units.is_patch(file))
-        return Candidates(each for file, naming in whole for each in candidates(file, self._documents[file], naming))
+        return Candidates(
+            each for file, naming in whole for each in candidates_of_file(file, self._documents[file], naming)
+        )
 
     def _all(self) -> Candidates:
         if self._of_all is None:
@@ -122,9 +124,9 @@ class FileTree:
 
 
 def _by_file(objects: Iterable[tuple[str, JSON]], files: Iterable[str] = ()) -> Mapping[str, list[JSON]]:
-    documents: dict[str, list[JSON]] = {normal(file): [] for file in files}
+    documents: dict[str, list[JSON]] = {normalize_path(file): [] for file in files}
     for file, obj in objects:
-        documents.setdefault(normal(file), []).append(obj)
+        documents.setdefault(normalize_path(file), []).append(obj)
     return documents
 
 
@@ -132,6 +134,6 @@ def _definitions(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
     """The CustomResourceDefinitions of some files."""
     for values in documents.values():
         for value in values:
-            for _, obj in unlisted(value):
+            for _, obj in objects_of_list(value):
                 if isinstance(obj, dict) and group_kind(obj) == (CRD.group, CRD.kind):
                     yield obj

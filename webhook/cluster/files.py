@@ -13,8 +13,8 @@ from pathlib import Path
 from webhook import yamlfile
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.cluster_scoped import CLUSTER_SCOPED
-from webhook.cluster.store import listed_by_namespace
-from webhook.object_lists import unlisted
+from webhook.cluster.store import objects_by_namespace
+from webhook.object_lists import objects_of_list
 from webhook.paths import get as at
 
 
@@ -30,10 +30,10 @@ class FilesCluster:
         self._objects: dict[tuple[str, str], dict[tuple[str, str], JSON]] = {}
         self._listed: dict[tuple[str, str], Mapping[str | None, Sequence[JSON]]] = {}
         for item in objects:
-            for _, obj in unlisted(item.value if isinstance(item, yamlfile.Document) else item):
+            for _, obj in objects_of_list(item.value if isinstance(item, yamlfile.Document) else item):
                 if not isinstance(obj, dict):
                     continue
-                kind, place = identity(obj)
+                kind, place = object_identity(obj)
                 held = self._objects.setdefault(kind, {}).setdefault(place, obj)
                 if held is obj and isinstance(item, yamlfile.Document):
                     self._files[id(obj)] = item.file
@@ -47,7 +47,7 @@ class FilesCluster:
         """The objects of a kind, by namespace and name, whatever their labels."""
         kind = gvk.group, gvk.kind
         if kind not in self._listed:
-            self._listed[kind] = listed_by_namespace(self._objects.get(kind, {}))
+            self._listed[kind] = objects_by_namespace(self._objects.get(kind, {}))
         return self._listed[kind].get(None if namespace is None else namespace or "default", ())
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
@@ -72,7 +72,7 @@ class FilesCluster:
         return self._files.get(id(obj), "")
 
 
-def read(places: Iterable[str | Path]) -> FilesCluster:
+def read_files(places: Iterable[str | Path]) -> FilesCluster:
     """The view of files and folders.
 
     Raises:
@@ -81,7 +81,7 @@ def read(places: Iterable[str | Path]) -> FilesCluster:
     return FilesCluster(document for file in yamlfile.discover(places) for document in yamlfile.read(file))
 
 
-def identity(obj: JSON) -> tuple[tuple[str, str], tuple[str, str]]:
+def object_identity(obj: JSON) -> tuple[tuple[str, str], tuple[str, str]]:
     """Group and kind, and namespace and name: what tells an object from all others."""
     kind = _group(obj), _text(obj.get("kind"))
     namespace = None if kind in CLUSTER_SCOPED else at(obj, ("metadata", "namespace"))

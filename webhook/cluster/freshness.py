@@ -34,6 +34,6 @@ class WatchTimes:
 DEFAULT_TIMES: Final = WatchTimes()
 
 
-def told(age_s: float) -> str:
+def describe_staleness(age_s: float) -> str:
     """The sentence about a view of which nothing was heard for `age_s` seconds."""
     return f"nothing was heard from the API server for {age_s:.0f} s; answers are as old"

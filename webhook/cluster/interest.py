@@ -71,16 +71,16 @@ class Interest:
             self.kind == other.kind
             and not self.only
             and self.scope.covers(other.scope)
-            and reads(self.fields, other.fields)
+            and covers_interest(self.fields, other.fields)
         )
 
 
-def reading(gvk: GroupVersionKind, *fields: str) -> Interest:
+def interest_in_fields(gvk: GroupVersionKind, *fields: str) -> Interest:
     """Every object of a kind, of which these fields are read; name and namespace always are."""
     return Interest(gvk, frozenset(fields))
 
 
-def reads(fields: Fields, wanted: Fields) -> bool:
+def covers_interest(fields: Fields, wanted: Fields) -> bool:
     """Whether the first have all that is in the second."""
     if fields is None or wanted is None:
         return fields is None
@@ -91,7 +91,7 @@ def _has(fields: Iterable[str], path: str) -> bool:
     return any(path == each or path.startswith(f"{each}.") for each in fields)
 
 
-def combined(interests: Iterable[Interest]) -> tuple[Interest, ...]:
+def combine_interests(interests: Iterable[Interest]) -> tuple[Interest, ...]:
     """The same interests with nothing held twice, in a stable order, the narrowest of a kind first."""
     joined: dict[tuple[tuple[str, str], Scope, frozenset[Scope]], Interest] = {}
     for each in sorted(interests, key=_order):

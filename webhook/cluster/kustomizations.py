@@ -40,7 +40,7 @@ class Kustomization:
     patches: tuple[str, ...] = ()
 
 
-def read(file: str, value: JSON) -> Kustomization | None:
+def read_kustomization(file: str, value: JSON) -> Kustomization | None:
     """The kustomization of a document; None where the file is none."""
     if posixpath.basename(file) not in FILES or not isinstance(value, dict):
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook.attributes import NAMESPACE
-from webhook.cluster.connection import connect
+from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.interest import Interest
 from webhook.cluster.watch import WatchCluster
 from webhook.logs import Log
@@ -30,7 +30,7 @@ class Watched:
         Raises:
             ConfigurationError: no server or credentials are configured.
         """
-        cluster = WatchCluster(connect(kubeconfig), interests, log)
+        cluster = WatchCluster(connect_to_cluster(kubeconfig), interests, log)
         cluster.start()
         if not cluster.wait(WAIT_S):
             log.warning("not synced yet", kinds=sorted(gvk.kind for gvk in cluster.failures()))
@@ -46,7 +46,7 @@ class Watched:
         Bindings choose namespaces: a server that never read these denies whatever a policy fails closed about. Where
         rights are missing, it must not be asked, so that the webhook configuration's failurePolicy decides.
         """
-        return self.cluster.never_listed(NAMESPACE) if self.cluster.wait(0) else self.failures()
+        return self.cluster.why_never_listed(NAMESPACE) if self.cluster.wait(0) else self.failures()
 
     def failures(self) -> str:
         """What cannot be looked up, and why: policies that ask for it say "not evaluated"."""

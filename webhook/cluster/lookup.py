@@ -65,6 +65,6 @@ def place_of(obj: JSON) -> tuple[str, str]:
     return at(obj, ("metadata", "namespace"), ""), at(obj, ("metadata", "name"), "")
 
 
-def describe(gvk: GroupVersionKind, namespace: str, name: str) -> str:
+def describe_lookup(gvk: GroupVersionKind, namespace: str, name: str) -> str:
     """A lookup as words for messages: `ResourceClaimTemplate team-a/x`."""
     return f"{gvk.kind} {namespace}/{name}" if namespace else f"{gvk.kind} {name}"

@@ -11,7 +11,7 @@ from typing import Any
 from webhook.errors import DependencyChanged
 
 
-def pool(configuration: Any) -> Any:
+def connection_pool(configuration: Any) -> Any:
     """The urllib3 pool that the client makes of a configuration: authorities, certificates, proxy.
 
     Raises:

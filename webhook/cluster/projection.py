@@ -23,12 +23,12 @@ _DEEPEST: Final = 64
 """Keys below are left as they came: objects of people are less deep, and a walk must end."""
 
 
-def projection(fields: Fields) -> Callable[[JSON], JSON]:
+def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
     """The function that gives of an object these fields, name and namespace, or everything but field managers."""
     if fields is None:
         return _whole
     tree = _tree(fields | _ALWAYS)
-    return lambda obj: _kept(obj, tree)
+    return lambda obj: _kept_fields(obj, tree)
 
 
 def _tree(fields: frozenset[str]) -> Tree:
@@ -42,13 +42,13 @@ def _tree(fields: frozenset[str]) -> Tree:
     return tree
 
 
-def _kept(value: JSON, tree: Tree) -> JSON:
+def _kept_fields(value: JSON, tree: Tree) -> JSON:
     if not tree:
         return _lean(value, 0)
     if isinstance(value, dict):
-        return {name: _kept(value[name], below) for name, below in tree.items() if name in value}
+        return {name: _kept_fields(value[name], below) for name, below in tree.items() if name in value}
     if isinstance(value, list):
-        return [_kept(each, tree) for each in value]
+        return [_kept_fields(each, tree) for each in value]
     return value
 
 

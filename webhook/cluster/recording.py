@@ -59,11 +59,16 @@ class RecordingCluster:
         self._lists[gvk, namespace] = listed
         return listed
 
-    def every(self) -> Iterator[JSON]:
-        """Every object that was found or listed, each once, by kind, namespace and name."""
-        listed = {(gvk, *place_of(obj)): obj for (gvk, _), objects in self._lists.items() for obj in objects}
-        known = {**listed, **self.objects}
-        yield from (known[key] for key in sorted(known, key=lambda key: (key[0].kind, key[0].group, *key[1:])))
+    def every(self) -> Iterator[tuple[GroupVersionKind, str, JSON]]:
+        """Every object that was found or listed, each once with its namespace, by kind, namespace and name."""
+        known: dict[Found, JSON] = {}
+        for (gvk, asked), objects in self._lists.items():
+            for obj in objects:
+                namespace, name = place_of(obj)
+                known[gvk, namespace or asked or "", name] = obj
+        known.update(self.objects)
+        for gvk, namespace, name in sorted(known, key=lambda key: (key[0].kind, key[0].group, *key[1:])):
+            yield gvk, namespace, known[gvk, namespace, name]
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Whether objects of a kind have namespaces, as the other view says."""

@@ -18,10 +18,10 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.cluster.connection import METADATA, METADATA_LIST, WHOLE, Connection, Lines, ServerRefused
-from webhook.cluster.discovery import NotServed, Resource, discover
+from webhook.cluster.discovery import NotServed, Resource, discover_resource
 from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes
 from webhook.cluster.interest import Interest
-from webhook.cluster.projection import projection
+from webhook.cluster.projection import projection_of_fields
 from webhook.cluster.store import Place, Store
 from webhook.cluster.unreachable import Outages, Unreachable
 from webhook.errors import LookupFailed
@@ -69,7 +69,7 @@ class Reflector:
     _wait_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self._project = projection(self.interest.fields)
+        self._project = projection_of_fields(self.interest.fields)
 
     def start(self) -> None:
         """Start the thread that lists the objects and watches them."""
@@ -111,7 +111,7 @@ class Reflector:
         objects = answering._store.objects  # noqa: SLF001 - of the same class
         if objects is None:
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
-        return self._told(objects.get((namespace if answering.is_namespaced else "", name)), f"{namespace}/{name}")
+        return self._log_state(objects.get((namespace if answering.is_namespaced else "", name)), f"{namespace}/{name}")
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
         """The objects of a namespace or of all. Raises LookupFailed."""
@@ -121,10 +121,10 @@ class Reflector:
         listed = answering._store.list(namespace if answering.is_namespaced else None)  # noqa: SLF001 - of the same class
         if self._is_anywhere:
             for obj in listed:
-                self._told(obj, f"in {namespace}")
+                self._log_state(obj, f"in {namespace}")
         return listed
 
-    def _told(self, obj: JSON, where: str) -> JSON:
+    def _log_state(self, obj: JSON, where: str) -> JSON:
         if isinstance(obj, _TooLarge):
             told = f"it has {obj.size_bytes} bytes and more than {LARGEST_WHOLE} are not held: make it smaller"
             raise LookupFailed(f"{self.interest.gvk.kind} {where}: {told}")
@@ -144,7 +144,7 @@ class Reflector:
         """List and watch until stopped; every failure is noted, waited out and tried again."""
         while not self._stopped.is_set():
             try:
-                self.resource = discover(self.connection, self.interest.gvk)
+                self.resource = discover_resource(self.connection, self.interest.gvk)
                 version = self._replace(self.resource)
                 self._succeeded()
                 self._follow(self.resource, version)

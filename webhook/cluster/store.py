@@ -54,7 +54,7 @@ class Store:
         """The objects of a namespace or of all, by namespace and name; the same ones until the next change."""
         version, listed = self.changes, self._listed  # the version first: what changes meanwhile is listed again
         if listed is None or listed[0] != version:
-            listed = self._listed = version, listed_by_namespace(dict(self.objects or {}))
+            listed = self._listed = version, objects_by_namespace(dict(self.objects or {}))
         return listed[1].get(namespace, ())
 
 
@@ -63,7 +63,7 @@ def _is_same(held: JSON, obj: JSON) -> bool:
     return bool(held == obj) and json.dumps(held, default=repr) == json.dumps(obj, default=repr)
 
 
-def listed_by_namespace(objects: Mapping[Place, JSON]) -> Mapping[str | None, Sequence[JSON]]:
+def objects_by_namespace(objects: Mapping[Place, JSON]) -> Mapping[str | None, Sequence[JSON]]:
     """The objects of each namespace, and under None of all, by namespace and name."""
     places = sorted(objects)
     spaces: dict[str | None, list[JSON]] = {}

@@ -17,7 +17,7 @@ from webhook.errors import LookupFailed
 _OPERATIONS: Final = frozenset((Operation.CREATE, Operation.UPDATE, Operation.DELETE))
 
 
-def stored(cluster: Cluster, attributes: Attributes) -> Cluster:
+def view_before_request(cluster: Cluster, attributes: Attributes) -> Cluster:
     """A view as it is before a request: the same view, as nearly always, where it says what the request says."""
     if attributes.operation not in _OPERATIONS:
         return cluster

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from webhook import charts
 from webhook.attributes import JSON
-from webhook.cluster.kustomizations import Kustomizations, read
+from webhook.cluster.kustomizations import Kustomizations, read_kustomization
 from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, Naming
 
 NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))
@@ -28,7 +28,9 @@ class Units:
     def __init__(self, documents: Mapping[str, list[JSON]]) -> None:
         """Group the files of a tree into units. `documents` are the YAML documents of each file."""
         firsts = ((file, value) for file, values in documents.items() for value in values[:1])
-        self._kustomizations: Final = Kustomizations(each for file, value in firsts if (each := read(file, value)))
+        self._kustomizations: Final = Kustomizations(
+            each for file, value in firsts if (each := read_kustomization(file, value))
+        )
         self._taken: Final[dict[str, Mapping[str, Naming]]] = {}
         self._units: Final = {file: self._unit(file) for file in documents}
         self._listed: Final[dict[Unit, list[str]]] = {}
@@ -74,6 +76,6 @@ class Units:
         return ("file", file) if is_alone else ("folder", folder)
 
 
-def normal(file: str) -> str:
+def normalize_path(file: str) -> str:
     """A path without `.` and `..`, by which kustomizations find it."""
     return posixpath.normpath(file)

@@ -16,10 +16,10 @@ class Unreachable(LookupFailed):
     """The API server sent no answer."""
 
     def __init__(self, server: str, error: BaseException) -> None:
-        super().__init__(f"the API server {server} cannot be reached: {why(error)}")
+        super().__init__(f"the API server {server} cannot be reached: {describe_connection_error(error)}")
 
 
-def why(error: BaseException) -> str:
+def describe_connection_error(error: BaseException) -> str:
     """What the system says of a failed connection, without the wrapping of the libraries between."""
     for each in _chain(error):
         if isinstance(each, ssl.SSLCertVerificationError):

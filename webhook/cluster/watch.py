@@ -12,9 +12,9 @@ from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.connection import Connection
-from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes, told
-from webhook.cluster.interest import Interest, combined, reads
-from webhook.cluster.lookup import describe, place_of
+from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes, describe_staleness
+from webhook.cluster.interest import Interest, combine_interests, covers_interest
+from webhook.cluster.lookup import describe_lookup, place_of
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.unreachable import Outages
 from webhook.errors import LookupFailed
@@ -56,7 +56,7 @@ class WatchCluster:
     def watch(self, interests: Iterable[Interest]) -> None:
         """Hold exactly these from now on; what is held already stays as it is, and answers until the new is there."""
         old = self._reflectors
-        made = {each: old.get(each) or self._reflector(each) for each in combined(interests)}
+        made = {each: old.get(each) or self._reflector(each) for each in combine_interests(interests)}
         kinds: dict[tuple[str, str], tuple[Reflector, ...]] = {}
         for each, reflector in made.items():
             kinds[each.kind] = (*kinds.get(each.kind, ()), reflector)
@@ -88,10 +88,10 @@ class WatchCluster:
             if not each.is_synced:
                 failures.setdefault(each.interest.gvk, {})[each.failure] = None
             elif each.age_s > self._times.stale_s:
-                failures.setdefault(each.interest.gvk, {})[told(each.age_s)] = None
+                failures.setdefault(each.interest.gvk, {})[describe_staleness(each.age_s)] = None
         return {gvk: "; ".join(reasons) for gvk, reasons in failures.items()}
 
-    def never_listed(self, gvk: GroupVersionKind) -> str:
+    def why_never_listed(self, gvk: GroupVersionKind) -> str:
         """Why nothing was ever read of a kind that is watched, or "" where something was."""
         unread = (each.failure for each in self._reflectors.values() if each.interest.gvk == gvk and not each.is_synced)
         return next(unread, "")
@@ -124,7 +124,7 @@ class WatchCluster:
         for each in reflectors:
             if each.interest.scope.labels and (obj := each.get(namespace, name)) is not None:
                 return obj
-        raise LookupFailed(f"{describe(gvk, namespace, name)}: {_UNWATCHED}")
+        raise LookupFailed(f"{describe_lookup(gvk, namespace, name)}: {_UNWATCHED}")
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """The objects of a kind, by namespace and name; of a selector at least those that it selects.
@@ -139,7 +139,7 @@ class WatchCluster:
                 is_all = not scope.name and scope.namespace in ("", namespace) and not each.interest.only
                 if is_all and scope.labels == wanted:
                     listed = each.list(namespace)
-                    return _with_named(listed, reflectors, namespace) if wanted else listed
+                    return _with_objects_held_by_name(listed, reflectors, namespace) if wanted else listed
         raise LookupFailed(f"{gvk.kind} list: {_UNWATCHED}")
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool:
@@ -182,10 +182,12 @@ class WatchCluster:
 def _answers(known: Interest, wanted: Interest) -> bool:
     """Whether what is held answers for an interest that it is no longer: the same objects, with no fewer fields."""
     same = (known.kind, known.scope, known.only) == (wanted.kind, wanted.scope, wanted.only)
-    return same and reads(known.fields, wanted.fields)
+    return same and covers_interest(known.fields, wanted.fields)
 
 
-def _with_named(listed: Sequence[JSON], reflectors: Sequence[Reflector], namespace: str | None) -> Sequence[JSON]:
+def _with_objects_held_by_name(
+    listed: Sequence[JSON], reflectors: Sequence[Reflector], namespace: str | None
+) -> Sequence[JSON]:
     """The selected objects and those held by name: one that is there unselected hides one of files (layered.py)."""
     named = [obj for each in reflectors if each.interest.scope.name for obj in each.list(namespace)]
     if not named:

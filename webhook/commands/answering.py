@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from webhook.admission.fixtures import attributes
-from webhook.admission.review import review
+from webhook.admission.fixtures import attributes_of_fixture
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.files import FilesCluster
 from webhook.export.lockout import Namespaces
-from webhook.manifests.label_selectors import selector
+from webhook.manifests.label_selectors import compile_selector
 from webhook.manifests.webhook_configurations import Webhook, WebhookConfiguration
 from webhook.policy.policy_set import PolicySet
 
@@ -44,7 +44,7 @@ def _pod(resource: str) -> dict[str, Any]:
     }
 
 
-def late(
+def problem_of_dry_run_answer(
     connection: Connection, ours: Sequence[WebhookConfiguration], namespaces: Namespaces, *, is_changed: bool
 ) -> Iterator[str]:
     """What is wrong with the answer to a dry run; nothing where it came in time.
@@ -61,7 +61,7 @@ def late(
     webhooks = [one for each in ours for one in each.webhooks if _is_about_pods(one)]
     if not webhooks:
         return
-    namespace = _asked(webhooks, namespaces)
+    namespace = _common_namespace(webhooks, namespaces)
     if not namespace:
         yield "unknown, because no namespace is one that webhooks for Pods are asked about"
         return
@@ -75,16 +75,16 @@ def late(
         )
     except ServerRefused as refused:
         yield from _refused(refused, webhooks)
-    yield from _told(time.monotonic() - started, min(one.timeout_seconds for one in webhooks))
+    yield from _warnings_about_duration(time.monotonic() - started, min(one.timeout_seconds for one in webhooks))
 
 
 def _is_about_pods(webhook: Webhook) -> bool:
     return any("" in rule.api_groups and "pods" in rule.resources for rule in webhook.rules)
 
 
-def _asked(webhooks: Sequence[Webhook], namespaces: Namespaces) -> str:
+def _common_namespace(webhooks: Sequence[Webhook], namespaces: Namespaces) -> str:
     """A namespace that all are asked about, `default` if it is one; "" where there is none."""
-    chosen = [selector(one.namespace_selector) for one in webhooks]
+    chosen = [compile_selector(one.namespace_selector) for one in webhooks]
     asked = [name for name, labels in namespaces.items() if all(one.matches(labels) for one in chosen)]
     return min(asked, key=lambda name: (name != "default", name), default="")
 
@@ -102,7 +102,7 @@ def _refused(refused: ServerRefused, webhooks: Sequence[Webhook]) -> Iterator[st
         yield f"unknown, because the Pod was refused for another reason: {refused}"
 
 
-def _told(took_s: float, waits_s: int) -> Iterator[str]:
+def _warnings_about_duration(took_s: float, waits_s: int) -> Iterator[str]:
     if took_s >= waits_s:
         yield (
             f"{took_s:.1f} seconds for all webhooks together, and API servers wait {waits_s} for each: look at "
@@ -110,8 +110,8 @@ def _told(took_s: float, waits_s: int) -> Iterator[str]:
         )
 
 
-def changes(loaded: PolicySet) -> bool:
+def translates_gpu_alone(loaded: PolicySet) -> bool:
     """Whether policies translate `gpu` in a cluster of which nothing is known."""
     view = AssumedNamespaces(FilesCluster(()))
-    patch = review(attributes(_pod("gpu")), loaded, view, phase=Phase.MUTATE).patch
+    patch = answer_request(attributes_of_fixture(_pod("gpu")), loaded, view, phase=Phase.MUTATE).patch
     return any(str(one["path"]).startswith("/spec/containers/0/resources") for one in patch)

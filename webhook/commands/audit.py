@@ -11,14 +11,14 @@ import typer
 
 from webhook import assembly, submitted
 from webhook.commands import options, output, report_options
-from webhook.commands.audit_index import index
+from webhook.commands.audit_index import index_files
 from webhook.commands.audit_part import PartAudit, PartResult, Reviewed
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.git_changes import Changes
 from webhook.commands.interrupts import EXIT_CODE, Interrupts
-from webhook.commands.ordered_work import results
+from webhook.commands.ordered_work import results_in_order
 from webhook.commands.progress import Progress
-from webhook.commands.rendering import render
+from webhook.commands.rendering import render_into_tree
 from webhook.document_stream import DocumentStream
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.report import baseline as baselines
@@ -28,7 +28,7 @@ from webhook.settings.reporting import ReportSettings
 from webhook.settings.shared import Settings
 
 
-@options.takes(
+@options.with_settings(
     ReportSettings,
     *("config", "policies", "only", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version"),
     "docs_address",
@@ -98,16 +98,16 @@ def command(
     line, is left out. After Ctrl-C the report has what was audited by then, and the exit code is 130.
     """
     writers = formats.of_findings()
-    outputs = output.parse(chosen, writers)
+    outputs = output.parse_outputs(chosen, writers)
     given = report_options.Given(rules=rule, skip=skip, min_severity=min_severity, baseline=baseline)
     if write_baseline is not None:
         writers = {**writers, "baseline": baselines.Findings}
         outputs = (*outputs, output.Output("baseline", str(write_baseline)))
     changes = Changes(changed_since, path) if changed_since else None
     with closing(DocumentStream(path, exclude or (), include or ())) as stream:
-        problems = (*stream.problems, *(render(stream, path) if is_rendered else ()))
+        problems = (*stream.problems, *(render_into_tree(stream, path) if is_rendered else ()))
         assembled = _assembled(settings, stream, unbound=unbound)
-        filters = report_options.filters(given, settings, assembled.policies)
+        filters = report_options.report_filters(given, settings, assembled.policies)
         details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
         audit = PartAudit(
             assembled,
@@ -121,7 +121,7 @@ def command(
         waits = sys.stdout.isatty() and sys.stderr.isatty()  # so that the bar and the report do not mix
         with Interrupts() as interrupts, output.Report(outputs, writers, audit.rules, waits=waits) as report:
             with Progress(stream.size_bytes(), "objects") as bar:
-                for result, findings in _parts(audit, stream, interrupts, jobs):
+                for result, findings in _parts_with_findings(audit, stream, interrupts, jobs):
                     for finding in totals.reported(findings):
                         report.entry(finding)
                     totals.add(result)
@@ -143,7 +143,7 @@ def command(
 def _assembled(settings: Settings, stream: DocumentStream, *, unbound: bool) -> assembly.Assembly:
     """The policies, and of the files what policies look up."""
     how, loaded = assembly.load_policies(settings, unbound=unbound)
-    looked_up = index(stream, loaded.interests(), is_whole=settings.context_is_whole)
+    looked_up = index_files(stream, loaded.interests(), is_whole=settings.context_is_whole)
     assembled = assembly.with_files(
         settings, how, loaded, objects=looked_up.objects, files=looked_up.files, is_complete=looked_up.is_complete
     )
@@ -151,12 +151,12 @@ def _assembled(settings: Settings, stream: DocumentStream, *, unbound: bool) -> 
     return assembled
 
 
-def _parts(
+def _parts_with_findings(
     audit: PartAudit, stream: DocumentStream, interrupts: Interrupts, jobs: int
 ) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
     """Each part of the input with its findings, which have to be read before the next."""
     if jobs > 1:
-        yield from ((result, result.findings) for result in results(audit.audited, stream.parts(), jobs))
+        yield from ((result, result.findings) for result in results_in_order(audit.audited, stream.parts(), jobs))
         return
     for part in stream.parts():
         result = PartResult()

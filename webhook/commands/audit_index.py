@@ -42,7 +42,7 @@ class AuditIndex:
     is_complete: bool = True
 
 
-def index(stream: DocumentStream, interests: Iterable[Interest], *, is_whole: bool) -> AuditIndex:
+def index_files(stream: DocumentStream, interests: Iterable[Interest], *, is_whole: bool) -> AuditIndex:
     """Walk the files once.
 
     Args:
@@ -64,7 +64,7 @@ def index(stream: DocumentStream, interests: Iterable[Interest], *, is_whole: bo
             looked_up.files[yamlfile.shown(part.source)] = None
         if not some and part.problem is None:
             continue
-        read = document_stream.read(replace(part, part=replace(part.part, text=some)))
+        read = document_stream.read_documents_of_part(replace(part, part=replace(part.part, text=some)))
         looked_up.is_complete &= not read.problems and not read.templates
         for each in read.documents:
             if not fixtures.is_call(each.value):

@@ -14,7 +14,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 from webhook import assembly, charts, document_stream, documents, submitted
 from webhook.admission import fixtures
 from webhook.admission.kind_names import kind_mistake
-from webhook.admission.phases import Local, PhaseName, run
+from webhook.admission.phases import Local, PhaseName, run_phases
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.commands import audited_objects
 from webhook.commands.git_changes import Changes
@@ -98,16 +98,16 @@ class PartAudit:
 
     def findings(self, part: SourcePart, result: PartResult, stop: Stop | None = None) -> Iterator[Finding]:
         """The findings of a part, one after the other, and in the result everything else; until somebody says stop."""
-        inputs = document_stream.read(part)
+        inputs = document_stream.read_documents_of_part(part)
         result.size_bytes = part.part.size_bytes
         keys = RepeatedKeys(inputs, self._is_object)
         self._tell(inputs, keys, result)
         for each in inputs.documents:
             if stop is not None and stop.is_set:
                 break
-            yield from self._of_document(each, keys, result)
+            yield from self._findings_of_document(each, keys, result)
         result.skipped[:0] = map(_not_a_manifest, inputs.others)
-        result.differing, result.recorded = self._files.take_told()
+        result.differing, result.recorded = self._files.take_new_findings()
 
     def _tell(self, inputs: documents.Inputs, keys: RepeatedKeys, result: PartResult) -> None:
         """What is said of a part before its objects are audited."""
@@ -118,10 +118,14 @@ class PartAudit:
         for each in inputs.documents:
             if mistake := kind_mistake(each.value, self._table):
                 result.warnings.append(f"{each.place(('kind',))}: kind: {mistake}")
-        noted = {note: str(each.place()) for each in reversed(inputs.documents) if (note := fixtures.note(each.value))}
+        noted = {
+            note: str(each.place())
+            for each in reversed(inputs.documents)
+            if (note := fixtures.note_on_fixture(each.value))
+        }
         result.notes = noted
 
-    def _of_document(self, each: documents.Input, keys: RepeatedKeys, result: PartResult) -> Iterator[Finding]:
+    def _findings_of_document(self, each: documents.Input, keys: RepeatedKeys, result: PartResult) -> Iterator[Finding]:
         """Evaluate an object once and return its findings."""
         if self._changes is not None and not self._changes.is_changed(each):
             result.unchanged += 1
@@ -141,7 +145,7 @@ class PartAudit:
         if self._reviewed == "stored":
             attributes = audited_objects.as_submitted(attributes)
         door = Local(policies=self._policies, cluster=sent.cluster, options=self._details)
-        outcome = run(attributes, _PHASES[self._reviewed], door)
+        outcome = run_phases(attributes, _PHASES[self._reviewed], door)
         decisions = (*outcome.decisions, *outcome.further)
         if not decisions:
             result.unasked[_qualified(attributes.kind)] += 1
@@ -157,7 +161,7 @@ class PartAudit:
     def _is_object(self, value: JSON) -> bool:
         """Whether a document is one that is audited."""
         try:
-            fixtures.attributes(value, self._row)
+            fixtures.attributes_of_fixture(value, self._row)
         except CallError:
             return False
         return True

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from webhook import charts, documents, terminal
 from webhook.commands.audit_part import PartResult
-from webhook.configuration.leave_alone import today
+from webhook.configuration.leave_alone import current_day
 from webhook.configuration.model import FailOn
 from webhook.configuration.read import NO_FILE, ConfigurationFile
 from webhook.document_stream import DocumentStream
@@ -87,7 +87,7 @@ class AuditTotals:
                 templates=tuple(self._templates.values()),
                 excluded=stream.excluded,
             )
-            self.add_problems(documents.nothing(named, read, "object"))
+            self.add_problems(documents.nothing_read(named, read, "object"))
             self.add_problems(_only_templates(named, self._templates.values()))
         if self._requires_input and not self.entries and not self._problems:
             self.add_problems([Problem(message="--require-input: no object was found", file=" ".join(named))])
@@ -95,7 +95,7 @@ class AuditTotals:
             self._say([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
         if not self._unchanged and not is_interrupted:
             self._say(f"note: {each}" for each in self._stale())
-        if template := charts.summary(tuple(self._templates.values())):
+        if template := charts.summarize_templates(tuple(self._templates.values())):
             self._say([f"note: {template}"])
         self._say(f"note: {each}" for each in notes)
 
@@ -115,7 +115,7 @@ class AuditTotals:
         if gone := [about for known, about in self._baseline.items() if known not in self._filtering.known]:
             yield f"--baseline: {counted(len(gone), 'finding')} found no more, first {gone[0]}: write the file anew"
         for number, each in enumerate(self._configuration.value.exceptions):
-            if each.expires >= today() and each.described not in self._exceptions:
+            if each.expires >= current_day() and each.described not in self._exceptions:
                 told = f"nothing here needs this exception of {each.owner}"
                 yield str(self._configuration.problem(("exceptions", number), told))
 

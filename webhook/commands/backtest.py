@@ -15,7 +15,7 @@ from webhook.commands import options, output
 from webhook.commands.backtest_part import BacktestPart, PartCounts
 from webhook.commands.backtest_report import backtest_json, backtest_text
 from webhook.commands.interrupts import EXIT_CODE, Interrupts
-from webhook.commands.ordered_work import results
+from webhook.commands.ordered_work import results_in_order
 from webhook.commands.progress import Progress
 from webhook.errors import Problem
 from webhook.log_lines import LogPart
@@ -25,7 +25,7 @@ FORMATS: Final = ("text", "json")
 _UNREADABLE: Final = 2
 
 
-@options.takes(
+@options.with_settings(
     Settings,
     "config",
     "policies",
@@ -68,8 +68,8 @@ def command(
     --context. Exits with 0 when nothing would have been denied, 1 when something would, 2 when a log or a policy
     cannot be read, 3 when nothing would but a policy that may deny could not decide, and 130 after Ctrl-C.
     """
-    outputs = output.parse(chosen, FORMATS)
-    files, problems = log_lines.files(log)
+    outputs = output.parse_outputs(chosen, FORMATS)
+    files, problems = log_lines.log_files(log)
     backtest = BacktestPart(_sets(settings, against or (), unbound=unbound))
     total = backtest.counted(LogPart(""))
     _say(problems)
@@ -84,25 +84,25 @@ def command(
     _say(_nothing(files, total))
     if interrupts.is_set:
         sys.stderr.write(f"error: interrupted after {total.events} events; the report has these alone\n")
-    output.deliver(outputs, {"text": lambda: backtest_text(total), "json": lambda: backtest_json(total)})
+    output.write_to_outputs(outputs, {"text": lambda: backtest_text(total), "json": lambda: backtest_json(total)})
     return EXIT_CODE if interrupts.is_set else _UNREADABLE if problems else _exit_code(total)
 
 
 def _sets(settings: Settings, against: Sequence[Path], *, unbound: bool) -> dict[str, assembly.Assembly]:
     """The policies, and those that they are compared with; stderr says which these are."""
-    sets = {"policies": assembly.assemble(settings, unbound=unbound)}
+    sets = {"policies": assembly.assemble_policies_and_context(settings, unbound=unbound)}
     options.tell_policies(settings, sets["policies"].policies)
     if against:
         other = replace(settings, only=tuple(against))
-        sets["against"] = assembly.assemble(other, unbound=unbound)
-        sys.stderr.write(terminal.lines([f"note: --against: {assembly.named_sets(other)}"]))
+        sets["against"] = assembly.assemble_policies_and_context(other, unbound=unbound)
+        sys.stderr.write(terminal.lines([f"note: --against: {assembly.describe_named_sets(other)}"]))
         options.warn_of_unbound(sets["against"].policies)
     return sets
 
 
 def _counted(backtest: BacktestPart, files: Sequence[str], jobs: int) -> Iterator[PartCounts]:
-    parts = (part for file in files for part in log_lines.parts(file))
-    return map(backtest.counted, parts) if jobs == 1 else results(backtest.counted, parts, jobs)
+    parts = (part for file in files for part in log_lines.log_parts(file))
+    return map(backtest.counted, parts) if jobs == 1 else results_in_order(backtest.counted, parts, jobs)
 
 
 def _nothing(files: Sequence[str], total: PartCounts) -> tuple[Problem, ...]:

@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 import msgspec
 
 from webhook import assembly
-from webhook.admission.audit_event import NoRequest, request
-from webhook.admission.phases import Local, run
+from webhook.admission.audit_event import NoRequest, request_of_audit_event
+from webhook.admission.phases import Local, run_phases
 from webhook.attributes import Attributes
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.errors import Problem
@@ -124,7 +124,7 @@ class BacktestPart:
     def _line(self, line: bytes, place: Place, counts: PartCounts) -> None:
         counts.events += 1
         try:
-            attributes = request(line)
+            attributes = request_of_audit_event(line)
         except NoRequest as event:
             if event.is_read:
                 counts.reads += 1
@@ -145,7 +145,7 @@ class BacktestPart:
     def _judge(self, side: Side, attributes: Attributes, place: Place, counts: SideCounts) -> Mapping[str, Finding]:
         """Count what a set does to a request, and give what denies it, by rule."""
         policies, cluster, known = self._sets[side]
-        outcome = run(attributes, "auto", Local(policies=policies, cluster=cluster))
+        outcome = run_phases(attributes, "auto", Local(policies=policies, cluster=cluster))
         made = _spoken(attributes, (*outcome.decisions, *outcome.further), place, known)
         fails = {each.rule.id: each for each in made if each.result is Result.FAIL}
         warns = {each.rule.id: each for each in made if each.result is Result.WARN and not each.is_advice}

@@ -30,7 +30,7 @@ _REFUSED, _FAILED = 2, 3
 _FAREWELLS = frozenset({"exit", "quit", ":q"})
 
 
-@options.takes(Settings, "cel_engine", "kubernetes_version")
+@options.with_settings(Settings, "cel_engine", "kubernetes_version")
 def command(
     expression: Annotated[
         str | None, typer.Argument(metavar="EXPRESSION", help="The expression; without one, a prompt on a terminal.")
@@ -54,7 +54,7 @@ def command(
     Exits with 0 when there is a value, 2 when the expression or an input is refused, and 3 when it fails. With --cases
     it exits with 1 when a row was missed. Without an expression, on a terminal, it is a prompt.
     """
-    outputs = output.parse(chosen, FORMATS)
+    outputs = output.parse_outputs(chosen, FORMATS)
     made = celpy_engine() if settings.cel_engine == "celpy" else compiled_engine()
     if cases is not None:
         if expression is not None or bindings is not None:
@@ -71,7 +71,7 @@ def command(
             )
         return _prompt(lambda text: _evaluate(text, environment, variables, made))
     answer = _evaluate(expression, environment, variables, made)
-    output.deliver(outputs, {"text": lambda: _text(answer) + "\n", "json": lambda: json.dumps(answer) + "\n"})
+    output.write_to_outputs(outputs, {"text": lambda: _text(answer) + "\n", "json": lambda: json.dumps(answer) + "\n"})
     return _exit_code(answer)
 
 
@@ -127,7 +127,7 @@ def _run_cases(file: Path, engine: Engine, outputs: tuple[output.Output, ...]) -
     for outcome in corpus.run(corpus.rows(file), engine):
         counters.add(outcome)
     writers = {"text": lambda: _report(counters), "json": lambda: json.dumps(counters.to_json()) + "\n"}
-    output.deliver(outputs, writers)
+    output.write_to_outputs(outputs, writers)
     return 1 if counters.failed else 0
 
 
@@ -135,7 +135,11 @@ def _report(counters: corpus.Counters) -> str:
     lines = [
         line
         for each in counters.failed
-        for line in (f"{each.id}: {each.expression}", f"  expected {each.expected}", *_found(each.actual))
+        for line in (
+            f"{each.id}: {each.expression}",
+            f"  expected {each.expected}",
+            *_lines_of_found_value(each.actual),
+        )
     ]
     lines.append(
         f"{counters.passed} of {counters.total} passed, {counters.cost_equal} of {counters.cost_rows} costs equal"
@@ -143,7 +147,7 @@ def _report(counters: corpus.Counters) -> str:
     return terminal.lines(lines)
 
 
-def _found(text: str) -> list[str]:
+def _lines_of_found_value(text: str) -> list[str]:
     first, *rest = text.split("\n")
     return [f"  found    {first}", *(f"           {line}" for line in rest)]
 

@@ -13,8 +13,8 @@ import typer
 
 from webhook import assembly, terminal, yamlfile
 from webhook.commands import options
-from webhook.configuration.leave_alone import today
-from webhook.configuration.model import schema
+from webhook.configuration.leave_alone import current_day
+from webhook.configuration.model import configuration_schema
 from webhook.settings.configured import read_settings
 from webhook.settings.setting import declared
 from webhook.settings.shared import Settings
@@ -27,7 +27,7 @@ _DEFAULT: Final = "default"
 
 
 @app.command()
-@options.takes(Settings)
+@options.with_settings(Settings)
 def show(*, settings: Settings) -> int:
     """Print what holds, and for each setting where that is from: a flag, a variable, the file, or the default."""
     problem = _mistakes(settings)
@@ -56,7 +56,7 @@ def check(
 @app.command("schema")
 def print_schema() -> int:
     """Print the JSON schema of the file, for editors and CI."""
-    sys.stdout.write(json.dumps(schema(), indent=2) + "\n")
+    sys.stdout.write(json.dumps(configuration_schema(), indent=2) + "\n")
     return 0
 
 
@@ -65,13 +65,15 @@ _SETTINGS: Final = frozenset(("shipped", "policies", "context", "contextIsWhole"
 
 def _mistakes(settings: Settings) -> int:
     """Raise what is wrong with the rules that the file names; say which exceptions have expired."""
-    assembly.policies(settings, assembly.options(settings))
-    sys.stderr.write(terminal.lines(f"warning: {each}" for each in assembly.expired(settings, today())))
+    assembly.policies_of_settings(settings, assembly.compile_options(settings))
+    sys.stderr.write(
+        terminal.lines(f"warning: {each}" for each in assembly.expired_exceptions(settings, current_day()))
+    )
     return 0
 
 
 def _lines(settings: Settings) -> Iterator[str]:
-    yield f"# policies: {assembly.named_sets(settings)}"
+    yield f"# policies: {assembly.describe_named_sets(settings)}"
     for each in declared(Settings):
         value: Any = getattr(settings, each.name)
         shown = each.type.show(value) if value not in (None, ()) else "[]" if each.type.many else "none"

@@ -21,7 +21,7 @@ import typer
 
 from webhook import documents, shipped
 from webhook.admission import fixtures
-from webhook.admission.phases import Door, run
+from webhook.admission.phases import Door, run_phases
 from webhook.commands import audit, certs
 from webhook.commands.remote import Remote
 from webhook.errors import ConfigurationError
@@ -139,7 +139,7 @@ def _ready(process: subprocess.Popen[bytes], log: Path) -> tuple[int, int]:
 
 def _send(url: str, ca: Path, reviews: Path) -> None:
     _say("replay", str(reviews), "--server", url, "--ca", str(ca))
-    inputs = documents.read([reviews])
+    inputs = documents.read_documents([reviews])
     row = table.load().row
     with closing(Remote.connect(url, ca)) as door:
         _print(_table([_row(review, door, row) for review in inputs.documents]))
@@ -147,7 +147,7 @@ def _send(url: str, ca: Path, reviews: Path) -> None:
 
 def _row(review: documents.Input, door: Door, row: fixtures.RowOf) -> Sequence[str]:
     """One review: file, verdict, code, what the user reads, what changes."""
-    outcome = run(fixtures.attributes(review.value, row), "auto", door)
+    outcome = run_phases(fixtures.attributes_of_fixture(review.value, row), "auto", door)
     verdict, status = outcome.verdict, outcome.verdict.status
     denied = None if verdict.allowed else status
     said = [denied.message] if denied else []

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from webhook.cluster.connection import Connection, ServerRefused
-from webhook.commands.unready_pods import unready
+from webhook.commands.unready_pods import describe_unready_pods
 from webhook.errors import LookupFailed
 from webhook.manifests.webhook_configurations import ServiceReference, WebhookConfiguration
 from webhook.wording import counted
@@ -42,7 +42,7 @@ class Cluster:
             raise
 
 
-def missing(
+def steps_before_enforcing(
     cluster: Cluster, ours: Sequence[WebhookConfiguration], role: Mapping[str, Any], phases: int
 ) -> Iterator[str]:
     """What has to be done before enforcing.
@@ -58,12 +58,16 @@ def missing(
     services = {one.client_config.service: one.client_config.ca_bundle for each in ours for one in each.webhooks}
     for service, bundle in services.items():
         if service is not None:
-            yield from told(f"Service {service.namespace}/{service.name}", _of_service(cluster, service))
-            yield from told(f"Secret {service.namespace}/{_SECRET}", _of_certificate(cluster, service, bundle))
-    yield from told(f"ClusterRole {role['metadata']['name']}", _of_role(cluster, role))
+            yield from lines_with_name(
+                f"Service {service.namespace}/{service.name}", _missing_of_service(cluster, service)
+            )
+            yield from lines_with_name(
+                f"Secret {service.namespace}/{_SECRET}", _missing_of_certificate(cluster, service, bundle)
+            )
+    yield from lines_with_name(f"ClusterRole {role['metadata']['name']}", _missing_of_role(cluster, role))
 
 
-def told(what: str, lacks: Iterator[str]) -> Iterator[str]:
+def lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
     """What is missing in something, each line with its name; what cannot be read is said, too."""
     try:
         yield from (f"{what}: {each}" for each in lacks)
@@ -71,7 +75,7 @@ def told(what: str, lacks: Iterator[str]) -> Iterator[str]:
         yield f"{what}: unknown, because it cannot be read: {error}"
 
 
-def _of_service(cluster: Cluster, service: ServiceReference) -> Iterator[str]:
+def _missing_of_service(cluster: Cluster, service: ServiceReference) -> Iterator[str]:
     namespace = service.namespace
     stored = cluster.one(f"/api/v1/namespaces/{namespace}/services/{service.name}")
     if stored is None:
@@ -85,12 +89,14 @@ def _of_service(cluster: Cluster, service: ServiceReference) -> Iterator[str]:
         yield f"{counted(len(ready), 'replica')} ready, {_REPLICAS} expected: look at the Pods behind it"
         if chosen := (stored.get("spec") or {}).get("selector"):  # else nothing says which Pods are meant
             selector = ",".join(f"{key}={value}" for key, value in chosen.items())
-            yield from unready(cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector), namespace)
+            yield from describe_unready_pods(
+                cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector), namespace
+            )
     elif len({one.get("nodeName") for one in ready}) < _REPLICAS <= len(cluster.items("/api/v1/nodes")):
         yield "all replicas run on one node: its end would be the end of all of them; delete one Pod, so that it moves"
 
 
-def _of_certificate(cluster: Cluster, service: ServiceReference, bundle: str) -> Iterator[str]:
+def _missing_of_certificate(cluster: Cluster, service: ServiceReference, bundle: str) -> Iterator[str]:
     from certs import CertificateError
     from certs.issue import is_signed_by, read
     from certs.keep import split
@@ -115,7 +121,7 @@ def _of_certificate(cluster: Cluster, service: ServiceReference, bundle: str) ->
         yield f"the certificate is not for {name}: issue it with --service {service.namespace}/{service.name}"
 
 
-def _of_role(cluster: Cluster, role: Mapping[str, Any]) -> Iterator[str]:
+def _missing_of_role(cluster: Cluster, role: Mapping[str, Any]) -> Iterator[str]:
     name, api = role["metadata"]["name"], "/apis/rbac.authorization.k8s.io/v1"
     applied = cluster.one(f"{api}/clusterroles/{name}")
     granted = _grants((applied or {}).get("rules") or ())

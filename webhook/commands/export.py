@@ -14,8 +14,8 @@ from webhook import documents
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.manifests.annotations import spelled_out
-from webhook.manifests.claimgate_kinds import is_claimgate_kind, native
-from webhook.manifests.portability import hindrances
+from webhook.manifests.claimgate_kinds import is_claimgate_kind, native_manifest
+from webhook.manifests.portability import unexportable_obstacles
 from webhook.paths import get
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
@@ -39,13 +39,13 @@ class Export:
     rewritten: Mapping[_Key, tuple[str, ...]]
 
 
-def export(loaded: PolicySet, version: Version) -> Export:
+def collect_exportable_policies(loaded: PolicySet, version: Version) -> Export:
     """Collect what a cluster of this version can take.
 
     Raises:
         InputError: the policies came from standard input, which cannot be read again.
     """
-    collecting = _Collecting(loaded, version, _written(loaded.policies))
+    collecting = _Collecting(loaded, version, _documents_as_written(loaded.policies))
     taken = [policy for policy in loaded.policies if collecting.take(policy)]
     manifests = (*collecting.manifests, *_params(taken, loaded))
     return Export(manifests, tuple(collecting.lacking), collecting.rewritten)
@@ -65,7 +65,7 @@ class _Collecting:
         kind = f"{policy.kind.capitalize()}AdmissionPolicy"
         own = spelled_out(self.written[kind, policy.name])
         bindings = [self.written[f"{kind}Binding", binding.name] for binding in policy.bindings]
-        if hindering := hindrances(policy.obstacles, policy.kind):
+        if hindering := unexportable_obstacles(policy.obstacles, policy.kind):
             self.lacking.append(f"not exported: {policy.name}: {'; '.join(hindering)}")
             return False
         if not policy.expands:
@@ -76,11 +76,11 @@ class _Collecting:
         return self._rewrite(policy.name, own, bindings)
 
     def _rewrite(self, name: str, own: JSON, bindings: Sequence[JSON]) -> bool:
-        from webhook.export.native import rewrite
+        from webhook.export.native import rewrite_as_native
         from webhook.export.native_spec import Unrewritable
 
         try:
-            native = rewrite(own, bindings, self.loaded.table, self.version)
+            native = rewrite_as_native(own, bindings, self.loaded.table, self.version)
         except Unrewritable as error:
             return self._lacks(name, str(error))
         others = self.written.keys() - {_key(own), *map(_key, bindings)}
@@ -98,13 +98,13 @@ class _Collecting:
         return False
 
 
-def _written(policies: Sequence[Policy]) -> dict[_Key, JSON]:
+def _documents_as_written(policies: Sequence[Policy]) -> dict[_Key, JSON]:
     """The policies and their bindings as their files have them."""
     files = {policy.file for policy in policies} | {binding.file for policy in policies for binding in policy.bindings}
     if "-" in files or "<stdin>" in files:
         raise InputError(Problem(message="policies on standard input cannot be exported: name their file or folder"))
-    read = (each.value for each in documents.read(sorted(files)).documents)
-    manifests = [native(value) if is_claimgate_kind(value) else value for value in read]
+    read = (each.value for each in documents.read_documents(sorted(files)).documents)
+    manifests = [native_manifest(value) if is_claimgate_kind(value) else value for value in read]
     return {_key(manifest): manifest for manifest in manifests}
 
 

@@ -64,7 +64,7 @@ class Changes:
         text = _git(file.parent, "show", "--end-of-options", f"{self._commit(file.parent)}:./{file.name}")
         if text is None:
             return frozenset()
-        read = documents.of_text(text.decode(errors="replace"), source)
+        read = documents.documents_of_text(text.decode(errors="replace"), source)
         return frozenset(_digest(each.value) for each in read.documents)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from webhook import names, terminal
-from webhook.commands.new_policy_text import Choice, files
+from webhook.commands.new_policy_text import Choice, files_of_new_policy
 from webhook.errors import ConfigurationError
 
 
@@ -34,7 +34,7 @@ def command(
     folder = parent / name
     if folder.exists():
         raise ConfigurationError(f"{folder}: exists, and is left as it is: choose another name, or remove it")
-    written = files(Choice(name=name, expands=expand, mutates=mutate, has_param=param))
+    written = files_of_new_policy(Choice(name=name, expands=expand, mutates=mutate, has_param=param))
     _write(folder, written)
     lines = [*(f"wrote {folder / each}" for each in written), f"next: claimgate policies check {folder}"]
     sys.stdout.write(terminal.lines([*lines, f"      claimgate test {folder}"]))

@@ -29,7 +29,7 @@ class Choice:
         return f"{'Mutating' if self.mutates else 'Validating'}AdmissionPolicy"
 
 
-def files(choice: Choice) -> Mapping[str, str]:
+def files_of_new_policy(choice: Choice) -> Mapping[str, str]:
     """The name and the text of every file of the new policy."""
     written = {"policy.yaml": _policy(choice), "binding.yaml": _binding(choice)}
     if choice.has_param:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from webhook import assembly, terminal
-from webhook.configuration.leave_alone import today
+from webhook.configuration.leave_alone import current_day
 from webhook.policy import unbound
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
@@ -38,8 +38,8 @@ Advice: TypeAlias = Annotated[
 
 def tell_policies(settings: Settings, policies: PolicySet) -> None:
     """Say on stderr which sets of policies hold, what has expired, and which policies are not evaluated."""
-    notes = [f"note: {sets}"] if (sets := assembly.sets(settings)) else []
-    warnings = (f"warning: {each}" for each in assembly.expired(settings, today()))
+    notes = [f"note: {sets}"] if (sets := assembly.describe_policy_sets(settings)) else []
+    warnings = (f"warning: {each}" for each in assembly.expired_exceptions(settings, current_day()))
     sys.stderr.write(terminal.lines((*notes, *warnings)))
     warn_of_unbound(policies)
 
@@ -53,7 +53,7 @@ _ONE: Mapping[str, Any] = {"text": str | None, "path": Path | None, "switch": bo
 _MANY: Mapping[str, Any] = {"text": list[str] | None, "path": list[Path] | None}
 
 
-def takes(kind: type[Settings], *names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def with_settings(kind: type[Settings], *names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a command flags for settings: the function gets their values, read, as its argument `settings`.
 
     Args:

@@ -24,7 +24,7 @@ _work: Callable[[Any], Any] | None = None
 """What a worker does; it is inherited by fork and never sent."""
 
 
-def results(work: Callable[[Piece], Result], pieces: Iterable[Piece], jobs: int) -> Iterator[Result]:
+def results_in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], jobs: int) -> Iterator[Result]:
     """What the work makes of each piece, in order.
 
     Args:

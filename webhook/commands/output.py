@@ -32,7 +32,7 @@ class Output:
     file: str = ""
 
 
-def parse(chosen: Sequence[str] | None, known: Iterable[str]) -> tuple[Output, ...]:
+def parse_outputs(chosen: Sequence[str] | None, known: Iterable[str]) -> tuple[Output, ...]:
     """The outputs chosen by the flags; text on stdout when none was.
 
     Args:
@@ -59,7 +59,7 @@ def _parse(text: str, known: Sequence[str]) -> Output:
     return Output(name, "" if file == "-" else file)
 
 
-def deliver(outputs: Sequence[Output], texts: Mapping[str, Text]) -> None:
+def write_to_outputs(outputs: Sequence[Output], texts: Mapping[str, Text]) -> None:
     """Write a document to each output, files first, so that a full one exists when stdout's reader goes away.
 
     Args:
@@ -108,7 +108,7 @@ class Report(Generic[Entry]):
 
     def entry(self, entry: Entry) -> None:
         """Write one entry to every output."""
-        self._each(lambda stream: stream.entry(entry))
+        self._write_to_each(lambda stream: stream.entry(entry))
 
     def end(self, totals: Totals) -> None:
         """Write what is left.
@@ -116,11 +116,11 @@ class Report(Generic[Entry]):
         Raises:
             BrokenPipeError: the reader of stdout went away; the files are complete.
         """
-        self._each(lambda stream: stream.end(totals))
+        self._write_to_each(lambda stream: stream.end(totals))
         if self._gone is not None:
             raise self._gone
 
-    def _each(self, write: Callable[[_Stream[Entry]], None]) -> None:
+    def _write_to_each(self, write: Callable[[_Stream[Entry]], None]) -> None:
         """Write to each; when stdout's reader went away, only files are left to write, or nothing."""
         for stream in tuple(self._streams):
             try:

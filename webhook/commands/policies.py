@@ -24,22 +24,24 @@ Outputs: TypeAlias = Annotated[
 
 
 @app.command("list")
-@options.takes(Settings, *policy_folders.SETTINGS)
+@options.with_settings(Settings, *policy_folders.SETTINGS)
 def list_policies(folder: policy_folders.Folders = None, *, chosen: Outputs = None, settings: Settings) -> int:
     """Name every policy, its actions and its file.
 
     Actions are what its bindings do with a failure; a policy that is `unbound` is never evaluated.
     """
-    outputs = output.parse(chosen, FORMATS)
+    outputs = output.parse_outputs(chosen, FORMATS)
     loaded = _load(folder, settings)
-    described = [policy_details.brief(policy) for policy in loaded.policies]
-    output.deliver(outputs, {"text": lambda: policy_text.table(described), "json": lambda: _json(described)})
+    described = [policy_details.brief_details(policy) for policy in loaded.policies]
+    output.write_to_outputs(
+        outputs, {"text": lambda: policy_text.policy_table(described), "json": lambda: _json(described)}
+    )
     options.warn_of_unbound(loaded)
     return 0
 
 
 @app.command()
-@options.takes(Settings, *policy_folders.SETTINGS)
+@options.with_settings(Settings, *policy_folders.SETTINGS)
 def check(
     folder: policy_folders.Folders = None,
     *,
@@ -61,13 +63,14 @@ def check(
     Exits with 2 when one does not compile, or when its param names a rule that does not exist, and names every mistake
     of every file; with 1 when one fails for every object, or is never evaluated because no binding names it.
     """
-    outputs = output.parse(chosen, FORMATS)
+    outputs = output.parse_outputs(chosen, FORMATS)
     loaded = _load(folder, settings)
-    exported = policy_details.rewritten(loaded, settings.kubernetes_version)
-    how = assembly.options(policy_folders.chosen(folder, settings))
-    described = [policy_details.full(policy, loaded, exported, how) for policy in loaded.policies]
-    output.deliver(
-        outputs, {"text": lambda: policy_text.checked(described, verbose=verbose), "json": lambda: _json(described)}
+    exported = policy_details.rewritten_policies(loaded, settings.kubernetes_version)
+    how = assembly.compile_options(policy_folders.settings_with_named_policies(folder, settings))
+    described = [policy_details.full_details(policy, loaded, exported, how) for policy in loaded.policies]
+    output.write_to_outputs(
+        outputs,
+        {"text": lambda: policy_text.check_report(described, verbose=verbose), "json": lambda: _json(described)},
     )
     return 1 if loaded.unbound or any(one["fails"] for one in described) else 0
 
@@ -77,14 +80,14 @@ app.command("new")(new_policy.command)
 
 
 @app.command()
-@options.takes(Settings, "config", "workloads", "kubernetes_version")
+@options.with_settings(Settings, "config", "workloads", "kubernetes_version")
 def export(folder: policy_folders.Folders = None, *, settings: Settings) -> int:
     """Print what a cluster can take natively.
 
     The output is for `kubectl apply -f -`. A validating policy that only expands is rewritten: one for pods, and one
     for each way pod templates stand in workloads. What a cluster cannot take is named on stderr, with the reason.
     """
-    from webhook.commands.export import export as collect
+    from webhook.commands.export import collect_exportable_policies as collect
 
     made = collect(_load(folder, settings), settings.kubernetes_version)
     sys.stdout.write("---\n".join(yamlfile.dump(value) for value in made.manifests))
@@ -93,8 +96,8 @@ def export(folder: policy_folders.Folders = None, *, settings: Settings) -> int:
 
 
 def _load(named: Sequence[Path] | None, settings: Settings) -> PolicySet:
-    chosen = policy_folders.chosen(named, settings)
-    return assembly.policies(chosen, assembly.options(chosen))
+    chosen = policy_folders.settings_with_named_policies(named, settings)
+    return assembly.policies_of_settings(chosen, assembly.compile_options(chosen))
 
 
 def _json(described: Iterable[dict[str, Any]]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from webhook import shipped
 from webhook.attributes import Phase
 from webhook.errors import InputError
-from webhook.export.webhook_rules import rules
+from webhook.export.webhook_rules import webhook_rules
 from webhook.policy.certain_failures import certain_failures
 from webhook.policy.compiled import Policy
 from webhook.policy.expanded_facts import expanded_facts
@@ -26,7 +26,7 @@ Exported: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
 """By kind and name the policies that `export` says in other words, with what these do not cover."""
 
 
-def brief(policy: Policy) -> dict[str, Any]:
+def brief_details(policy: Policy) -> dict[str, Any]:
     """What `list` says: name, kind, actions, file, and what its author says of it."""
     actions = {str(action) for binding in policy.bindings for action in binding.actions}
     return {
@@ -40,9 +40,9 @@ def brief(policy: Policy) -> dict[str, Any]:
     }
 
 
-def rewritten(loaded: PolicySet, version: Release) -> Exported:
+def rewritten_policies(loaded: PolicySet, version: Release) -> Exported:
     """The policies that `export` can say in other words, with what these do not cover."""
-    from webhook.commands.export import export as collect
+    from webhook.commands.export import collect_exportable_policies as collect
 
     try:
         return collect(loaded, version).rewritten
@@ -50,9 +50,9 @@ def rewritten(loaded: PolicySet, version: Release) -> Exported:
         return {}
 
 
-def full(policy: Policy, loaded: PolicySet, exported: Exported, how: Options) -> dict[str, Any]:
+def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Options) -> dict[str, Any]:
     """What `check` says besides: what it covers and may cost, whether it is portable, and what may be wrong."""
-    short = brief(policy)
+    short = brief_details(policy)
     again = not_idempotent(policy, loaded, how)
     left_out = exported.get((short["kind"], policy.name))
     return {
@@ -87,7 +87,7 @@ def _covers(policy: Policy, loaded: PolicySet) -> Iterator[str]:
         table=loaded.table,
     )
     for phase in Phase:
-        for rule in rules(alone, phase):
+        for rule in webhook_rules(alone, phase):
             for group in rule.groups:
                 yield from (f"{resource}.{group}" if group else resource for resource in rule.resources)
 

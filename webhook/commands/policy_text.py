@@ -10,7 +10,7 @@ from webhook.policy.worst_case import WorstCase
 from webhook.wording import counted
 
 
-def table(described: Sequence[dict[str, Any]]) -> str:
+def policy_table(described: Sequence[dict[str, Any]]) -> str:
     """The policies as a table, one line each."""
     rows = [("NAME", "KIND", "ACTIONS", "SEVERITY", "FILE")]
     rows += [
@@ -28,7 +28,7 @@ def table(described: Sequence[dict[str, Any]]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def checked(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
+def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
     """The verdict, then the policies with what is wrong; all of them, with everything, where that is wanted."""
     lines = [_verdict(described)]
     for one in described:

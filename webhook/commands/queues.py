@@ -50,14 +50,14 @@ def command(
 
     Exits with 0 when every queue can admit something, 1 when one has an obstacle, and 2 when nothing could be read.
     """
-    outputs = output.parse(chosen, FORMATS)
+    outputs = output.parse_outputs(chosen, FORMATS)
     is_live = live or kubeconfig is not None
     if is_live == bool(path):
         raise ConfigurationError("queues: name either PATH, or --live for a cluster")
     made = _live(kubeconfig) if is_live else _shown(_files(path or [], context_is_whole=context_is_whole))
     if not made.rows:
         sys.stderr.write(terminal.lines(["note: there are no queues"]))
-    output.deliver(
+    output.write_to_outputs(
         outputs, {"text": lambda: queue_text(made), "json": lambda: queue_json(made), "svg": lambda: queue_svg(made)}
     )
     return int(any(row.obstacles for row in made.rows))
@@ -87,8 +87,8 @@ def _live(kubeconfig: Path | None) -> Overview:
 
 def _files(named: list[str], *, context_is_whole: bool) -> FilesCluster:
     """The view of files; those that are templates may hold what seems to be missing."""
-    inputs = documents.read(named)
-    problems = (*inputs.problems, *documents.nothing(named, inputs, "object"))
+    inputs = documents.read_documents(named)
+    problems = (*inputs.problems, *documents.nothing_read(named, inputs, "object"))
     if problems:
         raise InputError(*problems)
     sys.stderr.write(terminal.lines(f"warning: {each}" for each in inputs.repeated))

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import httpx
 
-from webhook.admission.envelope import review
+from webhook.admission.envelope import review_of_attributes
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.decisions import Cause, Details, Status, Verdict
 from webhook.errors import CallError, ConfigurationError, PatchError
@@ -63,7 +63,9 @@ class Remote:
 
         """
         try:
-            got = self._client.post(f"/{phase}", params={"timeout": f"{TIMEOUT_S}s"}, json=review(attributes))
+            got = self._client.post(
+                f"/{phase}", params={"timeout": f"{TIMEOUT_S}s"}, json=review_of_attributes(attributes)
+            )
         except httpx.HTTPError as error:
             where = f"{str(self._client.base_url).rstrip('/')}/{phase}"
             raise ConfigurationError(f"--server: {where}: {_reason(error)}") from None

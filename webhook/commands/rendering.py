@@ -37,7 +37,7 @@ class Renderable:
         return any(str(each) in self.parts for each in (path, *path.parents))
 
 
-def renderables(named: Sequence[str]) -> list[Renderable]:
+def find_renderables(named: Sequence[str]) -> list[Renderable]:
     """The outermost charts of folders, and the kustomizations that no other one takes, in the order of their paths."""
     chart_folders, kustomized = list[str](), list[kustomizations.Kustomization]()
     for name in map(Path, named):
@@ -50,14 +50,14 @@ def renderables(named: Sequence[str]) -> list[Renderable]:
     by_folder = {each.folder: each for each in kustomized}
     taken = {path for each in kustomized for path in each.taken}
     made += [
-        Renderable(root, ("kubectl", "kustomize", root), frozenset(_parts(root, by_folder)))
+        Renderable(root, ("kubectl", "kustomize", root), frozenset(_parts_of_kustomization(root, by_folder)))
         for root in by_folder.keys() - taken
         if not any(Path(root).is_relative_to(chart) for chart in chart_folders)
     ]
     return sorted(made, key=lambda each: each.folder)
 
 
-def _parts(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> set[str]:
+def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> set[str]:
     """What a kustomization is made of: its folder, and what it takes, itself or through others."""
     parts, waiting = {root}, [root]
     while waiting:
@@ -72,14 +72,16 @@ def _kustomization(file: Path) -> Iterator[kustomizations.Kustomization]:
     """The kustomization of a file; one that cannot be read is told when it is rendered."""
     path = posixpath.normpath(file.as_posix())
     for document in yamlfile.read_parts(file).documents[:1]:
-        if (read := kustomizations.read(path, document.value)) and document.value.get("kind") != "Component":
+        if (read := kustomizations.read_kustomization(path, document.value)) and document.value.get(
+            "kind"
+        ) != "Component":
             yield read
 
 
-def render(stream: DocumentStream, named: Sequence[str]) -> tuple[Problem, ...]:
+def render_into_tree(stream: DocumentStream, named: Sequence[str]) -> tuple[Problem, ...]:
     """Put what each is rendered to in the place of its files, and give what could not be rendered."""
     problems: list[Problem] = []
-    for each in renderables(named):
+    for each in find_renderables(named):
         try:
             stream.replace_with_rendered(each.folder, _rendered(each), each.replaces)
         except RuntimeError as error:

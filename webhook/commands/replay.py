@@ -16,23 +16,26 @@ import typer
 from webhook import assembly, documents, submitted, terminal
 from webhook.admission import fixtures, respond
 from webhook.admission.kind_names import kind_mistake
-from webhook.admission.phases import Door, Local, PhaseName, run
+from webhook.admission.phases import Door, Local, Outcome, PhaseName, run_phases
 from webhook.attributes import JSON, Attributes, Phase
+from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.paths import get
+from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
 from webhook.report.answer import Answer
 from webhook.report.finding import subject
 from webhook.report.rule import Rules, rules
 from webhook.report.writer import Totals
 from webhook.settings.reporting import ReportSettings
+from webhook.suites.golden import Recorder
 from webhook.wording import counted
 from webhook.workloads import table
 
 
-@options.takes(ReportSettings)
+@options.with_settings(ReportSettings)
 def command(
     fixture: Annotated[
         list[str],
@@ -62,6 +65,14 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="Certificates that the server's chain must end in (with --server)."),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write a golden folder for each review: the review, the objects that were looked up for it, and the "
+            "answer, without values of Secrets and of environment variables; `claimgate test DIR` asks again.",
+        ),
+    ] = None,
     settings: ReportSettings,
 ) -> int:
     """Say what the webhook would answer to recorded reviews or plain objects.
@@ -72,7 +83,7 @@ def command(
     that may deny could not decide.
     """
     writers = formats.of_answers()
-    outputs = output.parse(chosen, writers)
+    outputs = output.parse_outputs(chosen, writers)
     if server and (
         unbound or advice or explain or settings.given & {"policies", "only", "config", "context", "context_is_whole"}
     ):
@@ -80,19 +91,22 @@ def command(
         wrong = "--context-is-whole" if "context_is_whole" in settings.given else wrong
         told = f"the server has its own objects and policies; leave out {wrong}"
         raise ConfigurationError(f"--server: {told}")
+    if record and server:
+        raise ConfigurationError("--record: needs what was looked up, which a server does not tell; leave out --server")
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
     details = ReviewOptions(advice=advice, enforcement_action=settings.enforcement_action)
-    inputs = documents.read(fixture)
-    local = partial(_local, settings, inputs, unbound=unbound, details=details, explains=explain)
+    inputs = documents.read_documents(fixture)
+    how = {"unbound": unbound, "explains": explain, "records": record is not None}
+    local = partial(_local, settings, inputs, details=details, **how)
     with _remote(server, ca, settings) if server else local() as asked:
-        replay = Replay(inputs, phase, asked)
+        replay = Replay(inputs, phase, asked, record)
         with output.Report(outputs, writers, asked.rules) as report:
             for answer in replay.answers():
                 report.entry(answer)
             report.end(replay.totals())
     sys.stderr.write(terminal.lines(replay.notes()))
-    return replay.exit_code(documents.nothing(fixture, inputs, "review"))
+    return replay.exit_code(documents.nothing_read(fixture, inputs, "review"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +122,21 @@ class Asked:
     rules: Rules
     problems: tuple[Problem, ...] = ()
     notes: Callable[[], Iterable[str]] = tuple
+    policies: PolicySet | None = None
 
 
 @contextmanager
 def _local(
-    settings: ReportSettings, inputs: documents.Inputs, *, unbound: bool, details: ReviewOptions, explains: bool
+    settings: ReportSettings,
+    inputs: documents.Inputs,
+    *,
+    unbound: bool,
+    details: ReviewOptions,
+    explains: bool,
+    records: bool,
 ) -> Iterator[Asked]:
-    assembled = assembly.assemble(
-        settings, objects=objects(inputs), is_complete=submitted.is_complete(inputs), unbound=unbound
+    assembled = assembly.assemble_policies_and_context(
+        settings, objects=objects_after_replay(inputs), is_complete=submitted.is_complete(inputs), unbound=unbound
     )
     options.tell_policies(settings, assembled.policies)
     if explains:
@@ -126,7 +147,7 @@ def _local(
         each = submissions.of(document)
         return each.attributes, Local(
             policies=assembled.policies,
-            cluster=each.cluster,
+            cluster=RecordingCluster(each.cluster) if records else each.cluster,
             api_server_text=settings.api_server_text,
             options=details,
             explains=explains,
@@ -134,10 +155,11 @@ def _local(
 
     problems = assembly.param_problems(assembled.policies, inputs)
     notes = partial(submitted.notes, assembled.files, settings)
-    yield Asked(sent, assembled.table, rules(assembled.policies, settings.docs_address), problems, notes)
+    known = rules(assembled.policies, settings.docs_address)
+    yield Asked(sent, assembled.table, known, problems, notes, assembled.policies)
 
 
-def objects(inputs: documents.Inputs) -> Iterator[tuple[str, JSON]]:
+def objects_after_replay(inputs: documents.Inputs) -> Iterator[tuple[str, JSON]]:
     """What a cluster holds once all reviews are answered, with files; what a review is about is in its namespace.
 
     Of what a review itself changes, webhook.cluster.stored makes what it is before.
@@ -154,16 +176,17 @@ def _remote(server: str, ca: Path | None, settings: ReportSettings) -> Iterator[
 
     with closing(Remote.connect(server, ca)) as door:
         known = table.load(settings.workloads)
-        yield Asked(lambda each: (fixtures.attributes(each.value, known.row), door), known, {})
+        yield Asked(lambda each: (fixtures.attributes_of_fixture(each.value, known.row), door), known, {})
 
 
 class Replay:
     """One replay: its answers one after the other, and then what they add up to."""
 
-    def __init__(self, inputs: documents.Inputs, phase: PhaseName, asked: Asked) -> None:
+    def __init__(self, inputs: documents.Inputs, phase: PhaseName, asked: Asked, record: Path | None = None) -> None:
         self._inputs = inputs
         self._phase: PhaseName = phase
         self._asked = asked
+        self._recorder = Recorder(record, asked.policies) if record and asked.policies else None
         self._answered = self._denied = 0
         self._is_undecided = False
         self._unreadable = [*inputs.problems, *asked.problems]
@@ -177,21 +200,30 @@ class Replay:
             except CallError as error:
                 self._unreadable.append(_problem(each, error.message))
                 continue
-            if note := fixtures.note(each.value):
+            if note := fixtures.note_on_fixture(each.value):
                 self._notes.setdefault(note, f"note: {_problem(each, note)}")
             if mistake := kind_mistake(get(each.value, fixtures.object_path(each.value)), self._asked.table):
                 told = f"{each.place((*fixtures.object_path(each.value), 'kind'))}: kind: {mistake}"
                 self._notes.setdefault(told, f"warning: {told}")
             try:
-                answer = _answer(each, attributes, self._phase, door)
+                outcome = run_phases(attributes, self._phase, door)
             except CallError as error:
                 self._is_undecided = True
                 _complain(_problem(each, f"the server answered HTTP {error.code}: {error.message}"))
                 continue
+            answer = _answer(each, attributes, self._phase, outcome)
+            self._record(attributes, door, outcome)
             self._answered += 1
             self._denied += not answer.verdict.allowed
             self._is_undecided |= answer.is_undecided
             yield answer
+
+    def _record(self, attributes: Attributes, door: Door, outcome: Outcome) -> None:
+        """Write the golden folder of one review, where somebody wants them."""
+        if self._recorder is None or not isinstance(door, Local) or not isinstance(door.cluster, RecordingCluster):
+            return
+        if note := self._recorder.write(self._answered, attributes, door.cluster, self._phase, outcome):
+            self._notes[note] = f"note: {note}"
 
     def notes(self) -> Iterator[str]:
         """What somebody who reads the answers should know, each once, with the first review that it is about."""
@@ -230,10 +262,9 @@ def _complain(problem: Problem) -> None:
     sys.stderr.write(terminal.lines([f"error: {problem}"]))
 
 
-def _answer(document: documents.Input, attributes: Attributes, phase: PhaseName, door: Door) -> Answer:
-    outcome = run(attributes, phase, door)
+def _answer(document: documents.Input, attributes: Attributes, phase: PhaseName, outcome: Outcome) -> Answer:
     shown_as = Phase.VALIDATE if phase == "validate" else Phase.MUTATE  # where a patch may stand in the response
-    body = respond.respond(attributes.uid, outcome.verdict, shown_as, attributes.operation)
+    body = respond.encode_response(attributes.uid, outcome.verdict, shown_as, attributes.operation)
     return Answer(
         place=document.place(),
         index=document.index,

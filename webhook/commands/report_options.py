@@ -75,7 +75,7 @@ class Given:
     baseline: Path | None
 
 
-def filters(given: Given, settings: Settings, policies: PolicySet) -> Filters:
+def report_filters(given: Given, settings: Settings, policies: PolicySet) -> Filters:
     """What is reported: as flags say, then as the configuration does.
 
     Raises:

@@ -16,7 +16,7 @@ from webhook.policy.load import load
 from webhook.settings.shared import Settings
 
 
-@options.takes(Settings, *policy_folders.SETTINGS)
+@options.with_settings(Settings, *policy_folders.SETTINGS)
 def command(
     folder: policy_folders.Folders = None,
     *,
@@ -45,8 +45,8 @@ def command(
 
     if (bool(rule), pages is not None, late).count(True) > 1:
         raise ConfigurationError("--rule, --pages and --late exclude each other: give one of them")
-    chosen = policy_folders.chosen(folder, settings)
-    places, how = assembly.places(chosen), assembly.options(chosen)
+    chosen = policy_folders.settings_with_named_policies(folder, settings)
+    places, how = assembly.policy_places(chosen), assembly.compile_options(chosen)
     policies = load(places, how).policies
     if late:
         sys.stdout.write(late_failures.markdown(policies, () if folder else late_failures.not_covered()))

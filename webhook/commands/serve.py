@@ -11,7 +11,7 @@ import time
 from webhook import logs
 from webhook.admission import private_api as message_texts
 from webhook.cel.library import private_api as regex_api
-from webhook.cluster.connection import connect
+from webhook.cluster.connection import connect_to_cluster
 from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.log_writer import LogWriter
@@ -27,7 +27,7 @@ from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.serving import ServerSettings
 
 
-@options.takes(ServerSettings)
+@options.with_settings(ServerSettings)
 def command(*, settings: ServerSettings) -> int:
     """Answer AdmissionReviews of an API server over HTTPS, until SIGTERM, SIGHUP or SIGINT.
 
@@ -41,7 +41,7 @@ def command(*, settings: ServerSettings) -> int:
     names = _client_names(settings)
     writer = LogWriter.to_stderr()
     log = Log(settings.log_level, writer=writer)
-    logs.capture(log)
+    logs.capture_library_logs(log)
     files = _files(settings)
     certificates = Certificates(files)
     is_live = settings.live or settings.kubeconfig is not None
@@ -59,7 +59,7 @@ def command(*, settings: ServerSettings) -> int:
         may_ask=settings.authorizer,
         live_policies=settings.live_policies,
     )
-    authority = AccessReviews(connect(settings.kubeconfig)) if settings.authorizer else None
+    authority = AccessReviews(connect_to_cluster(settings.kubeconfig)) if settings.authorizer else None
     bounds = memory_bounds.of_this_process(settings)
     bounds.check(memory_bounds.limit(settings))
     place = Place(

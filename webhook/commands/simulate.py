@@ -13,7 +13,7 @@ import typer
 
 from webhook import assembly, documents, submitted, terminal
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run
+from webhook.admission.phases import Local, run_phases
 from webhook.attributes import Attributes
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
@@ -46,7 +46,7 @@ _TEMPLATES: Final = frozenset(
 """Kinds that start nothing by themselves."""
 
 
-@options.takes(
+@options.with_settings(
     ReportSettings,
     *("config", "policies", "only", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version"),
 )
@@ -72,12 +72,12 @@ def command(
     Exits with 0 when the job can start, 1 when it is refused, never starts or fails at once, 2 when it or a policy
     cannot be read, and 3 when something that decides it is not known. Of several jobs in FILE the worst counts.
     """
-    outputs = output.parse(chosen, FORMATS)
+    outputs = output.parse_outputs(chosen, FORMATS)
     is_live = live or kubeconfig is not None
     if is_live and settings.given & {"context", "context_is_whole"}:
         raise ConfigurationError("simulate: --live has the whole cluster; leave out --context and --context-is-whole")
-    inputs = documents.read([file])
-    if problems := (*inputs.problems, *documents.nothing([file], inputs, "job")):
+    inputs = documents.read_documents([file])
+    if problems := (*inputs.problems, *documents.nothing_read([file], inputs, "job")):
         raise InputError(*problems)
     answers = list(_answers(inputs, settings, namespace, kubeconfig if is_live else None, is_live=is_live))
     if not answers:
@@ -88,7 +88,7 @@ def command(
         "text": lambda: "\n".join(text.text(each, screen) for each in answers),
         "json": lambda: encoded([text.record(each) for each in answers], indent=2) + "\n",
     }
-    output.deliver(outputs, texts)
+    output.write_to_outputs(outputs, texts)
     return _exit_code(answers)
 
 
@@ -97,7 +97,9 @@ def _answers(
 ) -> Iterator[Simulation]:
     """The answer for each job of the inputs."""
     objects = [(each.source, each.value) for each in inputs.documents if isinstance(each.value, dict)]
-    assembled = assembly.assemble(settings, objects=objects, is_complete=submitted.is_complete(inputs))
+    assembled = assembly.assemble_policies_and_context(
+        settings, objects=objects, is_complete=submitted.is_complete(inputs)
+    )
     options.tell_policies(settings, assembled.policies)
     submissions = submitted.Submissions(assembled.files, assembled.table.row)
     when = moments(assembled.policies)
@@ -151,7 +153,7 @@ def _simulated(
     when: Moments,
 ) -> Simulation:
     """One job through both phases, and what they say of it."""
-    outcome = run(attributes, "auto", Local(policies=assembled.policies, cluster=cluster))
+    outcome = run_phases(attributes, "auto", Local(policies=assembled.policies, cluster=cluster))
     about = subject(attributes)
     told = findings(
         (*outcome.decisions, *outcome.further),

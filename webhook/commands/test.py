@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -12,34 +15,47 @@ import typer
 
 from webhook import assembly, shipped, terminal
 from webhook.commands import options, output
-from webhook.errors import InputError, Problem
+from webhook.errors import ConfigurationError, InputError, Problem
 from webhook.policy.load import Options
+from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
 from webhook.report.case import CaseResult
 from webhook.report.finding import Result
 from webhook.report.writer import Totals
 from webhook.settings.shared import Settings
-from webhook.suites import find
+from webhook.suites import find, golden
 from webhook.suites.case import Case, Entry, Unreadable, check
 from webhook.suites.files import Suite
 from webhook.wording import counted
 
-_NONE = "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites or *cases.jsonl"
+_NONE = "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites, *cases.jsonl or golden folders"
 
 
-@options.takes(Settings, "config", "workloads", "cel_engine", "kubernetes_version")
+@options.with_settings(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
 def command(
     folder: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="DIR",
             show_default=False,
-            help="Folders (or suite files): suite.yaml, kyverno-test.yaml, gator Suites and *cases.jsonl. "
-            "Default: the shipped policies.",
+            help="Folders (or suite files): suite.yaml, kyverno-test.yaml, gator Suites, *cases.jsonl and golden "
+            "folders of replay --record. Default: the policies that hold.",
         ),
     ] = None,
     *,
     require_tests: Annotated[bool, typer.Option("--require-tests", help="Exit with 1 when there is no case.")] = False,
+    run: Annotated[
+        str, typer.Option("--run", "-r", metavar="REGEX", help="Run only cases whose id has a match of this.")
+    ] = "",
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Name every case with its line and time, and the rules that no case breaks."
+        ),
+    ] = False,
+    update_golden: Annotated[
+        bool, typer.Option("--update-golden", help="Write the answers of golden folders anew where they differ.")
+    ] = False,
     advice: options.Advice = False,
     chosen: options.ReportOutputs = None,
     settings: Settings,
@@ -47,13 +63,23 @@ def command(
     """Run the suites of policies.
 
     Cases that cannot be evaluated here, such as those of Rego or of Kyverno's own kinds of policies, are skipped,
-    counted, and named with the reason. Exits with 0 when all other cases pass, 1 when one fails, and 2 when a suite or
-    a case cannot be read, or when no case of a file that is named was run.
+    counted, and named with the reason. A suite is asked the policies of its own folder; golden folders are asked those
+    that hold. Exits with 0 when all other cases pass, 1 when one fails, and 2 when a suite, its policies or a case
+    cannot be read, or when no case of a file that is named was run.
     """
     writers = formats.of_cases()
-    outputs = output.parse(chosen, writers)
-    named = folder or [Path(shipped.shown(each)) for each in assembly.places(settings)]
-    tests = _Tests(named, assembly.options(settings), shows_advice=advice)
+    outputs = output.parse_outputs(chosen, writers)
+    named = folder or [Path(shipped.shown(each)) for each in assembly.policy_places(settings)]
+    chosen_cases = _regex(run)
+    how = _How(
+        options=assembly.compile_options(settings),
+        policies=cache(lambda: assembly.load_policies(settings)[1]),
+        run=chosen_cases,
+        shows_advice=advice,
+        is_verbose=verbose,
+        updates_golden=update_golden,
+    )
+    tests = _Tests(named, how)
     with output.Report(outputs, writers, {}) as report:
         for result in tests.results():
             report.entry(result)
@@ -64,14 +90,34 @@ def command(
     return tests.exit_code(folder, require_tests=require_tests)
 
 
+def _regex(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ConfigurationError(f"--run: `{text}` is not a regular expression: {error}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _How:
+    """How cases are run, and which."""
+
+    options: Options
+    policies: Callable[[], PolicySet]
+    run: re.Pattern[str]
+    shows_advice: bool
+    is_verbose: bool
+    updates_golden: bool
+
+
 class _Tests:
     """One run of suites: its results one after the other, and then what they add up to."""
 
-    def __init__(self, named: Sequence[Path], how: Options, *, shows_advice: bool) -> None:
+    def __init__(self, named: Sequence[Path], how: _How) -> None:
         self.notes: Counter[str] = Counter()
         self._named = named
         self._how = how
-        self._shows_advice = shows_advice
+        self._coverage: dict[str, bool] = {}
+        self._left_out = 0
         self._results: Counter[Result] = Counter()
         self._problems: list[Problem] = []
         self._without: list[Problem] = []
@@ -81,6 +127,10 @@ class _Tests:
         for suite in find.suites(self._named):
             ran = False
             for entry in _entries(suite, self._how):
+                if not self._how.run.search(entry.id) and not isinstance(entry, Unreadable):
+                    self._left_out += 1
+                    ran = True
+                    continue
                 if isinstance(entry, Unreadable):
                     self._problems.extend(entry.problems)
                 result = check(entry)
@@ -88,17 +138,27 @@ class _Tests:
                     self._problems.append(Problem(message=f"{entry.id}: {result.why}", file=str(suite.file)))
                 self._results[result.result] += 1
                 self.notes.update(result.notes)
-                if self._shows_advice and isinstance(entry, Case):
+                if self._how.shows_advice and isinstance(entry, Case):
                     self.notes.update(f"advice: {text}" for text in entry.advice())
+                if self._how.is_verbose and isinstance(entry, Case) and result.result is Result.PASS:
+                    self._coverage.update((rule, self._coverage.get(rule, False)) for rule in entry.rules())
+                    self._coverage.update(dict.fromkeys(set(entry.broken()) & self._coverage.keys(), True))
                 ran |= result.result is not Result.SKIP
-                yield result
+                yield replace(result, is_told=self._how.is_verbose)
             if not ran and suite.file in self._named:
                 self._without.append(_without(suite))
 
     def totals(self) -> Totals:
         """What the results so far add up to."""
         results = {result: self._results[result] for result in Result}
-        return Totals(entries=self._results.total(), failures=self._results[Result.FAIL], results=results)
+        return Totals(
+            entries=self._results.total(),
+            failures=self._results[Result.FAIL],
+            results=results,
+            left_out=self._left_out,
+            is_verbose=self._how.is_verbose,
+            coverage=self._coverage,
+        )
 
     def problems(self) -> tuple[Problem, ...]:
         """What could not be read, and named files of which nothing was run."""
@@ -110,14 +170,18 @@ class _Tests:
             return int(self._results[Result.FAIL] > 0)
         where = " ".join(map(str, folder or ()))
         told = "no case was run: all are skipped" if self._results[Result.SKIP] else _NONE
+        told = f"--run: no case has a match of `{self._how.run.pattern}`" if self._left_out else told
         _write([f"{'error: --require-tests: ' if require_tests else ''}{where}: {told}"])
         return int(require_tests)
 
 
-def _entries(suite: Suite, how: Options) -> Iterator[Entry]:
+def _entries(suite: Suite, how: _How) -> Iterator[Entry]:
     """What a suite holds; a suite that cannot be read is one entry."""
     try:
-        yield from find.read(suite, how)
+        if golden.is_golden(suite.file):
+            yield from golden.read(suite, how.options, how.policies, updates=how.updates_golden)
+        else:
+            yield from find.read(suite, how.options)
     except InputError as error:
         yield Unreadable(id=str(suite.file), suite=str(suite.file), problems=error.problems)
 

@@ -13,7 +13,7 @@ _IMAGE: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName
 _MOUNTS: Final = frozenset({"ContainerCreating", "CreateContainerConfigError"})
 
 
-def unready(pods: Sequence[dict[str, Any]], namespace: str) -> Iterator[str]:
+def describe_unready_pods(pods: Sequence[dict[str, Any]], namespace: str) -> Iterator[str]:
     """A line for each Pod that is not ready and is not about to end, with the reason.
 
     Args:

@@ -9,9 +9,15 @@ from typing import Any, Final
 
 from webhook import documents, terminal
 from webhook.errors import InputError, LookupFailed, Problem
-from webhook.export.lockout import Namespaces, dangers
+from webhook.export.lockout import Namespaces, lockout_dangers
 from webhook.manifests.label_selectors import labels_of
-from webhook.manifests.webhook_configurations import GROUP, KINDS, WebhookConfiguration, is_configuration, parse
+from webhook.manifests.webhook_configurations import (
+    GROUP,
+    KINDS,
+    WebhookConfiguration,
+    is_configuration,
+    parse_webhook_configuration,
+)
 from webhook.policy.policy_set import PolicySet
 
 _FINE: Final = "nothing can block the cluster"
@@ -23,14 +29,14 @@ def check_files(named: Sequence[str]) -> int:
     Raises:
         InputError: nothing can be read, or there is no configuration.
     """
-    inputs = documents.read(named)
-    problems = (*inputs.problems, *documents.nothing(named, inputs, "webhook configuration"))
+    inputs = documents.read_documents(named)
+    problems = (*inputs.problems, *documents.nothing_read(named, inputs, "webhook configuration"))
     if problems:
         raise InputError(*problems)
-    configurations = [parse(one.value) for one in inputs.documents if is_configuration(one.value)]
+    configurations = [parse_webhook_configuration(one.value) for one in inputs.documents if is_configuration(one.value)]
     if not configurations:
         raise InputError(*(Problem(message="there is no webhook configuration", file=name) for name in named))
-    return _tell([str(danger) for each in configurations for danger in dangers(each, {})])
+    return _tell([str(danger) for each in configurations for danger in lockout_dangers(each, {})])
 
 
 def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phases: int, loaded: PolicySet) -> int:
@@ -43,27 +49,31 @@ def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phas
         phases: in how many phases there is something to register.
         loaded: the policies.
     """
-    from webhook.cluster.connection import connect
-    from webhook.commands.answering import changes, late
-    from webhook.commands.enforcing import Cluster, missing, told
+    from webhook.cluster.connection import connect_to_cluster
+    from webhook.commands.answering import problem_of_dry_run_answer, translates_gpu_alone
+    from webhook.commands.enforcing import Cluster, lines_with_name, steps_before_enforcing
 
-    cluster = Cluster(connect(kubeconfig))
+    cluster = Cluster(connect_to_cluster(kubeconfig))
     try:
         namespaces: Namespaces = {
             one["metadata"]["name"]: labels_of(one) for one in cluster.items("/api/v1/namespaces")
         }
         configurations = [
-            parse({**one, "kind": kind}) for kind in KINDS for one in cluster.items(f"/apis/{GROUP}/v1/{kind.lower()}s")
+            parse_webhook_configuration({**one, "kind": kind})
+            for kind in KINDS
+            for one in cluster.items(f"/apis/{GROUP}/v1/{kind.lower()}s")
         ]
     except LookupFailed as error:
         raise InputError(Problem(message=f"the cluster cannot be asked: {error}")) from None
     ours = [_closed(each) for each in configurations if each.metadata.name == name]
     others = [each for each in configurations if each.metadata.name != name]
-    lines = [str(danger) for each in (*ours, *others) for danger in dangers(each, namespaces)]
-    lacks = list(missing(cluster, ours, role, phases))
+    lines = [str(danger) for each in (*ours, *others) for danger in lockout_dangers(each, namespaces)]
+    lacks = list(steps_before_enforcing(cluster, ours, role, phases))
     if not lacks:  # else that would be why no answer comes
-        answers = late(cluster.connection, ours, namespaces, is_changed=changes(loaded))
-        lacks = list(told("answer to a dry run", answers))
+        answers = problem_of_dry_run_answer(
+            cluster.connection, ours, namespaces, is_changed=translates_gpu_alone(loaded)
+        )
+        lacks = list(lines_with_name("answer to a dry run", answers))
     return _tell([*lacks, *lines])
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import typer
@@ -21,13 +21,18 @@ from webhook import assembly, terminal
 from webhook.attributes import NAME_LABEL, Phase
 from webhook.commands import options
 from webhook.commands.webhook_check import check_files, check_live
-from webhook.errors import ConfigurationError
+from webhook.errors import ConfigurationError, InputError, LookupFailed, Problem
 from webhook.export.cluster_role import cluster_role
-from webhook.export.registrations import Registered, Webhook, registered
+from webhook.export.registrations import Registered, Webhook, webhook_registrations
 from webhook.export.webhook_rules import WebhookRule
+from webhook.logs import Log
 from webhook.names import dns1123_subdomain
+from webhook.policy.policy_set import PolicySet
 from webhook.settings.shared import Settings
 from webhook.yamlfile import dump
+
+if TYPE_CHECKING:
+    from webhook.commands.follow_policies import Follower
 
 DOMAIN: Final = "claimgate.dev"
 LABELS: Final = {"app.kubernetes.io/name": "claimgate", "app.kubernetes.io/part-of": "claimgate"}
@@ -60,7 +65,7 @@ class Registration:
     object_opt_out: bool = False
 
 
-@options.takes(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
+@options.with_settings(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
 def command(
     path: Annotated[
         list[str] | None,
@@ -107,10 +112,22 @@ def command(
         bool, typer.Option("--check", help="Say how configurations could block a cluster, instead: PATH or --live.")
     ] = False,
     live: Annotated[
-        bool, typer.Option("--live", help="With --check: all configurations of the cluster, and what ours lacks.")
+        bool,
+        typer.Option(
+            "--live",
+            help="Also for the policies that the cluster stores. With --check: all configurations of the cluster, and "
+            "what ours lacks.",
+        ),
+    ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="With --live: keep the configurations of the cluster to what its policies need, until it is stopped.",
+        ),
     ] = False,
     kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --check: the cluster. Default: the one of kubectl.")
+        Path | None, typer.Option(metavar="FILE", help="With --live: the cluster. Default: the one of kubectl.")
     ] = None,
     authorizer: Annotated[
         bool, typer.Option("--authorizer", help="With --rbac: also what a server with --authorizer needs.")
@@ -119,12 +136,17 @@ def command(
 ) -> int:
     """Print the Validating- and MutatingWebhookConfiguration for exactly what the loaded policies match.
 
-    With --check, exits with 0 when nothing can block the cluster, and with 1 when something can or, with --live, when
-    something is missing before `failurePolicy: Fail` is safe.
+    With --live --watch it prints nothing, changes rules and matchConditions of the configurations that are there, and
+    keeps all else of them. With --check, exits with 0 when nothing can block the cluster, and with 1 when something can
+    or, with --live, when something is missing before `failurePolicy: Fail` is safe.
     """
     is_live = live or kubeconfig is not None
-    if check != (bool(path) != is_live):
-        raise ConfigurationError("webhook-config: --check needs either PATH or --live, and these need --check")
+    if check and bool(path) == is_live:
+        raise ConfigurationError("webhook-config: --check needs either PATH or --live")
+    if path and not check:
+        raise ConfigurationError("webhook-config: PATH needs --check, which says how its configurations could block")
+    if watch and (check or rbac or not is_live):
+        raise ConfigurationError("webhook-config: --watch needs --live, and neither --check nor --rbac")
     if check and path:
         return check_files(path)
     client, own = _client(service, url)
@@ -141,23 +163,65 @@ def command(
         excluded_namespaces=tuple(excluded),
         object_opt_out=object_opt_out,
     )
-    loaded = assembly.assemble(settings).policies
+    loaded = assembly.assemble_policies_and_context(settings).policies
+    if watch:
+        _follower(settings, kubeconfig, loaded, registration, any_pod=any_pod).follow()
+        return 0
+    if is_live and not check:
+        loaded = _with_stored(settings, kubeconfig, loaded)
     role = cluster_role(name, loaded.interests(), loaded.table, may_ask=authorizer)
     if rbac:
         sys.stdout.write(dump(role))
         return 0
-    wanted = {phase: registered(loaded, phase, any_pod=any_pod) for phase in Phase}
-    manifests = configurations(wanted, registration)
+    wanted = {phase: webhook_registrations(loaded, phase, any_pod=any_pod) for phase in Phase}
+    manifests = webhook_configurations(wanted, registration)
     if check:
         return check_live(kubeconfig, name, role, len(manifests), loaded)
     if not manifests:
         raise ConfigurationError(_NEVER)
-    sys.stderr.write(terminal.lines(_left_out(wanted)))
+    sys.stderr.write(terminal.lines(_rules_not_asked_about_pods(wanted)))
     sys.stdout.write("---\n".join(dump(manifest) for manifest in manifests))
     return 0
 
 
-def _left_out(wanted: Mapping[Phase, Registered]) -> Iterator[str]:
+def _with_stored(settings: Settings, kubeconfig: Path | None, loaded: PolicySet) -> PolicySet:
+    """The policies of files and those that the cluster stores.
+
+    Raises:
+        InputError: the cluster cannot be asked.
+    """
+    from webhook.live_policies.combine import combine
+    from webhook.live_policies.compile import Compiler
+    from webhook.live_policies.objects import watch
+
+    stored, _ = watch(kubeconfig, Log("error"))
+    try:
+        listed = stored.listed()
+    except LookupFailed as error:
+        raise InputError(Problem(message=f"the cluster cannot be asked: {error}")) from None
+    return combine(loaded, Compiler(assembly.compile_options(settings), may_ask=True).compile(listed)).policies
+
+
+def _follower(
+    settings: Settings, kubeconfig: Path | None, loaded: PolicySet, registration: Registration, *, any_pod: bool
+) -> Follower:
+    from webhook.commands.follow_policies import Follower
+    from webhook.live_policies.compile import Compiler
+    from webhook.live_policies.objects import watch
+
+    stored, connection = watch(kubeconfig, Log("error"))
+    return Follower(
+        name=registration.name,
+        files=loaded,
+        stored=stored,
+        connection=connection,
+        compiler=Compiler(assembly.compile_options(settings), may_ask=True),
+        render=lambda wanted: webhook_configurations(wanted, registration),
+        any_pod=any_pod,
+    )
+
+
+def _rules_not_asked_about_pods(wanted: Mapping[Phase, Registered]) -> Iterator[str]:
     """Which rules are not asked about every Pod, and how to have them asked."""
     names = sorted({rule for each in wanted.values() for rules in each.left_out.values() for rule in rules})
     if names:
@@ -165,7 +229,7 @@ def _left_out(wanted: Mapping[Phase, Registered]) -> Iterator[str]:
         yield f"{told}; add --any-pod to have them asked about all"
 
 
-def configurations(wanted: Mapping[Phase, Registered], registration: Registration) -> list[Manifest]:
+def webhook_configurations(wanted: Mapping[Phase, Registered], registration: Registration) -> list[Manifest]:
     """The configurations, the validating one first; a phase without rules has none.
 
     Args:

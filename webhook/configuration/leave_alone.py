@@ -14,8 +14,8 @@ from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.configuration.model import Configuration, Excepted, Exception_, Ignore
 from webhook.errors import InputError
-from webhook.manifests.label_selectors import Labels, labels_of, selector
-from webhook.model_errors import complaint
+from webhook.manifests.label_selectors import Labels, compile_selector, labels_of
+from webhook.model_errors import describe_model_error
 
 ANNOTATION: Final = "claimgate.dev/ignore"
 
@@ -24,13 +24,13 @@ def is_ignored(ignore: Ignore, namespace: str, obj: JSON, namespace_labels: Call
     """Whether no policy is asked about an object; the labels of its namespace are asked for where they count."""
     if namespace and any(fnmatchcase(namespace, pattern) for pattern in ignore.namespaces):
         return True
-    if ignore.object_selector is not None and selector(ignore.object_selector).matches(labels_of(obj)):
+    if ignore.object_selector is not None and compile_selector(ignore.object_selector).matches(labels_of(obj)):
         return True
     chosen = ignore.namespace_selector
-    return chosen is not None and bool(namespace) and selector(chosen).matches(namespace_labels())
+    return chosen is not None and bool(namespace) and compile_selector(chosen).matches(namespace_labels())
 
 
-def today() -> dt.date:
+def current_day() -> dt.date:
     """The day in UTC."""
     return dt.datetime.now(dt.UTC).date()
 
@@ -40,8 +40,8 @@ class ObjectExceptions:
 
     def __init__(self, configuration: Configuration, kind: str, namespace: str, name: str, obj: JSON) -> None:
         named = [each for each in configuration.exceptions if _is_about(each, kind, namespace, name)]
-        own, self.mistake = _own(configuration, namespace, obj)
-        self._valid: Sequence[Excepted] = [each for each in (*named, *own) if today() <= each.expires]
+        own, self.mistake = _exceptions_of_annotation(configuration, namespace, obj)
+        self._valid: Sequence[Excepted] = [each for each in (*named, *own) if current_day() <= each.expires]
 
     def of(self, rule: str) -> Excepted | None:
         """The exception for a rule."""
@@ -64,7 +64,9 @@ def _is_named(patterns: Iterable[str], name: str) -> bool:
     return not listed or any(fnmatchcase(name, pattern) for pattern in listed)
 
 
-def _own(configuration: Configuration, namespace: str, obj: JSON) -> tuple[Sequence[Excepted], str]:
+def _exceptions_of_annotation(
+    configuration: Configuration, namespace: str, obj: JSON
+) -> tuple[Sequence[Excepted], str]:
     """The exceptions of an object's annotation where its namespace may have one, or what is wrong with them."""
     text = _annotation(obj)
     if not text:
@@ -84,7 +86,7 @@ def _own(configuration: Configuration, namespace: str, obj: JSON) -> tuple[Seque
 def _why(error: Exception) -> str:
     if isinstance(error, ValidationError):
         mistake: Mapping[str, JSON] = error.errors()[0]
-        return f"{'.'.join(map(str, mistake['loc']))} {complaint(mistake)}".strip()
+        return f"{'.'.join(map(str, mistake['loc']))} {describe_model_error(mistake)}".strip()
     return str(error).split("\n", 1)[0]
 
 

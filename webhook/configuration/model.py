@@ -117,7 +117,7 @@ class Configuration(Model):
 EMPTY = Configuration()
 
 
-def schema() -> dict[str, Any]:
+def configuration_schema() -> dict[str, Any]:
     """The JSON schema (draft 2020-12) of the file."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from webhook import yamlfile
 from webhook.configuration.model import EMPTY, Configuration
 from webhook.errors import InputError, Problem
-from webhook.model_errors import complaint, is_unknown
+from webhook.model_errors import describe_model_error, is_unknown
 from webhook.paths import FieldPath
 
 NAME: Final = "claimgate.yaml"
@@ -44,7 +44,7 @@ class ConfigurationFile:
 NO_FILE: Final = ConfigurationFile()
 
 
-def read(file: Path) -> ConfigurationFile:
+def read_configuration(file: Path) -> ConfigurationFile:
     """The configuration of a file.
 
     Raises:
@@ -65,7 +65,7 @@ def read(file: Path) -> ConfigurationFile:
 def _problems(document: yamlfile.Document, error: ValidationError) -> Iterator[Problem]:
     for mistake in error.errors():
         path = tuple(mistake["loc"])
-        text = complaint({**mistake, "msg": mistake["msg"].removeprefix("Value error, ")})
+        text = describe_model_error({**mistake, "msg": mistake["msg"].removeprefix("Value error, ")})
         hint = _near(path) if is_unknown(mistake) else ""
         yield document.problem(path, f"{text}{hint}")
 

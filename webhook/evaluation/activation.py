@@ -20,7 +20,7 @@ from webhook.policy.static_params import Param
 from webhook.problems.declarations import PROBLEMS
 
 
-def fact(name: str, target: Target, param: Param, context: RequestContext) -> Result:
+def fact_as_cel_value(name: str, target: Target, param: Param, context: RequestContext) -> Result:
     """A fact of an object, with what it could not be computed from.
 
     Raises:
@@ -68,16 +68,18 @@ class Activation(dict[str, Any]):
             if name == "request":
                 value = context.variables.request(match)
             elif name == PROBLEMS:
-                value = problem_values.shown(policy, target, param, context)
+                value = problem_values.problems_as_cel_value(policy, target, param, context)
             else:
-                value = fact(name, target, param, context).value
+                value = fact_as_cel_value(name, target, param, context).value
         except _TAKEN_FOR_CEL as fault:
             raise RuntimeError(f"a fault of claimgate: `{name}` could not be computed") from fault
         self[name] = value
         return value
 
 
-def activation(policy: Policy, target: Target, param: Param, context: RequestContext, budget: CostBudget) -> Activation:
+def build_activation(
+    policy: Policy, target: Target, param: Param, context: RequestContext, budget: CostBudget
+) -> Activation:
     """The names of one evaluation, with variables of its own: they are computed anew, and paid from `budget`.
 
     Raises:

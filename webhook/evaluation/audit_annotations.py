@@ -10,14 +10,14 @@ from typing import Any
 
 from webhook.errors import EvaluationError
 from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
-from webhook.evaluation.messages import trim
+from webhook.evaluation.messages import trim_space
 from webhook.policy.compiled import AuditAnnotation
 
 MAX_BYTES = 10 * 1024
 """maxAuditAnnotationValueLength; longer values are cut."""
 
 
-def values(
+def annotation_values(
     rules: Sequence[AuditAnnotation], activation: Mapping[str, Any], budget: CostBudget, *, is_fail: bool
 ) -> tuple[dict[str, str], list[str]]:
     """What is to be published, and the texts of what failed (none under failurePolicy Ignore).
@@ -36,13 +36,13 @@ def values(
         except EvaluationError as error:
             errors += [str(error)] if is_fail else []
             continue
-        text = trim(value) if isinstance(value, str) else ""
+        text = trim_space(value) if isinstance(value, str) else ""
         if text:
-            published[rule.key] = cut(text)
+            published[rule.key] = truncate_value(text)
     return published, errors
 
 
-def cut(text: str) -> str:
+def truncate_value(text: str) -> str:
     """The first 10 KiB of a value, whole characters only."""
     raw = text.encode("utf-8", "replace")
     return text if len(raw) <= MAX_BYTES else raw[:MAX_BYTES].decode("utf-8", "ignore")

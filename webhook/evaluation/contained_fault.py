@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook.decisions import Fault
-from webhook.errors import ClaimgateError, ReviewPaused, places
+from webhook.errors import ClaimgateError, ReviewPaused, fault_locations
 
 _PASSED_ON: Final = (ClaimgateError, ReviewPaused, MemoryError, SystemError)
 """Errors that are no fault of one policy: with a meaning of their own, on purpose, or of the whole process."""
@@ -22,7 +22,7 @@ def is_contained(error: Exception) -> bool:
     return not isinstance(error, _PASSED_ON)
 
 
-def contain(faults: list[Fault], policy: str, error: Exception) -> str:
+def contain_fault(faults: list[Fault], policy: str, error: Exception) -> str:
     """Note among the faults of a review what failed while a policy was asked, and give the text of its decision."""
     frames = traceback.extract_tb(error.__traceback__)
     groups = [*getattr(error, "__notes__", ())]
@@ -30,7 +30,7 @@ def contain(faults: list[Fault], policy: str, error: Exception) -> str:
         policy=policy,
         checks=groups[0] if groups else "",
         error=type(error).__name__,
-        traceback=tuple(places(frames)),
+        traceback=tuple(fault_locations(frames)),
     )
     faults.append(fault)
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"

@@ -37,7 +37,7 @@ def definition_of(target: Target, policy: Policy, context: RequestContext) -> JS
         return None
 
 
-def pruned(obj: JSON, crd: JSON, version: str, deadline: Deadline) -> JSON:
+def without_unknown_fields(obj: JSON, crd: JSON, version: str, deadline: Deadline) -> JSON:
     """An object without the fields that its definition does not know."""
     declared = definition(crd, version)
     return structural.pruned(obj, declared.schema, deadline) if declared else obj

@@ -49,6 +49,6 @@ class DecisionList:
         return is_first
 
 
-def admitted(param: Param, place: str) -> Sequence[Decision]:
+def decisions_admitted_by_param(param: Param, place: str) -> Sequence[Decision]:
     """The decisions of rules that hold with a parameter: about the object, or the template at a place in it."""
     return tuple(replace(decision, path=place) for decision in param.admits) if place else param.admits

@@ -31,10 +31,10 @@ def targets_of(candidate: Candidate, context: RequestContext) -> Sequence[Target
 
     """
     objects = context.objects
-    match = _own_match(candidate.index, context)
+    match = _match_of_request(candidate.index, context)
     targets = [] if match is None else [objects.own(match)]
     if candidate.looks_inside:
-        targets += matching(candidate.index, _inside(candidate.policy, context), context)
+        targets += matching_targets(candidate.index, _inside(candidate.policy, context), context)
     return [target for target in targets if not target.mismatches or _judges(candidate.policy, target, context)]
 
 
@@ -46,7 +46,7 @@ def _judges(policy: Policy, target: Target, context: RequestContext) -> bool:
     return policy.judges_types
 
 
-def _own_match(index: CriteriaIndex, context: RequestContext) -> Match | None:
+def _match_of_request(index: CriteriaIndex, context: RequestContext) -> Match | None:
     """As what criteria match the request."""
     sent, namespace = context.objects.sent, context.namespace
     if index.own is None:
@@ -94,7 +94,7 @@ def explain_binding(
             trace.no_param(policy, binding)
 
 
-def matching(index: CriteriaIndex, targets: Iterable[Target], context: RequestContext) -> Sequence[Target]:
+def matching_targets(index: CriteriaIndex, targets: Iterable[Target], context: RequestContext) -> Sequence[Target]:
     """The targets that criteria match: those of a policy, or of a binding.
 
     Raises:

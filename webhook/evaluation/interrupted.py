@@ -26,7 +26,9 @@ _CODES = {"validating": 422, "mutating": 403}
 """As for every failed evaluation: validating.py, mutating.py."""
 
 
-def interrupted(attributes: Attributes, policies: PolicySet, cluster: Cluster, phase: Phase) -> tuple[Decision, ...]:
+def errors_of_interrupted_policies(
+    attributes: Attributes, policies: PolicySet, cluster: Cluster, phase: Phase
+) -> tuple[Decision, ...]:
     """An error of every policy of a phase that may concern a request, under each of its bindings."""
     context = request_context(policies, attributes, cluster)
     candidates = policies.validating_for(attributes, phase)

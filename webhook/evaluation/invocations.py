@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.errors import Ambiguous, BindingError, BudgetExceeded, LookupFailed
-from webhook.evaluation.expansion import explain_binding, explain_targets, matching, targets_of
+from webhook.evaluation.expansion import explain_binding, explain_targets, matching_targets, targets_of
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.evaluation.whole_policy import other_version
@@ -49,7 +49,7 @@ class Unusable:
     is_unknown: bool = False
 
 
-def invocations(candidate: Candidate, context: RequestContext) -> list[Invocation | Unusable]:
+def invocations_of_policy(candidate: Candidate, context: RequestContext) -> list[Invocation | Unusable]:
     """The runs of one policy, in the order of its bindings, parameters and targets."""
     policy, runs = candidate.policy, list[Invocation | Unusable]()
     try:
@@ -63,16 +63,16 @@ def invocations(candidate: Candidate, context: RequestContext) -> list[Invocatio
     if context.options.trace is not None:
         explain_targets(candidate, targets, context)
     for binding in candidate.bindings if targets else ():
-        runs += _of_binding(candidate, binding, targets, context)
+        runs += _invocations_of_binding(candidate, binding, targets, context)
     return runs
 
 
-def _of_binding(
+def _invocations_of_binding(
     candidate: Candidate, candidate_binding: CandidateBinding, targets: Sequence[Target], context: RequestContext
 ) -> Sequence[Invocation | Unusable]:
     policy, binding, index = candidate.policy, candidate_binding.binding, candidate_binding.index
     try:
-        bound = targets if index is None else matching(index, targets, context)
+        bound = targets if index is None else matching_targets(index, targets, context)
         params = context.params.of(policy, binding) if bound else ()
     except Ambiguous as error:
         return [Unusable(policy, binding, str(error), is_unknown=True)]

@@ -15,7 +15,7 @@ from webhook.evaluation.activation import Activation
 from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
-from webhook.manifests.field_errors import aggregate
+from webhook.manifests.field_errors import join_errors
 from webhook.policy.compiled import AUTHORIZER, Condition, MatchConditions, Policy
 from webhook.policy.matching import Match
 from webhook.policy.static_params import Param
@@ -85,5 +85,5 @@ def first_false(conditions: Sequence[Condition], seen: Mapping[str, Any], contex
         if unmet is not None and (not left or budget.covers(left)):
             return unmet
     if errors and unmet is None:
-        raise EvaluationError(aggregate(errors))
+        raise EvaluationError(join_errors(errors))
     return unmet

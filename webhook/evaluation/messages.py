@@ -21,16 +21,16 @@ _SPACE = (
 """What Go's strings.TrimSpace trims (unicode.IsSpace); Python's strip takes four control characters more."""
 
 
-def trim(text: str) -> str:
+def trim_space(text: str) -> str:
     """Text without the blanks around it, as Go's strings.TrimSpace."""
     return text.strip(_SPACE)
 
 
-def usable(evaluated: object) -> str:
+def usable_message(evaluated: object) -> str:
     """The trimmed value of a messageExpression, or "" where it cannot be a message: blank, several lines, too long."""
     if not isinstance(evaluated, str):
         return ""
-    text = trim(evaluated)
+    text = trim_space(evaluated)
     if "\n" in text:
         return ""
     return text if len(text.encode("utf-8", "surrogatepass")) <= MAX_BYTES else _shortened(text)
@@ -49,11 +49,11 @@ def _shortened(text: str) -> str:
     return f"{text[:end]}; and {text.count(beginning, end)} more" if end > 0 else ""
 
 
-def listed_problems(rule: Validation, evaluated: object) -> tuple[Listed, ...]:
+def problems_of_failed_rule(rule: Validation, evaluated: object) -> tuple[Listed, ...]:
     """The problems that a failed rule lists; () for one that gives a text, and where the list could not be made."""
     return listed(evaluated) if rule.lists_problems and isinstance(evaluated, list) else ()
 
 
-def message(rule: Validation, evaluated: object) -> str:
+def message_of_failed_rule(rule: Validation, evaluated: object) -> str:
     """What a failed rule says. `evaluated` is the messageExpression's value, None where it failed or there is none."""
-    return usable(evaluated) or rule.message or f"failed expression: {trim(rule.expression.source)}"
+    return usable_message(evaluated) or rule.message or f"failed expression: {trim_space(rule.expression.source)}"

@@ -17,8 +17,8 @@ from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision
 from webhook.errors import BudgetExceeded
-from webhook.evaluation.custom_kinds import pruned
-from webhook.evaluation.mutation_decisions import unfinished
+from webhook.evaluation.custom_kinds import without_unknown_fields
+from webhook.evaluation.mutation_decisions import decisions_of_unfinished_mutations
 from webhook.evaluation.mutation_run import MutationRun
 from webhook.evaluation.pod_concerns import concerned
 from webhook.evaluation.request_context import RequestContext, request_context
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
 
 
-def mutate(
+def apply_mutating_policies(
     attributes: Attributes,
     policies: PolicySet,
     cluster: Cluster,
@@ -62,6 +62,8 @@ def mutate(
     if run.definition is None or not run.is_dirty:
         return run.object, decisions
     try:
-        return pruned(run.object, run.definition, attributes.kind.version, deadline or Deadline()), decisions
+        return without_unknown_fields(
+            run.object, run.definition, attributes.kind.version, deadline or Deadline()
+        ), decisions
     except BudgetExceeded as error:
-        return run.object, (*decisions, *unfinished(policies, decisions, str(error)))
+        return run.object, (*decisions, *decisions_of_unfinished_mutations(policies, decisions, str(error)))

@@ -19,13 +19,13 @@ _CODE: Final = 403
 """Every failed mutation is a 403 (admission.NewForbidden), whatever its reason."""
 
 
-def applied(run: Invocation, index: int, target: Target, elapsed_s: float) -> Decision:
+def decision_of_applied_mutation(run: Invocation, index: int, target: Target, elapsed_s: float) -> Decision:
     """A mutation changed its target."""
     more = {"index": index, "path": target.reroot("")[0], "elapsed_s": elapsed_s}
     return _of(run.policy, "admit", "admit", rule=run.policy.name, **_names(run), **more)
 
 
-def failed(
+def decision_of_failed_mutation(
     run: Invocation, error: Exception | str, *, target: Target | None = None, index: int | None = None
 ) -> Decision:
     """A mutation, or the conditions of its policy, could not be evaluated."""
@@ -36,7 +36,7 @@ def failed(
     return _error(run.policy, "Invalid", **_names(run), index=index, path=path, message=message)
 
 
-def unusable(each: Unusable) -> Decision:
+def decision_of_unusable_policy(each: Unusable) -> Decision:
     """A policy or binding cannot be used on this request."""
     if each.is_unknown:
         return undecided(each.policy, each.binding, each.text)
@@ -44,13 +44,15 @@ def unusable(each: Unusable) -> Decision:
     return _error(each.policy, "Forbidden", binding=binding, message=each.text, is_told=each.is_told)
 
 
-def aborted(run: Invocation, index: int, text: str) -> Decision:
+def decision_of_invalid_result(run: Invocation, index: int, text: str) -> Decision:
     """The patched object is no object of its kind: the request fails, whatever the failurePolicy."""
     more = {"index": index, "message": text, "actions": _DENY, "reason": "InternalError", "code": 500}
     return _of(run.policy, "deny", "error", **_names(run), **more)
 
 
-def unfinished(policies: PolicySet, decisions: Sequence[Decision], text: str) -> Iterator[Decision]:
+def decisions_of_unfinished_mutations(
+    policies: PolicySet, decisions: Sequence[Decision], text: str
+) -> Iterator[Decision]:
     """The decisions of policies that changed the object, when the time was up before the change became a patch."""
     changed = {(each.policy, each.binding): each for each in decisions if each.evaluation == "admit"}
     fails = {policy.name for policy in policies.mutating if policy.is_fail}

@@ -12,16 +12,16 @@ from webhook.cel.library.list_origins import noted
 from webhook.decisions import Decision
 from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
 from webhook.evaluation import mutation_decisions, mutations
-from webhook.evaluation.activation import activation
-from webhook.evaluation.contained_fault import contain, is_contained
+from webhook.evaluation.activation import build_activation
+from webhook.evaluation.contained_fault import contain_fault, is_contained
 from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.custom_kinds import definition_of
 from webhook.evaluation.decision_list import DecisionList
-from webhook.evaluation.invocations import Invocation, Unusable, invocations
+from webhook.evaluation.invocations import Invocation, Unusable, invocations_of_policy
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.object_decoding import Undecodable
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.rewriting import Rewriting, put_back, refresh
+from webhook.evaluation.rewriting import Rewriting, refresh_target, with_changed_pod
 from webhook.evaluation.target import Target
 from webhook.evaluation.trace import Trace
 from webhook.policy.candidates import Candidate
@@ -54,7 +54,7 @@ class MutationRun:
         matched = [each for candidate in candidates for each in _matched(candidate, context)]
         for each in matched:
             if isinstance(each, Unusable):
-                self._add(mutation_decisions.unusable(each))
+                self._add(mutation_decisions.decision_of_unusable_policy(each))
                 if context.options.trace is not None:
                     context.options.trace.unusable(each.policy, each.binding, each.text)
         for each in matched:
@@ -82,7 +82,11 @@ class MutationRun:
         except Exception as fault:
             if not is_contained(fault):
                 raise
-            self._add(mutation_decisions.failed(run, contain(context.faults, run.policy.name, fault)))
+            self._add(
+                mutation_decisions.decision_of_failed_mutation(
+                    run, contain_fault(context.faults, run.policy.name, fault)
+                )
+            )
 
     def _invoke(self, run: Invocation, context: RequestContext) -> None:
         """One policy on one target, under its conditions."""
@@ -90,7 +94,7 @@ class MutationRun:
             return
         if run.target.podset is None or run.target.kind != POD:
             self.rewriting.seal()
-        target = refresh(run.target, self.object, context.deadline)
+        target = refresh_target(run.target, self.object, context.deadline)
         if target is None or not self._holds(run, target, context):
             return
         if self.only is not None and run.key not in self.only:
@@ -98,7 +102,7 @@ class MutationRun:
         try:
             crd = self._definition(target, run.policy, context)
         except LookupFailed as error:
-            self._add(mutation_decisions.failed(run, error, target=target))
+            self._add(mutation_decisions.decision_of_failed_mutation(run, error, target=target))
             return
         if self._applies(run, target, crd, context) and run.policy.reinvokes:
             self.reinvocable[run.key] = None
@@ -108,7 +112,7 @@ class MutationRun:
         try:
             return run.gate is None or is_asked(run.gate, run.policy, target, run.param, context)
         except (EvaluationError, BindingError, LookupFailed) as error:
-            self._add(mutation_decisions.failed(run, error, target=target))
+            self._add(mutation_decisions.decision_of_failed_mutation(run, error, target=target))
             self._stops(run, context)
             return False
 
@@ -121,7 +125,7 @@ class MutationRun:
     def _applies(self, run: Invocation, target: Target, crd: JSON, context: RequestContext) -> bool:
         """Apply the mutations of a policy; whether it came to their end. One that fails does not stop those after."""
         for index in range(len(run.policy.changes)):
-            now = refresh(target, self.object, context.deadline)
+            now = refresh_target(target, self.object, context.deadline)
             if now is None:
                 break
             target = now
@@ -131,7 +135,7 @@ class MutationRun:
                 self._abort(run, index, str(error))
                 return False
             except (EvaluationError, PatchError, BindingError, LookupFailed) as error:
-                self._add(mutation_decisions.failed(run, error, target=target, index=index))
+                self._add(mutation_decisions.decision_of_failed_mutation(run, error, target=target, index=index))
                 if self._stops(run, context):
                     return False
         return True
@@ -142,10 +146,10 @@ class MutationRun:
         if context.options.trace is not None:
             context.options.trace.meter(budget)
         context.deadline.spend(1)
-        names = activation(run.policy, target, run.param, context, budget)
+        names = build_activation(run.policy, target, run.param, context, budget)
         with noted() as origins:
             value = budget.evaluate(change.expression, names)
-        changed = mutations.apply(
+        changed = mutations.apply_mutation(
             change,
             value,
             target.written,
@@ -156,9 +160,9 @@ class MutationRun:
             crd=crd,
             sent=run.target.written,
         )
-        self.object = put_back(self.object, target, changed, self.rewriting)
+        self.object = with_changed_pod(self.object, target, changed, self.rewriting)
         self.is_dirty = True
-        self._add(mutation_decisions.applied(run, index, target, perf_counter() - started))
+        self._add(mutation_decisions.decision_of_applied_mutation(run, index, target, perf_counter() - started))
 
     def _stops(self, run: Invocation, context: RequestContext) -> bool:
         """Whether the time is over; the policy is then not asked again."""
@@ -170,7 +174,7 @@ class MutationRun:
     def _abort(self, run: Invocation, index: int, text: str) -> None:
         self.is_aborted = True
         self.decisions = DecisionList()
-        self._add(mutation_decisions.aborted(run, index, text))
+        self._add(mutation_decisions.decision_of_invalid_result(run, index, text))
 
     def _add(self, decision: Decision) -> None:
         self.is_denied |= decision.action == "deny"
@@ -180,8 +184,8 @@ class MutationRun:
 def _matched(candidate: Candidate, context: RequestContext) -> Sequence[Invocation | Unusable]:
     """The runs of one policy; a fault of our own makes it unusable."""
     try:
-        return invocations(candidate, context)
+        return invocations_of_policy(candidate, context)
     except Exception as fault:
         if not is_contained(fault):
             raise
-        return [Unusable(candidate.policy, None, contain(context.faults, candidate.policy.name, fault))]
+        return [Unusable(candidate.policy, None, contain_fault(context.faults, candidate.policy.name, fault))]

@@ -17,13 +17,13 @@ from webhook.cel.values import MAPS, map_items
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.evaluation import patch_values as patchvalues
-from webhook.evaluation.object_decoding import convert, decode
+from webhook.evaluation.object_decoding import convert_applied_object, decode_patched_object
 from webhook.patch import configuration, jsonpatch, structural
 from webhook.patch.schema import definition
 from webhook.policy.compiled import Mutation
 
 
-def apply(
+def apply_mutation(
     change: Mutation,
     value: Any,
     obj: JSON,
@@ -61,12 +61,12 @@ def apply(
     else:
         check_names(value)
         head = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
-        wanted = {**patchvalues.configuration(value, given), **head}
+        wanted = {**patchvalues.apply_configuration_of_value(value, given), **head}
         deadline.look()  # merging reads no clock
         merged = configuration.apply(obj, wanted, kind, crd=crd, sent=sent, deadline=deadline)
         if given.has_nil:
             merged = structural.written(merged, declared.schema if declared else None, deadline)
-        changed = convert(merged, obj, kind)
+        changed = convert_applied_object(merged, obj, kind)
     return structural.defaulted(changed, declared.schema, deadline) if declared else changed
 
 
@@ -80,7 +80,7 @@ def _patched(value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline, 
         return obj
     except PatchError as error:
         raise PatchError(f"JSON Patch: {error}") from error
-    return decode(patched, obj, kind)
+    return decode_patched_object(patched, obj, kind)
 
 
 def _operation(value: Struct, given: patchvalues.Given) -> JSON:

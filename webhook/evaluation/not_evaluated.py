@@ -12,7 +12,7 @@ from webhook.cel.check.reads import WHOLE
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.errors import BudgetExceeded, EvaluationError
 from webhook.evaluation import problem_values
-from webhook.evaluation.activation import activation, fact
+from webhook.evaluation.activation import build_activation, fact_as_cel_value
 from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
@@ -23,18 +23,20 @@ from webhook.problem import MissingObject
 from webhook.problems.declarations import PROBLEMS, Listed, value
 
 
-def missing(rule: Validation, target: Target, param: Param, context: RequestContext) -> Sequence[MissingObject]:
+def missing_objects_of_fields(
+    rule: Validation, target: Target, param: Param, context: RequestContext
+) -> Sequence[MissingObject]:
     """What the fields of facts that a rule reads could not be computed from."""
     lacking: dict[MissingObject, None] = {}
     for name, fields in rule.facts.items():
         if name != PROBLEMS:
-            result = fact(name, target, param, context)
+            result = fact_as_cel_value(name, target, param, context)
             if result.missing:
                 lacking.update(dict.fromkeys(result.lacks(None if WHOLE in fields else fields)))
     return tuple(lacking)
 
 
-def unchecked(
+def unchecked_problems(
     rule: Validation, policy: Policy, target: Target, param: Param, context: RequestContext
 ) -> Sequence[Listed]:
     """The problems that could not be made out and that a validation which holds would have spoken of.
@@ -49,14 +51,14 @@ def unchecked(
     reported = problems_of_groups(context.subject(target, param), policy.checks)
     problems = (problem for each in reported for problem in each.unchecked)
     advice = problem_values.shows_advice(policy, context)
-    judged = problem_values.judged(problems, policy, param, context, advice=advice)
+    judged = problem_values.problems_with_actions(problems, policy, param, context, advice=advice)
     if not judged:
         return ()
     values = [(listed, value(*listed)) for listed in judged]
     budget = CostBudget(RUNTIME_BUDGET, context.deadline)
     if context.options.trace is not None:
         context.options.trace.meter(budget)
-    names = activation(policy, target, param, context, budget)
+    names = build_activation(policy, target, param, context, budget)
     names[PROBLEMS] = [shown for _, shown in values]
     try:
         if budget.evaluate(rule.expression, names) is True:

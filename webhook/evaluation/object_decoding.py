@@ -35,7 +35,7 @@ class Undecodable(PatchError):
     """The patched object cannot be decoded; the API server fails the request whatever the failurePolicy says."""
 
 
-def decode(patched: JSON, before: JSON, kind: GroupVersionKind) -> JSON:
+def decode_patched_object(patched: JSON, before: JSON, kind: GroupVersionKind) -> JSON:
     """The object of a JSON patch as it comes out of decoding.
 
     Raises:
@@ -55,7 +55,7 @@ def decode(patched: JSON, before: JSON, kind: GroupVersionKind) -> JSON:
     return _settle(patched, before, node)
 
 
-def convert(merged: JSON, before: JSON, kind: GroupVersionKind) -> JSON:
+def convert_applied_object(merged: JSON, before: JSON, kind: GroupVersionKind) -> JSON:
     """The object of an ApplyConfiguration as it comes out of the conversion to Go's types.
 
     Raises:

@@ -88,7 +88,7 @@ class Given:
         return ids
 
 
-def configuration(value: Struct, given: Given | None = None) -> JSON:
+def apply_configuration_of_value(value: Struct, given: Given | None = None) -> JSON:
     """The apply configuration that an `Object{…}` stands for; what is no JSON in Go is a Foreign or a NilList.
 
     Args:

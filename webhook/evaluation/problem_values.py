@@ -19,7 +19,7 @@ from webhook.problems import actions
 from webhook.problems.declarations import PROBLEMS, Listed, value
 
 
-def shown(policy: Policy, target: Target, param: Param, context: RequestContext) -> list[JSON]:
+def problems_as_cel_value(policy: Policy, target: Target, param: Param, context: RequestContext) -> list[JSON]:
     """The value of `problems`.
 
     Raises:
@@ -30,7 +30,10 @@ def shown(policy: Policy, target: Target, param: Param, context: RequestContext)
     reported = problems_of_groups(context.subject(target, param), policy.checks)
     problems = [problem for each in reported for problem in each.problems]
     advice = shows_advice(policy, context)
-    return [value(problem, action) for problem, action in judged(problems, policy, param, context, advice=advice)]
+    return [
+        value(problem, action)
+        for problem, action in problems_with_actions(problems, policy, param, context, advice=advice)
+    ]
 
 
 def shows_advice(policy: Policy, context: RequestContext) -> bool:
@@ -38,7 +41,7 @@ def shows_advice(policy: Policy, context: RequestContext) -> bool:
     return context.options.advice and all(rule.lists_problems for rule in policy.rules if PROBLEMS in rule.facts)
 
 
-def judged(
+def problems_with_actions(
     problems: Iterable[Problem], policy: Policy, param: Param, context: RequestContext, *, advice: bool
 ) -> Sequence[Listed]:
     """Problems with what is done about each, without those that are switched off; with advice where it is wanted."""

@@ -14,7 +14,7 @@ from typing import TypeAlias, TypedDict
 
 from webhook import paths
 from webhook.deadline import Deadline
-from webhook.decisions import Decision, ValidationAction, rank
+from webhook.decisions import Decision, ValidationAction, severity_rank
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.messages import MAX_BYTES
 from webhook.policy.compiled import Policy
@@ -43,7 +43,7 @@ def about_problems(problems: Sequence[Problem], policy: Policy) -> AboutProblems
         "rule": problems[0].code,
         "path": problems[0].path,
         "message": wording.message(problems, MAX_BYTES),
-        "severity": min(map(policy.severity_of, codes), key=rank),
+        "severity": min(map(policy.severity_of, codes), key=severity_rank),
         "problems": tuple(problems),
         "missing": tuple(dict.fromkeys([each for problem in problems for each in problem.missing])),
     }
@@ -100,7 +100,7 @@ class _Comparison:
         return replace(decision, **about_problems(problems, self._policies[decision.policy]))
 
     def _with_places(self, problem: Problem, decision: Decision) -> Problem:
-        _, *others = self._warnings.get(_words(problem, decision), ("",))
+        _, *others = self._warnings.get(_key_of_problem(problem, decision), ("",))
         return replace(problem, also=tuple(others)) if others else problem
 
     def _left_of(self, decision: Decision) -> list[Problem]:
@@ -110,7 +110,7 @@ class _Comparison:
             others = rules[problem.code].yields_to if problem.code in rules else ()
             if any(self._spoken.get((other, problem.path), set()) >= set(decision.actions) for other in others):
                 continue
-            places = self._warnings.setdefault(_words(problem, decision), {}) if _lets_pass(decision) else {}
+            places = self._warnings.setdefault(_key_of_problem(problem, decision), {}) if _lets_pass(decision) else {}
             if not places:
                 left.append(problem)
             places[problem.path] = None
@@ -121,7 +121,7 @@ def _lets_pass(decision: Decision) -> bool:
     return ValidationAction.DENY not in decision.actions
 
 
-def _words(problem: Problem, decision: Decision) -> tuple[object, ...]:
+def _key_of_problem(problem: Problem, decision: Decision) -> tuple[object, ...]:
     """What is said of which field, wherever that stands, and what is done about it."""
     field = problem.path.rpartition(".")[2].partition("[")[0]
     return decision.actions, field, problem.without_path, problem.fix

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from webhook.attributes import Attributes
 from webhook.cluster.lookup import Cluster
-from webhook.cluster.stored import stored
+from webhook.cluster.stored import view_before_request
 from webhook.deadline import Deadline
 from webhook.decisions import Fault
 from webhook.errors import LookupFailed
@@ -94,7 +94,7 @@ def request_context(
     options: ReviewOptions = DEFAULT,
 ) -> RequestContext:
     """What the policies may ask about a request before it is done."""
-    before = cluster if options.is_stored else stored(cluster, attributes)
+    before = cluster if options.is_stored else view_before_request(cluster, attributes)
     until = deadline or Deadline()
     view = View(before, attributes.namespace, until)
     return RequestContext(

@@ -33,7 +33,7 @@ class RequestVariables:
         for known, shown in self._of_matches:  # nearly always one: the request as it was sent
             if known.resource == match.resource and known.kind == match.kind:
                 return shown
-        shown = request(self._attributes, match.resource, match.kind)
+        shown = request_as_cel_value(self._attributes, match.resource, match.kind)
         self._of_matches.append((match, shown))
         return shown
 
@@ -60,7 +60,7 @@ class RequestVariables:
         }
 
 
-def request(attributes: Attributes, resource: GroupVersionResource, kind: GroupVersionKind) -> JSON:
+def request_as_cel_value(attributes: Attributes, resource: GroupVersionResource, kind: GroupVersionKind) -> JSON:
     """The AdmissionRequest as expressions see it: without uid, object and oldObject."""
     shown_kind, shown_resource = _kind(kind), _resource(resource)
     shown: dict[str, JSON] = {

@@ -10,10 +10,10 @@ from webhook.deadline import Deadline
 from webhook.evaluation.conversions import in_version
 from webhook.evaluation.request_objects import metadata_of, pod_of
 from webhook.evaluation.target import Target
-from webhook.evaluation.typed_input import typed
+from webhook.evaluation.typed_input import typed_object
 
 
-def refresh(target: Target, obj: JSON, deadline: Deadline | None = None) -> Target | None:
+def refresh_target(target: Target, obj: JSON, deadline: Deadline | None = None) -> Target | None:
     """The target in the object as it is by now; None when its template is gone."""
     podset = target.podset
     if podset is None:
@@ -30,7 +30,7 @@ def refresh(target: Target, obj: JSON, deadline: Deadline | None = None) -> Targ
 
 
 def _renewed(target: Target, written: JSON, deadline: Deadline | None) -> Target:
-    decoded = typed(written, target.kind, target.attributes, deadline or Deadline())
+    decoded = typed_object(written, target.kind, target.attributes, deadline or Deadline())
     return replace(target, object=decoded.value, written=written, mismatches=(), omitted=())
 
 
@@ -69,7 +69,7 @@ class Rewriting:
         return value
 
 
-def put_back(obj: JSON, target: Target, pod: JSON, rewriting: Rewriting | None = None) -> JSON:
+def with_changed_pod(obj: JSON, target: Target, pod: JSON, rewriting: Rewriting | None = None) -> JSON:
     """The whole object with a changed virtual Pod back in its template; everything untouched stays the same value."""
     into = rewriting or Rewriting()
     podset, before = target.podset, target.written

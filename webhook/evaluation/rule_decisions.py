@@ -11,10 +11,10 @@ from time import perf_counter
 from typing import Literal
 
 from webhook.decisions import Decision
-from webhook.evaluation.decision_list import admitted
-from webhook.evaluation.messages import listed_problems, message
-from webhook.evaluation.not_evaluated import missing, unchecked
-from webhook.evaluation.problem_values import judged
+from webhook.evaluation.decision_list import decisions_admitted_by_param
+from webhook.evaluation.messages import message_of_failed_rule, problems_of_failed_rule
+from webhook.evaluation.not_evaluated import missing_objects_of_fields, unchecked_problems
+from webhook.evaluation.problem_values import problems_with_actions
 from webhook.evaluation.repeated_problems import AboutProblems, about_problems
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
@@ -52,7 +52,7 @@ class RuleDecisions:
 
     def admits(self) -> Sequence[Decision]:
         """Those of rules that hold."""
-        return admitted(self._param, self._target.place)
+        return decisions_admitted_by_param(self._param, self._target.place)
 
     def error(self, index: int | None, text: str) -> Decision:
         """That of a rule that could not be evaluated, or of the policy as a whole."""
@@ -64,10 +64,10 @@ class RuleDecisions:
 
     def denied(self, index: int, rule: Validation, evaluated: object) -> Sequence[Decision]:
         """Those of a rule that does not hold; `evaluated` is the value of its messageExpression."""
-        listed = self._listed(index, "deny", rule, listed_problems(rule, evaluated))
+        listed = self._listed(index, "deny", rule, problems_of_failed_rule(rule, evaluated))
         if listed:
             return (*listed, *self._unchecked(index, rule))
-        made = self._decision(index, "deny", message(rule, evaluated), rule)
+        made = self._decision(index, "deny", message_of_failed_rule(rule, evaluated), rule)
         decided = self._context.policies.configured.get(made.rule)  # the binding decides what its problems do otherwise
         if decided is None or decided == "Deny":
             return (made,)
@@ -85,13 +85,13 @@ class RuleDecisions:
 
     def _judged(self, problems: Iterable[Problem]) -> Sequence[Listed]:
         context = self._context
-        return judged(problems, self._policy, self._param, context, advice=context.options.advice)
+        return problems_with_actions(problems, self._policy, self._param, context, advice=context.options.advice)
 
     def unknown(self, index: int, rule: Validation) -> Sequence[Decision]:
         """What is said of a rule that holds without what its facts or checks needed; () where nothing was missing."""
         if not rule.facts:
             return ()
-        lacking = missing(rule, self._target, self._param, self._context)
+        lacking = missing_objects_of_fields(rule, self._target, self._param, self._context)
         if lacking:
             text = wording.not_evaluated(map(str, lacking))
             return (replace(self._decision(index, "unknown", text, rule), missing=tuple(lacking)),)
@@ -99,7 +99,7 @@ class RuleDecisions:
 
     def _unchecked(self, index: int, rule: Validation) -> Sequence[Decision]:
         """What is said of the problems that a validation speaks of and that checks could not make out."""
-        problems = unchecked(rule, self._policy, self._target, self._param, self._context)
+        problems = unchecked_problems(rule, self._policy, self._target, self._param, self._context)
         return self._listed(index, "unknown", rule, problems)
 
     def _listed(

@@ -129,7 +129,7 @@ class Trace:
             return self._unmet
         told: dict[Outcome, list[str]] = {}
         for decision in decisions:
-            if (outcome := _outcome(decision)) is not None:
+            if (outcome := _outcome_of_decision(decision)) is not None:
                 told.setdefault(outcome, []).extend(_names(decision, outcome))
         spoken = [outcome for outcome in _STRICTEST if outcome in told]
         if not spoken:
@@ -155,7 +155,7 @@ class Trace:
         )
 
 
-def _outcome(decision: Decision) -> Outcome | None:
+def _outcome_of_decision(decision: Decision) -> Outcome | None:
     """How a decision ended; None where it says nothing."""
     if decision.evaluation in ("error", "unknown"):
         return "error" if decision.evaluation == "error" else "not evaluated"

@@ -31,7 +31,7 @@ def needs_decoding(attributes: Attributes, kind: GroupVersionKind) -> bool:
     return not (attributes.is_decoded and is_builtin(kind))
 
 
-def typed(obj: JSON, kind: GroupVersionKind, attributes: Attributes, deadline: Deadline) -> Decoded:
+def typed_object(obj: JSON, kind: GroupVersionKind, attributes: Attributes, deadline: Deadline) -> Decoded:
     """An object of a request, or one inside it."""
     return decode_object(obj, kind, deadline) if needs_decoding(attributes, kind) else Decoded(obj)
 
@@ -87,8 +87,8 @@ class TypedInput:
 
 def typed_input(attributes: Attributes, deadline: Deadline) -> TypedInput:
     """The objects of a request, decoded."""
-    now = typed(attributes.object, attributes.kind, attributes, deadline)
-    before = typed(attributes.old_object, attributes.kind, attributes, deadline)
+    now = typed_object(attributes.object, attributes.kind, attributes, deadline)
+    before = typed_object(attributes.old_object, attributes.kind, attributes, deadline)
     return TypedInput(attributes, now.value, before.value, now.mismatches, now.unfilled, deadline)
 
 

@@ -13,7 +13,7 @@ from webhook.evaluation.target import Target
 from webhook.policy.compiled import Policy
 
 
-def decisions(asked: Iterable[tuple[Target, Policy]]) -> Iterator[Decision]:
+def decisions_of_undecoded_objects(asked: Iterable[tuple[Target, Policy]]) -> Iterator[Decision]:
     """A decision for each object, in the name of the first policy that was not asked: it admits, and nobody knows.
 
     `asked` are such objects with each policy that would have been asked, one about types among them that was.

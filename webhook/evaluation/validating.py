@@ -18,9 +18,9 @@ from webhook.deadline import Deadline
 from webhook.decisions import Decision
 from webhook.errors import Ambiguous, BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation import undecoded
-from webhook.evaluation.contained_fault import contain, is_contained
-from webhook.evaluation.decision_list import DecisionList, admitted
-from webhook.evaluation.expansion import explain_binding, explain_targets, matching, targets_of
+from webhook.evaluation.contained_fault import contain_fault, is_contained
+from webhook.evaluation.decision_list import DecisionList, decisions_admitted_by_param
+from webhook.evaluation.expansion import explain_binding, explain_targets, matching_targets, targets_of
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.pod_concerns import concerned
 from webhook.evaluation.repeated_problems import without_repeats
@@ -29,7 +29,12 @@ from webhook.evaluation.rule_decisions import RuleDecisions
 from webhook.evaluation.stored_problems import with_stored_as_warnings
 from webhook.evaluation.target import Target
 from webhook.evaluation.validator import Validator
-from webhook.evaluation.whole_policy import interrupted, unconverted, undecided, unusable
+from webhook.evaluation.whole_policy import (
+    decision_of_interrupted_policy,
+    decision_of_unconverted_object,
+    decision_of_unusable_policy,
+    undecided,
+)
 from webhook.facts.check import problems_of_groups
 from webhook.policy.candidates import Candidate, CandidateBinding
 from webhook.policy.compiled import Binding, Policy
@@ -82,10 +87,12 @@ def _decisions(candidates: Iterable[Candidate], context: RequestContext) -> Sequ
         except Exception as fault:
             if not is_contained(fault):
                 raise
-            text = contain(context.faults, candidate.policy.name, fault)
-            decisions.add(interrupted(candidate.policy, each.binding, text) for each in candidate.bindings)
+            text = contain_fault(context.faults, candidate.policy.name, fault)
+            decisions.add(
+                decision_of_interrupted_policy(candidate.policy, each.binding, text) for each in candidate.bindings
+            )
     if context.undecoded:
-        decisions.add(undecoded.decisions(context.undecoded))
+        decisions.add(undecoded.decisions_of_undecoded_objects(context.undecoded))
     return decisions.decisions
 
 
@@ -98,10 +105,10 @@ def _policy(candidate: Candidate, context: RequestContext, decisions: DecisionLi
         decisions.add([undecided(policy, None, str(error))])
         _explain_error(policy, None, context, error)
     except (BindingError, LookupFailed) as error:
-        decisions.add([unusable(policy, None, f"failed to configure policy: {error}")])
+        decisions.add([decision_of_unusable_policy(policy, None, f"failed to configure policy: {error}")])
         _explain_error(policy, None, context, error)
     except BudgetExceeded as error:
-        decisions.add(interrupted(policy, binding, str(error)) for binding in policy.bindings)
+        decisions.add(decision_of_interrupted_policy(policy, binding, str(error)) for binding in policy.bindings)
     else:
         if context.options.trace is not None:
             explain_targets(candidate, targets, context)
@@ -119,7 +126,7 @@ def _binding(
     """Add what a policy says under one binding; once the time is up, that it could not say more."""
     binding, index, trace = candidate_binding.binding, candidate_binding.index, context.options.trace
     try:
-        bound = targets if index is None else matching(index, targets, context)
+        bound = targets if index is None else matching_targets(index, targets, context)
         params = (context.params.static.get(binding) or context.params.of(candidate.policy, binding)) if bound else ()
         if trace is not None:
             explain_binding(candidate.policy, binding, targets, context, bound=bound, params=params)
@@ -140,10 +147,10 @@ def _binding(
         decisions.add([undecided(candidate.policy, binding, str(error))])
         _explain_error(candidate.policy, binding, context, error)
     except (BindingError, LookupFailed) as error:
-        decisions.add([unusable(candidate.policy, binding, f"failed to configure binding: {error}")])
+        decisions.add([decision_of_unusable_policy(candidate.policy, binding, f"failed to configure binding: {error}")])
         _explain_error(candidate.policy, binding, context, error)
     except BudgetExceeded as error:
-        decisions.add([interrupted(candidate.policy, binding, str(error))])
+        decisions.add([decision_of_interrupted_policy(candidate.policy, binding, str(error))])
 
 
 def _explain_error(policy: Policy, binding: Binding | None, context: RequestContext, error: Exception) -> None:
@@ -158,7 +165,7 @@ def _evaluate(
     """What a policy says of an object, by its checks or its expressions; nothing where its conditions do not hold."""
     policy, started = candidate.policy, perf_counter()
     if target.match.conversion == "impossible":
-        return [unconverted(policy, binding, target)]
+        return [decision_of_unconverted_object(policy, binding, target)]
     try:
         if candidate.gate is not None and not is_asked(candidate.gate, policy, target, param, context):
             return ()
@@ -167,7 +174,7 @@ def _evaluate(
         subject = target.subjects.get(id(param.assumed)) or context.subject(target, param)
         reported = problems_of_groups(subject, policy.checks)
         if not reported:
-            return admitted(param, target.place) if target.place else param.admits
+            return decisions_admitted_by_param(param, target.place) if target.place else param.admits
         return RuleDecisions(policy, binding, param, target, context, started=started).of_checks(reported)
     except Ambiguous as error:
         return [undecided(policy, binding, str(error), param.name)]

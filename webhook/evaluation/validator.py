@@ -14,7 +14,7 @@ from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import EvaluationError
 from webhook.evaluation import audit_annotations as auditannotations
-from webhook.evaluation.activation import activation
+from webhook.evaluation.activation import build_activation
 from webhook.evaluation.cost_budget import CostBudget, OutOfBudget, Variables
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.rule_decisions import RuleDecisions
@@ -53,7 +53,7 @@ class Validator:
 
         """
         body = self._policy.body()
-        names = activation(self._policy, self._target, self._param, self._context, self._budget)
+        names = build_activation(self._policy, self._target, self._param, self._context, self._budget)
         results = self._results(body.rules, names)
         variables: Variables | None = names.pop("variables", None)
         texts = self._messages(results, names, variables.again() if variables is not None else 0)
@@ -106,7 +106,7 @@ class Validator:
         rules, left = body.rules, body.messages
         if not left or (False not in results and budget.covers(left, variables)):
             return ()
-        names = activation(self._policy, self._target, self._param, self._context, budget)
+        names = build_activation(self._policy, self._target, self._param, self._context, budget)
         if (problems := rule_names.get(PROBLEMS)) is not None:
             names[PROBLEMS] = problems
         texts: list[object] = [None] * len(rules)
@@ -149,8 +149,10 @@ class Validator:
         budget = CostBudget(RUNTIME_BUDGET, self._context.deadline)
         if self._context.options.trace is not None:
             self._context.options.trace.meter(budget)
-        names = activation(self._policy, self._target, self._param, self._context, budget)
-        published, errors = auditannotations.values(self._policy.audits, names, budget, is_fail=self._policy.is_fail)
+        names = build_activation(self._policy, self._target, self._param, self._context, budget)
+        published, errors = auditannotations.annotation_values(
+            self._policy.audits, names, budget, is_fail=self._policy.is_fail
+        )
         for text in errors:
             yield replace(self._decisions.error(None, text), actions=_DENY)
         if published:

@@ -12,7 +12,7 @@ from webhook.policy.compiled import Binding, Policy
 _DENY: Final = (ValidationAction.DENY,)
 
 
-def interrupted(policy: Policy, binding: Binding, text: str) -> Decision:
+def decision_of_interrupted_policy(policy: Policy, binding: Binding, text: str) -> Decision:
     """The time was up before all objects were looked at: an evaluation error of the policy as a whole."""
     return Decision(
         policy=policy.name,
@@ -29,7 +29,7 @@ def interrupted(policy: Policy, binding: Binding, text: str) -> Decision:
     )
 
 
-def unusable(policy: Policy, binding: Binding | None, text: str) -> Decision:
+def decision_of_unusable_policy(policy: Policy, binding: Binding | None, text: str) -> Decision:
     """A configuration error: denied under Fail whatever the binding's actions are."""
     return Decision(
         policy=policy.name,
@@ -66,12 +66,12 @@ def undecided(policy: Policy, binding: Binding | None, text: str, param: str = "
     )
 
 
-def unconverted(policy: Policy, binding: Binding, target: Target) -> Decision:
+def decision_of_unconverted_object(policy: Policy, binding: Binding, target: Target) -> Decision:
     """The policy is written for a version of the object to which only an API server can convert it.
 
     Nobody knows in which version an API server would send an object of a file: nothing is decided about it.
     """
-    error = replace(interrupted(policy, binding, other_version(target)), is_told=True)
+    error = replace(decision_of_interrupted_policy(policy, binding, other_version(target)), is_told=True)
     if not target.attributes.is_plain:
         return error
     text = f"not evaluated: {error.message}"

@@ -71,7 +71,7 @@ MEANINGS: Final[Mapping[str, str]] = {
 """The words. `custom-kinds`: what API servers check in their own kinds, and refuse before they ask webhooks."""
 
 
-def condition(words: Iterable[str], spec: str, metadata: Iterable[str]) -> str:
+def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str]) -> str:
     """Whether an object has any of what some words stand for; "false" where no object has.
 
     Args:

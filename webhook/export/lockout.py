@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from webhook.attributes import NAME_LABEL
-from webhook.manifests.label_selectors import EVERYTHING, Labels, selector
+from webhook.manifests.label_selectors import EVERYTHING, Labels, compile_selector
 from webhook.manifests.models import NamedRule
 from webhook.manifests.webhook_configurations import Webhook, WebhookConfiguration
 
@@ -71,7 +71,7 @@ class Danger:
         return f"{self.configuration}: {self.webhook}: {self.harm}; {self.fix}"
 
 
-def dangers(configuration: WebhookConfiguration, namespaces: Namespaces) -> Iterator[Danger]:
+def lockout_dangers(configuration: WebhookConfiguration, namespaces: Namespaces) -> Iterator[Danger]:
     """Every way in which a configuration can block the cluster.
 
     A webhook with `failurePolicy: Ignore` has none. One with matchConditions is taken as if these were true: what they
@@ -85,11 +85,11 @@ def dangers(configuration: WebhookConfiguration, namespaces: Namespaces) -> Iter
     place = f"{configuration.kind} {configuration.metadata.name}"
     for webhook in configuration.webhooks:
         if webhook.failure_policy == "Fail":
-            for harm, fix in _of_webhook(webhook, namespaces):
+            for harm, fix in _dangers_of_webhook(webhook, namespaces):
                 yield Danger(place, webhook.name, harm, fix)
 
 
-def _of_webhook(webhook: Webhook, namespaces: Namespaces) -> Iterator[tuple[str, str]]:
+def _dangers_of_webhook(webhook: Webhook, namespaces: Namespaces) -> Iterator[tuple[str, str]]:
     service = webhook.client_config.service
     if service is not None and not webhook.client_config.ca_bundle:
         yield (
@@ -99,7 +99,7 @@ def _of_webhook(webhook: Webhook, namespaces: Namespaces) -> Iterator[tuple[str,
     if webhook.timeout_seconds > _PATIENCE_S:
         waits = f"while it does not answer, each request waits {webhook.timeout_seconds} seconds"
         yield waits, f"set timeoutSeconds to {_PATIENCE_S} or less"
-    if not selector(webhook.object_selector).matches({}):
+    if not compile_selector(webhook.object_selector).matches({}):
         return
     for need in _NEEDS:
         namespace = need.namespace
@@ -126,7 +126,7 @@ def _names(rule: NamedRule, need: _Need) -> bool:
 
 def _asks(webhook: Webhook, namespace: str, namespaces: Namespaces) -> bool:
     """Whether its namespaceSelector lets it be asked; outside namespaces the selector means nothing."""
-    chosen = selector(webhook.namespace_selector)
+    chosen = compile_selector(webhook.namespace_selector)
     if not namespace or chosen == EVERYTHING:
         return True
     return chosen.matches(namespaces.get(namespace, {NAME_LABEL: namespace}))

@@ -18,7 +18,7 @@ from webhook.cel.library.declaration import Version
 from webhook.export import native_spec as nativespec
 from webhook.export.native_spec import Unrewritable
 from webhook.manifests.annotations import PREFIX, spelled_out
-from webhook.manifests.models import parse
+from webhook.manifests.models import parse_manifest
 from webhook.policy.compile import compile_policy
 from webhook.workloads.podsets import OF_RUNTIME
 from webhook.workloads.rows import Embeds, PodSetRule, Row
@@ -45,7 +45,7 @@ class _Group:
     spec: Callable[[nativespec.Original], JSON]
 
 
-def rewrite(policy: JSON, bindings: Sequence[JSON], table: Table, version: Version) -> Native:
+def rewrite_as_native(policy: JSON, bindings: Sequence[JSON], table: Table, version: Version) -> Native:
     """Make the native policies and bindings of a validating policy whose only obstacle is that it expands.
 
     Args:
@@ -67,7 +67,7 @@ def rewrite(policy: JSON, bindings: Sequence[JSON], table: Table, version: Versi
     deletes = any(
         "DELETE" in _template_operations(rule) for rule in _pod_rules(spec["matchConstraints"], "resourceRules")
     )
-    original = nativespec.original(spec, version, deletes=deletes)
+    original = nativespec.parse_expressions(spec, version, deletes=deletes)
     made, left_out = [_plain(policy), *bindings], list(_unknowable(table))
     for group in _groups(table):
         try:
@@ -131,11 +131,11 @@ def _groups(table: Table) -> Iterator[_Group]:
 
 
 def _one(row: Row) -> Callable[[nativespec.Original], JSON]:
-    return lambda original: nativespec.one(original, row.podSets[0])
+    return lambda original: nativespec.spec_with_one_template(original, row.podSets[0])
 
 
 def _several(rows: Sequence[Row]) -> Callable[[nativespec.Original], JSON]:
-    return lambda original: nativespec.several(original, rows)
+    return lambda original: nativespec.spec_with_several_templates(original, rows)
 
 
 def _policy(
@@ -158,7 +158,7 @@ def _policy(
 
 def _check(manifest: JSON, version: Version) -> None:
     """Raise what the API server would say of a policy."""
-    _, errors = compile_policy(parse(manifest), compiled_engine(), version)  # type: ignore[arg-type]
+    _, errors = compile_policy(parse_manifest(manifest), compiled_engine(), version)  # type: ignore[arg-type]
     for error in errors:
         raise Unrewritable(str(error).partition("\n")[0])
 

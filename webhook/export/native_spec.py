@@ -66,10 +66,10 @@ class Original:
 
     def pod(self, template: str, *, bare: bool) -> str:
         """The virtual Pod of a template, with what the policy may read of it."""
-        return templates.pod(template, bare=bare, named=self.names_namespace, drops_nulls=self.drops_nulls)
+        return templates.pod_expression(template, bare=bare, named=self.names_namespace, drops_nulls=self.drops_nulls)
 
 
-def original(spec: JSON, version: tuple[int, int], *, deletes: bool) -> Original:
+def parse_expressions(spec: JSON, version: tuple[int, int], *, deletes: bool) -> Original:
     """Read the expressions of a policy that has been compiled.
 
     Raises:
@@ -144,7 +144,7 @@ def _is_harmless(node: Node) -> bool:
     return isinstance(inner, Select) and isinstance(inner.operand, Ident) and node.field != "namespace"
 
 
-def one(policy: Original, rule: PodSetRule) -> JSON:
+def spec_with_one_template(policy: Original, rule: PodSetRule) -> JSON:
     """The spec for kinds whose only template is at the place of this rule."""
     names, at = policy.names, text(rule.template)
     seen = partial(_virtual, policy, rule)
@@ -175,7 +175,7 @@ def one(policy: Original, rule: PodSetRule) -> JSON:
     return _spec(
         spec,
         conditions=[
-            {"name": "has-pod-template", "expression": templates.exists(policy.subject, rule)},
+            {"name": "has-pod-template", "expression": templates.exists_expression(policy.subject, rule)},
             *({**each, "expression": condition(each["expression"])} for each in spec.get("matchConditions") or ()),
         ],
         variables=[
@@ -195,10 +195,11 @@ def one(policy: Original, rule: PodSetRule) -> JSON:
 def _virtual(policy: Original, rule: PodSetRule, value: str) -> str:
     """The virtual Pod in an object, null where the object has not the template."""
     pod = policy.pod("t", bare=rule.embeds == "podSpec")
-    return f"{templates.exists(value, rule)} ? [{templates.field(value, rule.template)}].map(t, {pod})[0] : dyn(null)"
+    exists, template = templates.exists_expression(value, rule), templates.field_expression(value, rule.template)
+    return f"{exists} ? [{template}].map(t, {pod})[0] : dyn(null)"
 
 
-def several(policy: Original, rows: Sequence[Row]) -> JSON:
+def spec_with_several_templates(policy: Original, rows: Sequence[Row]) -> JSON:
     """The spec for kinds with any number of templates; all of them PodSpecs, or all of them templates.
 
     Raises:
@@ -240,14 +241,14 @@ class _Several:
         policy, bare = self._policy, self._embeds == "podSpec"
         pod = policy.pod("e.template", bare=bare)
         now = f"object == null ? dyn(null) : {pod}" if policy.deletes else pod
-        listed = templates.all_of(policy.subject, rows)
+        listed = templates.templates_expression(policy.subject, rows)
         if not policy.uses_old:
             return f'{listed}.map(e, {{"at": dyn(e.at), "pod": {now}}})'
         same = "before.filter(b, b.name == e.name)"
         last = policy.pod("l[l.size() - 1].template", bare=bare)
         old = f"[{same}].map(l, l.size() == 0 ? dyn(null) : {last})[0]"
         entry = f'{{"at": dyn(e.at), "pod": {now}, "old": {old}}}'
-        return f"[{templates.all_of('dyn(oldObject)', rows)}].map(before, {listed}.map(e, {entry}))[0]"
+        return f"[{templates.templates_expression('dyn(oldObject)', rows)}].map(before, {listed}.map(e, {entry}))[0]"
 
     def _of_one(self, written: str) -> str:
         tree = self._policy.read(written)
@@ -330,5 +331,5 @@ def _rerooted(message: str, at: str, embeds: str) -> str:
 def _dynamic(policy: Original, written: str, instead: str, at: str, embeds: str) -> str:
     """A messageExpression with the template's path; `instead` is what is said where it gives no message."""
     name = policy.names.message
-    said = templates.reroot(name, at, bare=embeds == "podSpec")
+    said = templates.message_at_template(name, at, bare=embeds == "podSpec")
     return f'[({written}).trim()].map({name}, {name} == "" || {name}.contains("\\n") ? {instead} : {said})[0]'

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from webhook.attributes import Phase
-from webhook.export.concerns import condition
-from webhook.export.webhook_rules import WebhookRule, Wish, merge, wishes
+from webhook.export.concerns import concerns_condition
+from webhook.export.webhook_rules import WebhookRule, Wish, merge_resources, wishes
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
 
@@ -85,7 +85,7 @@ class Registered:
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def registered(policies: PolicySet, phase: Phase, *, any_pod: bool = False) -> Registered:
+def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = False) -> Registered:
     """The webhooks of a phase, the one without conditions first.
 
     Args:
@@ -104,14 +104,16 @@ def registered(policies: PolicySet, phase: Phase, *, any_pod: bool = False) -> R
             (wish.group, wish.resource) for policy, wish in listed if _is_about_any(policy, any_pod=any_pod)
         }
         general |= {wish for _, wish in listed if (wish.group, wish.resource) in unconditional}
-        special += _of_place(place, [each for each in listed if (each[1].group, each[1].resource) not in unconditional])
+        special += _registrations_of_place(
+            place, [each for each in listed if (each[1].group, each[1].resource) not in unconditional]
+        )
     left_out = {} if any_pod else {policy.name: policy.any_pod for policy, _ in wanted if policy.any_pod}
-    rules = merge(general)
+    rules = merge_resources(general)
     return Registered(webhooks=(*([Webhook(name="", rules=rules)] if rules else ()), *special), left_out=left_out)
 
 
 def _one(wanted: Iterable[tuple[Policy, Wish]]) -> tuple[Webhook, ...]:
-    rules = merge({wish for _, wish in wanted})
+    rules = merge_resources({wish for _, wish in wanted})
     return (Webhook(name="", rules=rules),) if rules else ()
 
 
@@ -119,10 +121,10 @@ def _is_about_any(policy: Policy, *, any_pod: bool) -> bool:
     return not (policy.concerns or policy.any_pod) or bool(any_pod and policy.any_pod)
 
 
-def _of_place(place: Place, listed: list[tuple[Policy, Wish]]) -> Iterator[Webhook]:
+def _registrations_of_place(place: Place, listed: list[tuple[Policy, Wish]]) -> Iterator[Webhook]:
     words = sorted({word for policy, _ in listed for word in policy.concerns})
-    concerned = condition(words, place.spec, place.metadata)
-    rules = merge({wish for policy, wish in listed if set(policy.concerns) - {"custom-kinds"}})
+    concerned = concerns_condition(words, place.spec, place.metadata)
+    rules = merge_resources({wish for policy, wish in listed if set(policy.concerns) - {"custom-kinds"}})
     if rules and concerned != "false":
         mirror = (NOT_A_MIRROR,) if place.name == "pods" else ()
         yield Webhook(name=place.name, rules=rules, conditions=(*mirror, ("concerns-a-policy", concerned)))

@@ -32,7 +32,7 @@ PATH = rf"^({_ROOT}({_STEP}*:|{_STEP}+)|{_INDEXED})(\s|$)"
 """What paths.leading takes for a path, as a regular expression."""
 
 
-def field(value: str, path: str) -> str:
+def field_expression(value: str, path: str) -> str:
     """A field of a value, null where some step of the path is absent or null."""
     return f"{value}{_steps(path)}.orValue(null)" if path else value
 
@@ -41,9 +41,9 @@ def _steps(path: str) -> str:
     return "".join(f".?{step}" if _WORD.fullmatch(step) else f"[?{text(step)}]" for step in path.split(".") if step)
 
 
-def exists(value: str, rule: PodSetRule) -> str:
+def exists_expression(value: str, rule: PodSetRule) -> str:
     """Whether an object has the template of a rule with a fixed path."""
-    return " && ".join((f"type({field(value, rule.template)}) == map", *_guards(value, rule)))
+    return " && ".join((f"type({field_expression(value, rule.template)}) == map", *_guards(value, rule)))
 
 
 def _guards(value: str, rule: PodSetRule) -> list[str]:
@@ -52,10 +52,10 @@ def _guards(value: str, rule: PodSetRule) -> list[str]:
 
 
 def _is_set(value: str, path: str) -> str:
-    return f"{field(value, path)} != null && {field(value, path)} != false"
+    return f"{field_expression(value, path)} != null && {field_expression(value, path)} != false"
 
 
-def pod(template: str, *, bare: bool, named: bool, drops_nulls: bool) -> str:
+def pod_expression(template: str, *, bare: bool, named: bool, drops_nulls: bool) -> str:
     """The virtual Pod of a template.
 
     Args:
@@ -77,7 +77,7 @@ def _map(value: str, name: str) -> str:
     return f"{value}.?{name}.optFlatMap(v, optional.ofNonZeroValue(v)).orValue(dyn({{}}))"
 
 
-def all_of(value: str, rows: Iterable[Row]) -> str:
+def templates_expression(value: str, rows: Iterable[Row]) -> str:
     """The templates of an object of any of these kinds: a list of maps with `at`, `name` and `template`."""
     kinds: dict[PodSetRule, list[str]] = {}
     for row in rows:
@@ -94,14 +94,14 @@ def _is_one_of(kinds: Sequence[str]) -> str:
 def _places(value: str, rule: PodSetRule) -> str:
     each = _EACH.search(rule.template)
     if each is None:
-        entry = _entry(text(rule.template), text(rule.name), field("o", rule.template))
+        entry = _entry(text(rule.template), text(rule.name), field_expression("o", rule.template))
         guards = " && ".join(_guards("o", rule))
         return f"[{value}]{f'.filter(o, {guards})' if guards else ''}.map(o, {entry})"
     before, after = rule.template[: each.start()], rule.template[each.end() :].lstrip(".")
     if _EACH.search(after):
         return _nested(value, before, replace(rule, template=after))
     listed, rest = f"{value}{_steps(before)}", text(f".{after}") if after else '""'
-    template = field("e", after)
+    template = field_expression("e", after)
     some = "".join(f"{guard}, " for guard in [" && ".join(_guards("e", rule))] if guard)
     if each[0] == "[]":
         name = f"string(e{_steps(rule.named)}.optFlatMap(v, optional.ofNonZeroValue(v)).orValue(i))"
@@ -132,7 +132,7 @@ def _entry(at: str, name: str, template: str) -> str:
     return f'{{"at": dyn({at}), "name": dyn({name}), "template": dyn({template})}}'
 
 
-def reroot(message: str, at: str, *, bare: bool) -> str:
+def message_at_template(message: str, at: str, *, bare: bool) -> str:
     """A message about a virtual Pod as one about the object: the template's path before its own, or before it all.
 
     Further paths that it names, as in `…; spec.x: …`, get it too.

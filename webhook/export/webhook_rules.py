@@ -40,9 +40,9 @@ class Wish:
     scope: str
 
 
-def rules(policies: PolicySet, phase: Phase) -> tuple[WebhookRule, ...]:
+def webhook_rules(policies: PolicySet, phase: Phase) -> tuple[WebhookRule, ...]:
     """The rules of one phase, sorted; resources that share group, versions, operations and scope share a rule."""
-    return merge({wish for _, wish in wishes(policies, phase)})
+    return merge_resources({wish for _, wish in wishes(policies, phase)})
 
 
 def wishes(policies: PolicySet, phase: Phase) -> tuple[tuple[Policy, Wish], ...]:
@@ -79,7 +79,7 @@ def _named(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[s
             yield from ((row.group, version, row.resource, "*") for version in row.versions)
 
 
-def merge(wishes: Iterable[Wish]) -> tuple[WebhookRule, ...]:
+def merge_resources(wishes: Iterable[Wish]) -> tuple[WebhookRule, ...]:
     """Rules for some resources."""
     operations: dict[tuple[str, str, str, str], set[str]] = {}
     for wish in wishes:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.cel.types import Type
-from webhook.cluster.interest import Interest, combined
+from webhook.cluster.interest import Interest, combine_interests
 from webhook.facts.fact import Fact, FactStructure
 from webhook.facts.registry import Registry
 
@@ -44,7 +44,7 @@ def _fact(fact: Fact) -> Iterator[str]:
     yield from (f"## {fact.name}", "", fact.about, "", f"Type: {_type(fact.type)}", "", "```")
     yield from (*fact.examples, "```", "")
     if fact.lookups:
-        yield from ("Looks up in the cluster:", "", *map(_lookup, combined(fact.lookups)), "")
+        yield from ("Looks up in the cluster:", "", *map(_lookup, combine_interests(fact.lookups)), "")
     if fact.expanded:
         yield from ("With `expand: pods`:", "", *(_expanded(fact.name, *each) for each in fact.expanded.items()), "")
     for each in fact.structures:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster import Cluster
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.facts.fact import Missing
@@ -27,7 +27,7 @@ CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 T = TypeVar("T")
 Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()
-NAMESPACES = reading(NAMESPACE, "metadata.labels")
+NAMESPACES = interest_in_fields(NAMESPACE, "metadata.labels")
 """What facts read of namespaces."""
 _MOST_COMPARED: Final = 20_000
 """Names that one request looks at for what is near unknown ones: some hundredths of a second, and a courtesy only."""
@@ -178,6 +178,15 @@ class View:
         """Where an object of a file stands: " in queues.yaml"; "" for one of a live cluster."""
         file = self.cluster.place(obj) if obj else ""
         return f" in {file}" if file else ""
+
+    def origins(self, objects: Sequence[JSON]) -> str:
+        """Where some objects of files stand: " in nodes.yaml and 2 other files"; "" for those of a live cluster."""
+        files = dict.fromkeys(filter(None, map(self.cluster.place, self.deadline.each(objects))))
+        if not files:
+            return ""
+        first, *others = files
+        more = f" and {len(others)} other file{'s' * (len(others) > 1)}" if others else ""
+        return f" in {first}{more}"
 
     def note(self, *missing: MissingObject) -> None:
         """Remember what could not be found out, for the fields that are asked."""

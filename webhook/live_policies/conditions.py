@@ -10,7 +10,7 @@ from webhook.live_policies.combine import LivePolicies
 from webhook.live_policies.compile import CompiledObject
 from webhook.live_policies.objects import StoredPolicy
 from webhook.manifests.claimgate_kinds import POLICY_BINDING
-from webhook.manifests.portability import hindrances
+from webhook.manifests.portability import unexportable_obstacles
 from webhook.paths import get
 from webhook.wording import counted
 
@@ -98,7 +98,7 @@ def _portable(compiled: CompiledObject) -> dict[str, Any]:
     assert policy is not None
     resource = f"{compiled.stored.kind.lower()}.claimgate.dev/{compiled.stored.name}"
     export = f"kubectl get {resource} -o yaml > policy.yaml; claimgate policies export policy.yaml"
-    hindering = hindrances(policy.obstacles, policy.kind)
+    hindering = unexportable_obstacles(policy.obstacles, policy.kind)
     if hindering:
         return condition("Portable", holds=False, reason="NeedsClaimgate", message="; ".join(hindering))
     return condition("Portable", holds=True, reason="Portable", message=f"the native policy: {export}")

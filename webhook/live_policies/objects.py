@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.cluster.connection import Connection, connect
+from webhook.cluster.connection import Connection, connect_to_cluster
 from webhook.cluster.discovery import NOT_SERVED
-from webhook.cluster.interest import Interest, reading
+from webhook.cluster.interest import Interest, interest_in_fields
 from webhook.cluster.live import WAIT_S
 from webhook.cluster.lookup import Cluster
 from webhook.cluster.watch import WatchCluster
@@ -31,7 +31,7 @@ _READ: Final = (
     "status",
 )
 GVKS: Final = tuple(GroupVersionKind(GROUP, VERSION, kind) for kind in KINDS)
-INTERESTS: Final[tuple[Interest, ...]] = tuple(reading(gvk, *_READ) for gvk in GVKS)
+INTERESTS: Final[tuple[Interest, ...]] = tuple(interest_in_fields(gvk, *_READ) for gvk in GVKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def watch(kubeconfig: Path | None, log: Log) -> tuple[StoredPolicies, Connection
     Raises:
         ConfigurationError: no server or credentials are configured.
     """
-    connection = connect(kubeconfig)
+    connection = connect_to_cluster(kubeconfig)
     view = WatchCluster(connection, INTERESTS, log)
     view.start()
     view.wait(WAIT_S)

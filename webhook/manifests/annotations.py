@@ -12,7 +12,7 @@ from typing import Literal
 
 from webhook.attributes import JSON
 from webhook.decisions import SEVERITIES
-from webhook.manifests.field_errors import FieldError, invalid
+from webhook.manifests.field_errors import FieldError, invalid_error
 from webhook.paths import FieldPath
 
 PREFIX = "claimgate.dev/"
@@ -82,7 +82,7 @@ class Settings:
     docs: str = ""
 
 
-def settings(
+def read_annotations(
     annotations: Mapping[str, str], known_facts: tuple[str, ...], known_checks: tuple[str, ...] = ()
 ) -> tuple[Settings, tuple[FieldError, ...]]:
     """Read the annotations of this project; others are left alone."""
@@ -154,10 +154,10 @@ def _one_of(name: str, own: Mapping[str, str], values: tuple[str, ...]) -> Field
     value = own.get(name)
     if value is None or value in values:
         return None
-    return invalid(_path(name), value, f"expected one of: {', '.join(values)}")
+    return invalid_error(_path(name), value, f"expected one of: {', '.join(values)}")
 
 
 def _unknown(name: str) -> FieldError:
     close = get_close_matches(name, _NAMES, n=1)
     hint = f"did you mean `{PREFIX}{close[0]}`?" if close else f"known ones: {', '.join(_NAMES)}"
-    return invalid(_path(name), PREFIX + name, f"unknown annotation; {hint}")
+    return invalid_error(_path(name), PREFIX + name, f"unknown annotation; {hint}")

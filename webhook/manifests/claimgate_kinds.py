@@ -25,7 +25,7 @@ from webhook.manifests.models import (
     ShapeError,
     ValidatingBindingSpec,
     ValidatingSpec,
-    parse,
+    parse_manifest,
     shape_error,
     without_nulls,
 )
@@ -145,7 +145,7 @@ def is_claimgate_kind(value: JSON) -> bool:
     return is_object and value["apiVersion"].partition("/")[0] == GROUP and value.get("kind") in KINDS
 
 
-def native(value: JSON) -> JSON:
+def native_manifest(value: JSON) -> JSON:
     """The native manifest that an object stands for.
 
     Args:
@@ -177,7 +177,7 @@ def native(value: JSON) -> JSON:
 
 def parse_claimgate_kind(value: JSON) -> Manifest:
     """Read one object of the kinds as the native manifest that it stands for. Raises as `native`."""
-    return parse(native(value))
+    return parse_manifest(native_manifest(value))
 
 
 def written_path(path: FieldPath) -> FieldPath:

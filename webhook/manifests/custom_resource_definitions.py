@@ -91,7 +91,7 @@ _STATUS: Final[Schema] = {
 }
 
 
-def definitions() -> tuple[JSON, ...]:
+def custom_resource_definitions() -> tuple[JSON, ...]:
     """The three CustomResourceDefinitions, as they are applied."""
     return tuple(_definition(kind) for kind in SPECS)
 

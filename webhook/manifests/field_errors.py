@@ -30,32 +30,36 @@ def _body(kind: str, detail: str) -> str:
     return f"{kind}: {detail}" if detail else kind
 
 
-def required(path: FieldPath, detail: str = "") -> FieldError:
+def required_error(path: FieldPath, detail: str = "") -> FieldError:
     """A field that must be there."""
     return FieldError(path, _body("Required value", detail))
 
 
-def invalid(path: FieldPath, value: object, detail: str) -> FieldError:
+def invalid_error(path: FieldPath, value: object, detail: str) -> FieldError:
     """A field whose value cannot be."""
-    return FieldError(path, _body(f"Invalid value: {show(value)}", detail))
+    return FieldError(path, _body(f"Invalid value: {value_as_go_text(value)}", detail))
 
 
-def unsupported(path: FieldPath, value: object, supported: Sequence[str]) -> FieldError:
+def unsupported_error(path: FieldPath, value: object, supported: Sequence[str]) -> FieldError:
     """A field with a value outside a closed set."""
-    return FieldError(path, f"Unsupported value: {show(value)}: supported values: {', '.join(map(show, supported))}")
+    return FieldError(
+        path,
+        f"Unsupported value: {value_as_go_text(value)}: supported values: "
+        f"{', '.join(map(value_as_go_text, supported))}",
+    )
 
 
-def duplicate(path: FieldPath, value: object) -> FieldError:
+def duplicate_error(path: FieldPath, value: object) -> FieldError:
     """A value that must be there only once."""
-    return FieldError(path, f"Duplicate value: {show(value)}")
+    return FieldError(path, f"Duplicate value: {value_as_go_text(value)}")
 
 
-def forbidden(path: FieldPath, detail: str) -> FieldError:
+def forbidden_error(path: FieldPath, detail: str) -> FieldError:
     """A field that must not be there."""
     return FieldError(path, _body("Forbidden", detail))
 
 
-def internal(path: FieldPath, detail: str) -> FieldError:
+def internal_error(path: FieldPath, detail: str) -> FieldError:
     """A field that the API server itself failed at."""
     return FieldError(path, f"Internal error: {detail}")
 
@@ -65,14 +69,14 @@ def too_many(path: FieldPath, count: int, limit: int) -> FieldError:
     return FieldError(path, f"Too many: {count}: must have at most {limit} items")
 
 
-def show(value: object) -> str:
+def value_as_go_text(value: object) -> str:
     """A value as the API server prints it: text quoted as in Go, everything else as JSON."""
     if isinstance(value, str):
         return quote(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def aggregate(errors: Iterable[object]) -> str:
+def join_errors(errors: Iterable[object]) -> str:
     """Several errors in one text: alone as it is, otherwise `[a, b]`, repeated ones once."""
     texts = list(dict.fromkeys(map(str, errors)))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

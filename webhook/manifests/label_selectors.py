@@ -64,7 +64,7 @@ class Selector:
 EVERYTHING = Selector()
 
 
-def selector(manifest: LabelSelector | None) -> Selector:
+def compile_selector(manifest: LabelSelector | None) -> Selector:
     """The predicate of a selector that has passed verification; none at all selects everything."""
     if manifest is None:
         return EVERYTHING

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from webhook.attributes import JSON
-from webhook.model_errors import complaint, is_unknown
+from webhook.model_errors import describe_model_error, is_unknown
 from webhook.paths import FieldPath
 
 GROUP = "admissionregistration.k8s.io"
@@ -233,7 +233,7 @@ class ShapeError(ValueError):
         self.problems = problems
 
 
-def parse(value: JSON) -> Manifest:
+def parse_manifest(value: JSON) -> Manifest:
     """Read one object of a kind in MODELS.
 
     Raises:
@@ -263,7 +263,7 @@ def _problem(error: Any) -> tuple[FieldPath, str]:
     path: FieldPath = tuple(error["loc"])
     if is_unknown(error):
         return path, f"unknown field `{path[-1]}`{_suggestion(path)}"
-    return path, complaint(error)
+    return path, describe_model_error(error)
 
 
 def _suggestion(path: FieldPath) -> str:

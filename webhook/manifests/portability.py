@@ -15,7 +15,7 @@ EXPANDS = "expands to the pod templates of workloads"
 LEAVES = "leaves out updates that do not change the spec"
 
 
-def hindrances(of_policy: Sequence[str], kind: str) -> tuple[str, ...]:
+def unexportable_obstacles(of_policy: Sequence[str], kind: str) -> tuple[str, ...]:
     """Those of the obstacles that `claimgate policies export` cannot say in the API server's own terms, either."""
     if kind == "validating":
         return tuple(each for each in of_policy if not each.startswith((EXPANDS, LEAVES)))
@@ -26,7 +26,7 @@ def hindrances(of_policy: Sequence[str], kind: str) -> tuple[str, ...]:
     )
 
 
-def obstacles(manifest: PolicyManifest, settings: Settings) -> tuple[str, ...]:
+def export_obstacles(manifest: PolicyManifest, settings: Settings) -> tuple[str, ...]:
     """Why the API server would refuse the policy or take it for something else; () for a portable one."""
     texts = []
     if settings.facts:

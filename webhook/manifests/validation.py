@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 from webhook import names
 from webhook.cel.syntax.lexer import is_identifier
-from webhook.manifests.field_errors import FieldError, duplicate, forbidden, invalid, required, too_many, unsupported
+from webhook.manifests.field_errors import (
+    FieldError,
+    duplicate_error,
+    forbidden_error,
+    invalid_error,
+    required_error,
+    too_many,
+    unsupported_error,
+)
 from webhook.manifests.models import (
     LabelSelector,
     LabelSelectorRequirement,
@@ -45,34 +53,34 @@ MAX_VALUE_EXPRESSION = 5 * 1024
 Errors = Iterator[FieldError]
 
 
-def metadata(value: Metadata, path: FieldPath = ("metadata",)) -> Errors:
+def metadata_errors(value: Metadata, path: FieldPath = ("metadata",)) -> Errors:
     """The object's name."""
     if not value.name:
-        yield required((*path, "name"), "name or generateName is required")
+        yield required_error((*path, "name"), "name or generateName is required")
     else:
         yield from _names((*path, "name"), value.name, names.dns1123_subdomain)
     if value.namespace:
-        yield forbidden((*path, "namespace"), "not allowed on this type")
+        yield forbidden_error((*path, "namespace"), "not allowed on this type")
 
 
 def _names(path: FieldPath, value: str, check: Callable[[str], Sequence[str]]) -> Errors:
     for text in check(value):
-        yield invalid(path, value, text)
+        yield invalid_error(path, value, text)
 
 
-def head(spec: PolicySpec, path: FieldPath) -> Errors:
+def policy_head_errors(spec: PolicySpec, path: FieldPath) -> Errors:
     """failurePolicy, paramKind and matchConstraints of a policy."""
     if spec.failure_policy not in FAILURE_POLICIES:
-        yield unsupported((*path, "failurePolicy"), spec.failure_policy, FAILURE_POLICIES)
+        yield unsupported_error((*path, "failurePolicy"), spec.failure_policy, FAILURE_POLICIES)
     if spec.param_kind is not None:
         yield from param_kind(spec.param_kind, (*path, "paramKind"))
     where = (*path, "matchConstraints")
     if spec.match_constraints is None:
-        yield required(where)
+        yield required_error(where)
         return
     yield from match_resources(spec.match_constraints, where)
     if not spec.match_constraints.resource_rules:
-        yield required((*where, "resourceRules"))
+        yield required_error((*where, "resourceRules"))
     if isinstance(spec, MutatingSpec):
         yield from mutating_operations(spec.match_constraints, where)
 
@@ -82,7 +90,7 @@ def mutating_operations(resources: MatchResources, path: FieldPath) -> Errors:
     for rule in resources.resource_rules:
         for operation in rule.operations:
             if operation not in MUTATING_OPERATIONS:
-                yield unsupported((*path, "resourceRules", "operations"), operation, MUTATING_OPERATIONS)
+                yield unsupported_error((*path, "resourceRules", "operations"), operation, MUTATING_OPERATIONS)
 
 
 def param_kind(value: ParamKind, path: FieldPath) -> Errors:
@@ -90,36 +98,36 @@ def param_kind(value: ParamKind, path: FieldPath) -> Errors:
     where = (*path, "apiVersion")
     group, _, version = value.api_version.rpartition("/")
     if not value.api_version:
-        yield required(where)
+        yield required_error(where)
     elif "/" in group:
-        yield invalid(where, value.api_version, f"unexpected GroupVersion string: {value.api_version}")
+        yield invalid_error(where, value.api_version, f"unexpected GroupVersion string: {value.api_version}")
     else:
         if group and (complaints := names.dns1123_subdomain(group)):
-            yield invalid(where, group, ",".join(complaints))
+            yield invalid_error(where, group, ",".join(complaints))
         if not version:
-            yield invalid(where, value.api_version, "version must be specified")
+            yield invalid_error(where, value.api_version, "version must be specified")
         elif complaints := names.dns1035_label(version):
-            yield invalid(where, version, ",".join(complaints))
+            yield invalid_error(where, version, ",".join(complaints))
     if not value.kind:
-        yield required((*path, "kind"))
+        yield required_error((*path, "kind"))
     elif complaints := names.dns1035_label(value.kind.lower()):
         text = f"may have mixed case, but should otherwise match: {','.join(complaints)}"
-        yield invalid((*path, "kind"), value.kind, text)
+        yield invalid_error((*path, "kind"), value.kind, text)
 
 
 def match_resources(value: MatchResources, path: FieldPath) -> Errors:
     """MatchConstraints or matchResources."""
     if value.match_policy not in MATCH_POLICIES:
-        yield unsupported((*path, "matchPolicy"), value.match_policy, MATCH_POLICIES)
-    yield from selector(value.namespace_selector, (*path, "namespaceSelector"))
-    yield from selector(value.object_selector, (*path, "objectSelector"))
+        yield unsupported_error((*path, "matchPolicy"), value.match_policy, MATCH_POLICIES)
+    yield from selector_errors(value.namespace_selector, (*path, "namespaceSelector"))
+    yield from selector_errors(value.object_selector, (*path, "objectSelector"))
     for index, rule in enumerate(value.resource_rules):
-        yield from named_rule(rule, (*path, "resourceRules", index))
+        yield from named_rule_errors(rule, (*path, "resourceRules", index))
     for index, rule in enumerate(value.exclude_resource_rules):
-        yield from named_rule(rule, (*path, "excludeResourceRules", index))
+        yield from named_rule_errors(rule, (*path, "excludeResourceRules", index))
 
 
-def selector(labels: LabelSelector | None, path: FieldPath) -> Errors:
+def selector_errors(labels: LabelSelector | None, path: FieldPath) -> Errors:
     """A label selector."""
     if labels is None:
         return
@@ -133,78 +141,80 @@ def selector(labels: LabelSelector | None, path: FieldPath) -> Errors:
 def _requirement(requirement: LabelSelectorRequirement, path: FieldPath) -> Errors:
     if requirement.operator in ("In", "NotIn"):
         if not requirement.values:
-            yield required((*path, "values"), "must be specified when `operator` is 'In' or 'NotIn'")
+            yield required_error((*path, "values"), "must be specified when `operator` is 'In' or 'NotIn'")
     elif requirement.operator in ("Exists", "DoesNotExist"):
         if requirement.values:
-            yield forbidden((*path, "values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+            yield forbidden_error(
+                (*path, "values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            )
     else:
-        yield invalid((*path, "operator"), requirement.operator, "not a valid selector operator")
+        yield invalid_error((*path, "operator"), requirement.operator, "not a valid selector operator")
     yield from _names((*path, "key"), requirement.key, names.qualified_name)
     for index, value in enumerate(requirement.values):
         yield from _names((*path, "values", index), value, names.label_value)
 
 
-def named_rule(rule: NamedRule, path: FieldPath) -> Errors:
+def named_rule_errors(rule: NamedRule, path: FieldPath) -> Errors:
     """One rule: names, operations, groups, versions, resources, scope."""
     for index, name in enumerate(rule.resource_names):
         yield from _names((*path, "resourceNames", index), name, names.path_segment)
         if name in rule.resource_names[:index]:
-            yield duplicate((*path, "resourceNames", index), name)
+            yield duplicate_error((*path, "resourceNames", index), name)
     yield from _alone(rule.operations, (*path, "operations"), "operations")
     for index, operation in enumerate(rule.operations):
         if operation not in OPERATIONS:
-            yield unsupported((*path, "operations", index), operation, OPERATIONS)
+            yield unsupported_error((*path, "operations", index), operation, OPERATIONS)
     yield from _alone(rule.api_groups, (*path, "apiGroups"), "API groups")
     yield from _alone(rule.api_versions, (*path, "apiVersions"), "API versions")
     for index, version in enumerate(rule.api_versions):
         if not version:
-            yield required((*path, "apiVersions", index))
+            yield required_error((*path, "apiVersions", index))
     yield from _resources(rule.resources, (*path, "resources"))
     if rule.scope is not None and rule.scope not in SCOPES:
-        yield unsupported((*path, "scope"), rule.scope, SCOPES)
+        yield unsupported_error((*path, "scope"), rule.scope, SCOPES)
 
 
 def _alone(values: list[str], path: FieldPath, what: str) -> Errors:
     if not values:
-        yield required(path)
+        yield required_error(path)
     if len(values) > 1 and "*" in values:
-        yield invalid(path, values, f"if '*' is present, must not specify other {what}")
+        yield invalid_error(path, values, f"if '*' is present, must not specify other {what}")
 
 
 def _resources(resources: list[str], path: FieldPath) -> Errors:
     if not resources:
-        yield required(path)
+        yield required_error(path)
     whole: set[str] = set()
     everywhere: set[str] = set()
     for index, resource in enumerate(resources):
         parent, slash, sub = resource.partition("/")
         if not resource:
-            yield required((*path, index))
+            yield required_error((*path, index))
         if not slash:
             continue
         if parent in whole:
-            yield invalid((*path, index), resource, f"if '{parent}/*' is present, must not specify {resource}")
+            yield invalid_error((*path, index), resource, f"if '{parent}/*' is present, must not specify {resource}")
         if sub in everywhere:
-            yield invalid((*path, index), resource, f"if '*/{sub}' is present, must not specify {resource}")
+            yield invalid_error((*path, index), resource, f"if '*/{sub}' is present, must not specify {resource}")
         whole.update([parent] if sub == "*" else [])
         everywhere.update([sub] if parent == "*" else [])
     if len(resources) > 1 and "*/*" in resources:
-        yield invalid(path, resources, "if '*/*' is present, must not specify other resources")
+        yield invalid_error(path, resources, "if '*/*' is present, must not specify other resources")
     plain = [resource for resource in resources if resource and "/" not in resource]
     if "*" in resources and plain and plain[-1] != "*":
         text = "if '*' is present, must not specify other resources without subresources"
-        yield invalid(path, resources, text)
+        yield invalid_error(path, resources, text)
 
 
 def condition_names(value: Sequence[MatchCondition], path: FieldPath, index: int) -> Errors:
     """The name of the condition at an index."""
     name = value[index].name
     if not name:
-        yield required((*path, index, "name"))
+        yield required_error((*path, index, "name"))
     else:
         yield from _names((*path, index, "name"), name, names.qualified_name)
     if name and any(name == earlier.name for earlier in value[:index]):
-        yield duplicate((*path, index, "name"), name)
+        yield duplicate_error((*path, index, "name"), name)
 
 
 def condition_count(value: Sequence[MatchCondition], path: FieldPath) -> Errors:
@@ -216,34 +226,34 @@ def condition_count(value: Sequence[MatchCondition], path: FieldPath) -> Errors:
 def variable_name(value: Variable, path: FieldPath) -> Errors:
     """The name of a variable."""
     if not value.name.strip():
-        yield required((*path, "name"), "name is not specified")
+        yield required_error((*path, "name"), "name is not specified")
     elif not is_identifier(value.name):
-        yield invalid((*path, "name"), value.name, "must be a valid CEL identifier")
+        yield invalid_error((*path, "name"), value.name, "must be a valid CEL identifier")
 
 
 def validation_texts(value: ValidationManifest, path: FieldPath) -> Errors:
     """Message and reason of a validation."""
     message = value.message.strip()
     if value.message and not message:
-        yield invalid((*path, "message"), value.message, "must be non-empty if specified")
+        yield invalid_error((*path, "message"), value.message, "must be non-empty if specified")
     elif "\n" in message or "\r" in message:
-        yield invalid((*path, "message"), value.message, "must not contain line breaks")
+        yield invalid_error((*path, "message"), value.message, "must not contain line breaks")
     if value.reason is not None and value.reason not in (*REASONS, *OWN_REASONS):
-        yield unsupported((*path, "reason"), value.reason, REASONS)
+        yield unsupported_error((*path, "reason"), value.reason, REASONS)
 
 
 def reinvocation_policy(spec: MutatingSpec, path: FieldPath) -> Errors:
     """ReinvocationPolicy of a mutating policy."""
     if not spec.reinvocation_policy:
-        yield required((*path, "reinvocationPolicy"))
+        yield required_error((*path, "reinvocationPolicy"))
     elif spec.reinvocation_policy not in REINVOCATION_POLICIES:
-        yield unsupported((*path, "reinvocationPolicy"), spec.reinvocation_policy, REINVOCATION_POLICIES)
+        yield unsupported_error((*path, "reinvocationPolicy"), spec.reinvocation_policy, REINVOCATION_POLICIES)
 
 
 def audit_key(policy: str, key: str, path: FieldPath) -> Errors:
     """The key of an audit annotation: `<policy>/<key>` is a qualified name."""
     if not policy:
-        yield invalid((*path, "key"), key, "requires metadata.name be non-empty")
+        yield invalid_error((*path, "key"), key, "requires metadata.name be non-empty")
     else:
         yield from _names((*path, "key"), f"{policy}/{key}", names.qualified_name)
 
@@ -255,25 +265,25 @@ def param_ref(value: ParamRef | None, path: FieldPath, *, needs_action: bool = T
     if value.name:
         yield from _names((*path, "name"), value.name, names.path_segment)
         if value.selector is not None:
-            yield forbidden((*path, "name"), "name and selector are mutually exclusive")
+            yield forbidden_error((*path, "name"), "name and selector are mutually exclusive")
     if value.selector is not None:
-        yield from selector(value.selector, (*path, "selector"))
+        yield from selector_errors(value.selector, (*path, "selector"))
         if value.name:
-            yield forbidden((*path, "selector"), "name and selector are mutually exclusive")
+            yield forbidden_error((*path, "selector"), "name and selector are mutually exclusive")
     if not value.name and value.selector is None:
-        yield required(path, "one of name or selector must be specified")
+        yield required_error(path, "one of name or selector must be specified")
     if not value.parameter_not_found_action:
         if needs_action:
-            yield required((*path, "parameterNotFoundAction"))
+            yield required_error((*path, "parameterNotFoundAction"))
     elif value.parameter_not_found_action not in ("Allow", "Deny"):
         where = (*path, "parameterNotFoundAction")
-        yield unsupported(where, value.parameter_not_found_action, ("Deny", "Allow"))
+        yield unsupported_error(where, value.parameter_not_found_action, ("Deny", "Allow"))
 
 
 def policy_name(name: str, path: FieldPath) -> Errors:
     """PolicyName of a binding."""
     if not name:
-        yield required((*path, "policyName"))
+        yield required_error((*path, "policyName"))
     else:
         yield from _names((*path, "policyName"), name, names.dns1123_subdomain)
 
@@ -283,14 +293,14 @@ def validation_actions(spec: ValidatingBindingSpec, path: FieldPath) -> Errors:
     value = spec.validation_actions
     for index, action in enumerate(value):
         if action not in ACTIONS:
-            yield unsupported((*path, index), action, ACTIONS)
+            yield unsupported_error((*path, index), action, ACTIONS)
         if action in value[:index]:
-            yield duplicate((*path, index), action)
+            yield duplicate_error((*path, index), action)
     if "Deny" in value and "Warn" in value:
         text = (
             "must not contain both Deny and Warn (repeating the same validation failure information in the API response"
             " and headers serves no purpose)"
         )
-        yield invalid(path, value, text)
+        yield invalid_error(path, value, text)
     if not value:
-        yield required(path, "at least one validation action is required")
+        yield required_error(path, "at least one validation action is required")

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from webhook.attributes import JSON
 from webhook.errors import ConfigurationError
 from webhook.manifests.models import LabelSelector, MatchCondition, NamedRule
-from webhook.model_errors import complaint
+from webhook.model_errors import describe_model_error
 from webhook.paths import render
 
 GROUP: Final = "admissionregistration.k8s.io"
@@ -72,7 +72,7 @@ def is_configuration(value: JSON) -> bool:
     return isinstance(value, dict) and value.get("kind") in KINDS and value.get("apiVersion") == f"{GROUP}/v1"
 
 
-def parse(value: dict[str, JSON]) -> WebhookConfiguration:
+def parse_webhook_configuration(value: dict[str, JSON]) -> WebhookConfiguration:
     """A configuration of an object that says that it is one.
 
     Raises:
@@ -82,4 +82,4 @@ def parse(value: dict[str, JSON]) -> WebhookConfiguration:
         return WebhookConfiguration.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise ConfigurationError(f"{value['kind']}: {render(first['loc'])}: {complaint(first)}") from None
+        raise ConfigurationError(f"{value['kind']}: {render(first['loc'])}: {describe_model_error(first)}") from None

@@ -13,7 +13,7 @@ from typing import Any, Final
 from webhook import documents, submitted, yamlfile
 from webhook.admission import fixtures
 from webhook.admission.kind_names import kind_mistake
-from webhook.admission.phases import Local, run
+from webhook.admission.phases import Local, run_phases
 from webhook.attributes import JSON
 from webhook.cel import compiled_engine
 from webhook.cluster.file_tree import FileTree
@@ -56,7 +56,7 @@ def evaluate(question: Question, standing: PolicySet, options: Options, engine: 
 
 
 def _answered(question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine) -> dict[str, Any]:
-    asked, others = documents.of_text(question.object, OBJECT), yamlfile.load(question.cluster, CLUSTER)
+    asked, others = documents.documents_of_text(question.object, OBJECT), yamlfile.load(question.cluster, CLUSTER)
     if asked.problems:
         raise InputError(*asked.problems)
     if not asked.documents:
@@ -64,7 +64,7 @@ def _answered(question: Question, standing: PolicySet, options: Options, engine:
     if len(asked.documents) > _MOST_OBJECTS:
         count = counted(len(asked.documents), "object")
         raise InputError(Problem(message=f"{count}: the page reviews at most {_MOST_OBJECTS} at a time", file=OBJECT))
-    listed = documents.of_text(question.cluster, CLUSTER).documents
+    listed = documents.documents_of_text(question.cluster, CLUSTER).documents
     policies, notes = standing, list[str]()
     is_own = any(_is_policy(each.value) for each in listed)
     if is_own:
@@ -121,5 +121,5 @@ def _review(
         raise InputError(Problem(message=error.message, file=at.file, line=at.line, column=at.column)) from None
     engine.evaluations.clear()
     door = Local(policies=policies, cluster=each.cluster, options=ReviewOptions(advice=True), explains=True)
-    outcome = run(each.attributes, question.phase, door)
+    outcome = run_phases(each.attributes, question.phase, door)
     return answer.review(document, each, outcome, policies, tuple(engine.evaluations))

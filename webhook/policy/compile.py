@@ -14,9 +14,9 @@ from webhook.cel.library.declaration import Version
 from webhook.facts.registry import SHIPPED, Registry
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
-from webhook.manifests.field_errors import FieldError, invalid
+from webhook.manifests.field_errors import FieldError, invalid_error
 from webhook.manifests.models import MutatingSpec, PolicyManifest
-from webhook.manifests.portability import names_pods, obstacles
+from webhook.manifests.portability import export_obstacles, names_pods
 from webhook.paths import FieldPath
 from webhook.policy.compile_expressions import body, gate, reports_problems
 from webhook.policy.compiled import Deferred, Policy
@@ -42,14 +42,16 @@ def compile_policy(
     A lazy policy is compiled when it is first asked, and what is wrong with its expressions is an error of theirs then.
     """
     spec, meta = manifest.spec, manifest.metadata
-    settings, complaints = extensions.settings(meta.annotations, registry.fact_names, registry.groups)
-    errors = [*verification.metadata(meta), *complaints, *verification.head(spec, _SPEC)]
+    settings, complaints = extensions.read_annotations(meta.annotations, registry.fact_names, registry.groups)
+    errors = [*verification.metadata_errors(meta), *complaints, *verification.policy_head_errors(spec, _SPEC)]
     if (settings.expands or settings.reads_resources) and not names_pods(manifest):
-        errors.append(invalid(_EXPAND, "pods", "needs a resource rule that names pods of the core group"))
+        errors.append(invalid_error(_EXPAND, "pods", "needs a resource rule that names pods of the core group"))
     if settings.enters and isinstance(spec, MutatingSpec):
-        errors.append(invalid(_EXPAND, "objects", "is for validating policies; objects inside others are not changed"))
+        errors.append(
+            invalid_error(_EXPAND, "objects", "is for validating policies; objects inside others are not changed")
+        )
     if settings.reads_patches and (isinstance(spec, MutatingSpec) or not settings.expands):
-        errors.append(invalid(_EXPAND, "patches", "is for validating policies that expand to pods"))
+        errors.append(invalid_error(_EXPAND, "patches", "is for validating policies that expand to pods"))
     facts = tuple(map(registry.fact, settings.facts))
     rules = registry.catalogue(settings.checks) if settings.checks else {}
     walk = partial(Walk, engine, version, spec.param_kind is not None, facts, rules)
@@ -91,6 +93,6 @@ def compile_policy(
         severity=settings.severity,
         category=settings.category,
         docs=settings.docs,
-        obstacles=obstacles(manifest, settings),
+        obstacles=export_obstacles(manifest, settings),
     )
     return policy, tuple(errors)

@@ -17,7 +17,7 @@ _SPEC: FieldPath = ("spec",)
 def compile_binding(manifest: BindingManifest, file: str = "") -> tuple[Binding, tuple[FieldError, ...]]:
     """Compile a binding; errors in the API server's order and words."""
     spec = manifest.spec
-    errors = [*verification.metadata(manifest.metadata), *verification.policy_name(spec.policy_name, _SPEC)]
+    errors = [*verification.metadata_errors(manifest.metadata), *verification.policy_name(spec.policy_name, _SPEC)]
     is_old = manifest.api_version.endswith("/v1alpha1")
     errors += verification.param_ref(spec.param_ref, (*_SPEC, "paramRef"), needs_action=not is_old)
     path = (*_SPEC, "matchResources")

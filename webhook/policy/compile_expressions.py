@@ -11,7 +11,7 @@ from webhook.cel.types import BOOL, DYN, NULL, STRING, list_of, object_type
 from webhook.decisions import REASON_CODES
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
-from webhook.manifests.field_errors import duplicate, invalid, required, unsupported
+from webhook.manifests.field_errors import duplicate_error, invalid_error, required_error, unsupported_error
 from webhook.manifests.models import (
     AuditAnnotationManifest,
     MutatingPolicyManifest,
@@ -116,7 +116,10 @@ def _parts(walk: Walk, manifest: PolicyManifest) -> _Parts:
     spec = manifest.spec
     if not spec.validations and not spec.audit_annotations:
         text = "validations or auditAnnotations must contain at least one item"
-        walk.errors += [required((*_SPEC, "validations"), text), required((*_SPEC, "auditAnnotations"), text)]
+        walk.errors += [
+            required_error((*_SPEC, "validations"), text),
+            required_error((*_SPEC, "auditAnnotations"), text),
+        ]
     rules = tuple(_rule(walk, validation, (*_SPEC, "validations", i)) for i, validation in enumerate(spec.validations))
     return rules, _audits(walk, manifest), ()
 
@@ -129,7 +132,7 @@ def _rule(walk: Walk, manifest: ValidationManifest, path: FieldPath) -> Validati
     if manifest.message_expression.strip():
         message = walk.expression(where, manifest.message_expression, walk.place(authorizer=False), texts)
     elif manifest.message_expression:
-        walk.errors.append(invalid(where, manifest.message_expression, "must be non-empty if specified"))
+        walk.errors.append(invalid_error(where, manifest.message_expression, "must be non-empty if specified"))
     walk.errors += verification.validation_texts(manifest, path)
     reason = manifest.reason or "Invalid"
     code = REASON_CODES.get(reason, 422)
@@ -144,20 +147,20 @@ def _audits(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditAnnota
     if len(manifests) > verification.MAX_AUDIT_ANNOTATIONS:
         shown = [{"Key": each.key, "ValueExpression": each.value_expression} for each in manifests]
         text = f"must not have more than {verification.MAX_AUDIT_ANNOTATIONS} auditAnnotations"
-        walk.errors.append(invalid(path, shown, text))
+        walk.errors.append(invalid_error(path, shown, text))
     rules: list[AuditAnnotation] = []
     for index, each in enumerate(manifests):
         walk.errors += verification.audit_key(manifest.metadata.name, each.key, (*path, index))
         rules.append(AuditAnnotation(each.key, _audit_value(walk, each, (*path, index, "valueExpression"))))
         if any(rule.key == each.key for rule in rules[:-1]):
-            walk.errors.append(duplicate((*path, index, "key"), each.key))
+            walk.errors.append(duplicate_error((*path, index, "key"), each.key))
     return tuple(rules)
 
 
 def _audit_value(walk: Walk, manifest: AuditAnnotationManifest, path: FieldPath) -> Expression:
     if len(manifest.value_expression.strip().encode()) > verification.MAX_VALUE_EXPRESSION:
         text = f"must not exceed {verification.MAX_VALUE_EXPRESSION} bytes in length"
-        walk.errors.append(required(path, text))
+        walk.errors.append(required_error(path, text))
         return Expression(manifest.value_expression, error=text)
     text = "valueExpression is not specified"
     return walk.trimmed(path, manifest.value_expression, walk.place(), (STRING, NULL), text, shows_all=True)
@@ -165,7 +168,7 @@ def _audit_value(walk: Walk, manifest: AuditAnnotationManifest, path: FieldPath)
 
 def _changes(walk: Walk, spec: MutatingSpec) -> tuple[Mutation, ...]:
     if not spec.mutations:
-        walk.errors.append(required((*_SPEC, "mutations"), "mutations must contain at least one item"))
+        walk.errors.append(required_error((*_SPEC, "mutations"), "mutations must contain at least one item"))
     changes = [_change(walk, manifest, (*_SPEC, "mutations", i)) for i, manifest in enumerate(spec.mutations)]
     walk.errors += verification.reinvocation_policy(spec, _SPEC)
     return tuple(change for change in changes if change)
@@ -178,16 +181,16 @@ def _change(walk: Walk, manifest: MutationManifest, path: FieldPath) -> Mutation
         "ApplyConfiguration": ("applyConfiguration", manifest.apply_configuration),
     }
     if not manifest.patch_type:
-        walk.errors.append(required((*path, "patchType")))
+        walk.errors.append(required_error((*path, "patchType")))
     elif manifest.patch_type not in fields:
-        walk.errors.append(unsupported((*path, "patchType"), manifest.patch_type, sorted(fields)))
+        walk.errors.append(unsupported_error((*path, "patchType"), manifest.patch_type, sorted(fields)))
     if manifest.patch_type not in fields:
         return None
     name, own = fields.pop(manifest.patch_type)
     other_name, other = next(iter(fields.values()))
     change = None
     if own is None:
-        walk.errors.append(required((*path, name), f"must be specified when patchType is {manifest.patch_type}"))
+        walk.errors.append(required_error((*path, name), f"must be specified when patchType is {manifest.patch_type}"))
     else:
         place = walk.place(mutation=True)
         expected = JSON_PATCHES if manifest.patch_type == "JSONPatch" else OBJECT
@@ -195,5 +198,5 @@ def _change(walk: Walk, manifest: MutationManifest, path: FieldPath) -> Mutation
         change = Mutation("JSONPatch" if manifest.patch_type == "JSONPatch" else "ApplyConfiguration", expression)
     if other is not None:
         text = f"must not be specified when patchType is {manifest.patch_type}"
-        walk.errors.append(invalid((*path, other_name), f"{{{other_name}}}", text))
+        walk.errors.append(invalid_error((*path, other_name), f"{{{other_name}}}", text))
     return change

@@ -16,7 +16,7 @@ from webhook.cel.library.declaration import Version
 from webhook.cel.types import Type
 from webhook.errors import CompileError
 from webhook.facts.fact import Fact
-from webhook.manifests.field_errors import FieldError, internal, invalid, required
+from webhook.manifests.field_errors import FieldError, internal_error, invalid_error, required_error
 from webhook.paths import FieldPath
 from webhook.policy import declarations
 from webhook.policy.compile_hints import hints
@@ -94,13 +94,13 @@ class Walk:
         shown: str,
     ) -> Expression:
         if not text.strip():
-            self.errors.append(required(path, missing))
+            self.errors.append(required_error(path, missing))
             return Expression(source, error=missing or "no expression")
         try:
             program = self.engine.compile(text, place)
         except CompileError as error:
             if error.issues and error.issues[0].message.startswith(_NOT_INSTANTIATED):
-                self.errors.append(internal(path, error.issues[0].message))
+                self.errors.append(internal_error(path, error.issues[0].message))
                 return Expression(source, error=error.issues[0].message)
             note = "\n".join(hints(error.issues, place))
             return self._refuse(path, source, shown, f"compilation failed: {error}", note)
@@ -110,7 +110,7 @@ class Walk:
         return Expression(source, program)
 
     def _refuse(self, path: FieldPath, source: str, shown: str, detail: str, note: str = "") -> Expression:
-        self.errors.append(replace(invalid(path, shown, detail), note=note))
+        self.errors.append(replace(invalid_error(path, shown, detail), note=note))
         return Expression(source, error=detail)
 
     def declare(self, name: str, expression: Expression, result: Type) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from webhook.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
-from webhook.cluster.interest import Interest, Scope, combined, reading
+from webhook.cluster.interest import Interest, Scope, combine_interests, interest_in_fields
 from webhook.cluster.lookup import place_of
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.registry import Registry
@@ -30,7 +30,7 @@ _USE: Final = re.compile(
 
 def interests(policies: Sequence[Policy], registry: Registry, params: Iterable[JSON] = ()) -> tuple[Interest, ...]:
     """What a view of the cluster must hold for these policies; params are the objects shipped beside them."""
-    wanted = [reading(NAMESPACE, *_namespace_fields(policies))]
+    wanted = [interest_in_fields(NAMESPACE, *_namespace_fields(policies))]
     for policy in policies:
         if policy.param_kind is not None:
             wanted += _params(policy.param_kind, policy, params)
@@ -42,7 +42,7 @@ def interests(policies: Sequence[Policy], registry: Registry, params: Iterable[J
     for policy in policies:
         wanted += _definitions(policy)
         wanted += (INSTALLED,) if policy.reads_patches else ()
-    return combined(wanted)
+    return combine_interests(wanted)
 
 
 def _definitions(policy: Policy) -> Iterator[Interest]:

@@ -21,7 +21,7 @@ from webhook.decisions import Decision
 from webhook.errors import InputError, PolicyError, Problem
 from webhook.facts.registry import SHIPPED, Registry
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, parse_claimgate_kind, written_path
-from webhook.manifests.field_errors import FieldError, aggregate
+from webhook.manifests.field_errors import FieldError, join_errors
 from webhook.manifests.models import (
     GROUP,
     MODELS,
@@ -34,9 +34,9 @@ from webhook.manifests.models import (
     MutatingPolicyManifest,
     ShapeError,
     ValidatingPolicyManifest,
-    parse,
+    parse_manifest,
 )
-from webhook.object_lists import unlisted
+from webhook.object_lists import objects_of_list
 from webhook.paths import FieldPath, get
 from webhook.policy.compile import compile_policy
 from webhook.policy.compile_binding import compile_binding
@@ -130,7 +130,7 @@ def load_documents(
     loading = _Loading(options, chosen_engine(options.engine), problems=list(problems))
     loading.unread.update("" for _ in loading.problems)
     for document in documents:
-        for path, value in unlisted(document.value):
+        for path, value in objects_of_list(document.value):
             loading.take(_Source(document, path), value)
     for document in rules:
         loading.name_rules(document)
@@ -152,14 +152,14 @@ def chosen_engine(chosen: Engine | EngineName) -> Engine:
 
 def refusal(value: JSON, options: Options) -> str:
     """What the API server answers to a policy or binding that it does not take; "" when it takes it."""
-    manifest = parse(value)
+    manifest = parse_manifest(value)
     kind, name = manifest.kind, manifest.metadata.name
     errors: Sequence[FieldError]
     if isinstance(manifest, ValidatingPolicyManifest | MutatingPolicyManifest):
         _, errors = compile_policy(manifest, chosen_engine(options.engine), options.version)
     else:
         _, errors = compile_binding(manifest)
-    return f"{kind}.{GROUP} {quote(name)} is invalid: {aggregate(errors)}" if errors else ""
+    return f"{kind}.{GROUP} {quote(name)} is invalid: {join_errors(errors)}" if errors else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class _Loading:
 
     def _compile(self, source: _Source, value: JSON) -> None:
         try:
-            manifest = parse_claimgate_kind(value) if is_claimgate_kind(value) else parse(value)
+            manifest = parse_claimgate_kind(value) if is_claimgate_kind(value) else parse_manifest(value)
             compiled, errors = self._compiled(manifest, source.document.file)
         except ShapeError as error:
             self._refuse(value, *(source.problem(path, text) for path, text in error.problems))

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from webhook.attributes import JSON, NAME_LABEL, Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import BindingError, LookupFailed
 from webhook.manifests.claimgate_kinds import GROUP as CLAIMGATE_GROUP
-from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector, labels_of, selector
+from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector, compile_selector, labels_of
 from webhook.manifests.models import GROUP, MatchResources, NamedRule
 from webhook.patch.schema import is_builtin_group
 from webhook.policy.equivalent_resources import Conversion, Equivalents
@@ -93,8 +93,8 @@ def criteria(manifest: MatchResources | None) -> Criteria:
     return Criteria(
         rules=tuple(map(rule, manifest.resource_rules)),
         excluded=tuple(map(rule, manifest.exclude_resource_rules)),
-        namespaces=selector(manifest.namespace_selector),
-        objects=selector(manifest.object_selector),
+        namespaces=compile_selector(manifest.namespace_selector),
+        objects=compile_selector(manifest.object_selector),
         policy="Exact" if manifest.match_policy == "Exact" else "Equivalent",
     )
 

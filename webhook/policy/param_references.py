@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webhook.attributes import GroupVersionKind
-from webhook.manifests.label_selectors import selector
+from webhook.manifests.label_selectors import compile_selector
 from webhook.manifests.models import ParamKind, ParamRef
 from webhook.policy.compiled import ParamSource
 
@@ -20,5 +20,5 @@ def param_source(reference: ParamRef | None) -> ParamSource | None:
     """Which parameters a binding names; None where it names none."""
     if reference is None:
         return None
-    chosen = selector(reference.selector) if reference.selector is not None else None
+    chosen = compile_selector(reference.selector) if reference.selector is not None else None
     return ParamSource(reference.name, reference.namespace, chosen, reference.parameter_not_found_action != "Allow")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from webhook.attributes import JSON
 from webhook.cluster.known_kinds import KNOWN
 from webhook.errors import Problem
-from webhook.object_lists import unlisted
+from webhook.object_lists import objects_of_list
 from webhook.paths import FieldPath, get
 from webhook.workloads.plurals import plural
 from webhook.workloads.table import Table
@@ -28,7 +28,7 @@ def resource_errors(documents: Sequence[Document], table: Table) -> Iterator[Pro
     """The resources of policies and bindings that are kinds, each with its place and the plural."""
     plurals = _plurals(table)
     for document in documents:
-        for at, value in unlisted(document.value):
+        for at, value in objects_of_list(document.value):
             for path, name in _resources(value):
                 if right := _corrected(name, plurals):
                     reason = "matches nothing, because a rule names resources by their plural in lower case"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.admission.enforce import own_warnings
+from webhook.admission.enforce import warnings_of_decisions
 from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision, ValidationAction, Verdict
 from webhook.explanation import Explanation
@@ -78,7 +78,7 @@ class Answer:
     @property
     def further_warnings(self) -> tuple[str, ...]:
         """What the validating phase warns of, which a denial in the mutating phase does not tell."""
-        texts = own_warnings([each for _, each in self.further])
+        texts = warnings_of_decisions([each for _, each in self.further])
         return tuple(text for text in texts if text not in self.verdict.warnings)
 
     def _open(self) -> Iterator[Decision]:

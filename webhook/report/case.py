@@ -25,7 +25,8 @@ _DECIDED: Final[Mapping[Result, tuple[_Evaluation, Literal["admit", "deny"]]]] =
 class CaseResult:
     """How a case went: `fail` where something differs, `skip` where it was not run, `error` where it has mistakes.
 
-    `why` is "" for a pass.
+    `why` is "" for a pass. `line` is where it stands in the suite, from 1, 0 where nobody knows. `elapsed_s` is how
+    long it took. `is_told`: a person wants it named though nothing is wrong with it.
     """
 
     id: str
@@ -33,6 +34,14 @@ class CaseResult:
     result: Result = Result.PASS
     why: str = ""
     notes: tuple[str, ...] = ()
+    line: int = 0
+    elapsed_s: float = 0.0
+    is_told: bool = False
+
+    @property
+    def place(self) -> Place:
+        """Where it stands."""
+        return Place(file=self.suite, line=self.line)
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
         """The same as a finding, for formats that know nothing else: the suite stands for the policy."""
@@ -46,4 +55,4 @@ class CaseResult:
             actions=(ValidationAction.DENY,),
             message=self.why,
         )
-        return findings([(Phase.VALIDATE, outcome)], subject, lambda _: Place(file=self.suite), rules)
+        return findings([(Phase.VALIDATE, outcome)], subject, lambda _: self.place, rules)

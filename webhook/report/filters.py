@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from webhook.decisions import rank
+from webhook.decisions import severity_rank
 from webhook.report.baseline import KNOWN
 from webhook.report.finding import Finding
 from webhook.report.fingerprint import Fingerprints
@@ -31,7 +31,7 @@ class Filters:
         if not names.isdisjoint(self.skip):
             return False
         severity = finding.rule.severity or finding.decision.severity
-        return not self.min_severity or rank(severity) <= rank(self.min_severity)
+        return not self.min_severity or severity_rank(severity) <= severity_rank(self.min_severity)
 
 
 ALL = Filters()

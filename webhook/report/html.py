@@ -10,12 +10,14 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from string import Template
 from typing import Final
 
 from webhook import __version__
+from webhook.problems.text import sentence
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
@@ -139,11 +141,29 @@ def _item(finding: Finding) -> str:
     line = f"line {finding.place.line}, " if finding.place.line else ""
     named = f'<a href="{_text(rule.docs)}">{_text(rule.id)}</a>' if rule.docs.startswith("https://") else _text(rule.id)
     severity = f", {_text(rule.severity)}" if rule.severity else ""
-    message = "<br>".join(map(_words, finding.message.split("\n")))
+    problem = finding.problem
+    text = sentence(replace(problem, fix="")) if problem else finding.message
+    message = "<br>".join(map(_words, text.split("\n")))
+    fix = f'<span class="fix"><b>Fix:</b> {_words(problem.fix)}</span>' if problem and problem.fix else ""
+    exception = f" {_text(f'({finding.exception})')}" if finding.exception else ""
     return (
         f'<li class="finding {finding.result}"{attributes}><span class="said">{said}</span> '
-        f'<span class="message">{message}</span> <span class="rule">{line}{named}{severity}</span></li>'
+        f'<span class="message">{message}{exception}</span>{fix}{_source(finding)} '
+        f'<span class="rule">{line}{named}{severity}</span></li>'
     )
+
+
+def _source(finding: Finding) -> str:
+    """The line of the file, with the place marked; it can be scrolled to by keyboard where it is too wide."""
+    shown = finding.line
+    if shown is None:
+        return ""
+    end = shown.column - 1 + shown.length
+    parts = shown.text[: shown.column - 1], shown.text[shown.column - 1 : end], shown.text[end:]
+    before, meant, after = (escape(one_line(part)) if part else "" for part in parts)
+    number = f'<span class="number">{finding.place.line}</span>'
+    label = f'aria-label="Line {finding.place.line}"'
+    return f'<pre tabindex="0" role="group" {label}>{number} {before}<mark>{meant}</mark>{after}</pre>'
 
 
 def _foot() -> str:

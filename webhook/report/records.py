@@ -143,6 +143,7 @@ def of_case(case: CaseResult) -> dict[str, Any]:
     """A case result: the suite, whether it passed, how else it went, and why."""
     return {
         "suite": case.suite,
+        "line": case.line,
         "id": case.id,
         "passed": case.result is Result.PASS,
         "result": str(case.result),

@@ -17,6 +17,7 @@ from webhook.report.finding import Finding, Place, Result
 from webhook.report.fingerprint import Fingerprints
 from webhook.report.rule import Rule, Rules
 from webhook.report.writer import Totals
+from webhook.source_line import SourceLine
 from webhook.terminal import exact_json
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -74,7 +75,7 @@ class Findings:
             "ruleIndex": self._rules[finding.rule.id][0],
             "level": "note" if finding.is_advice else _LEVELS[finding.result],
             "message": {"text": f"{about}: {finding.message}"},
-            "locations": [{"physicalLocation": _physical(finding.place), "logicalLocations": [named]}],
+            "locations": [{"physicalLocation": _physical(finding.place, finding.line), "logicalLocations": [named]}],
             "partialFingerprints": {_FINGERPRINT: self._fingerprints.of(finding)},
         }
 
@@ -97,9 +98,13 @@ def _notice(level: str, text: str, place: Place) -> dict[str, Any]:
     return {"level": level, "message": {"text": text}, "locations": [{"physicalLocation": _physical(place)}]}
 
 
-def _physical(place: Place) -> dict[str, Any]:
+def _physical(place: Place, line: SourceLine | None = None) -> dict[str, Any]:
+    """Where it is; the end of what is meant, and in a contextRegion the line without its confidential values."""
     located: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file.removeprefix("./"))}}
     if place.line:
         column = {"startColumn": place.column} if place.column else {}
-        located["region"] = {"startLine": place.line, **column}
+        end = {"endColumn": place.column + line.length} if line and column else {}
+        located["region"] = {"startLine": place.line, **column, **end}
+        if line:
+            located["contextRegion"] = {"startLine": place.line, "snippet": {"text": line.text}}
     return located

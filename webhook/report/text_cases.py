@@ -46,6 +46,8 @@ class Cases:
         """The last suite and the sums."""
         yield from self._told()
         yield terminal.lines(self._sums(totals))
+        if totals.coverage:
+            yield "".join(f"{line}\n" for line in self._screen.wrapped(terminal.one_line(_coverage(totals)), "", "  "))
 
     def _told(self) -> Iterator[str]:
         """The suite that is held."""
@@ -58,7 +60,8 @@ class Cases:
         if self._skipped:
             every = counted(self._suites.total(), "suite")
             yield f"{every}: {self._suites[True]} run, {self._suites[False]} skipped"
-        yield f"{counted(totals.entries, 'case')}: {_outcomes(totals.results)}"
+        left_out = f"; {counted(totals.left_out, 'case')} not run" if totals.left_out else ""
+        yield f"{counted(totals.entries, 'case')}: {_outcomes(totals.results)}{left_out}"
         for why, count in self._skipped.most_common():
             yield f"  skipped: {counted(count, 'case')}: {why}"
 
@@ -81,6 +84,21 @@ def _suite(results: Sequence[CaseResult], screen: Screen) -> Iterator[str]:
     worst = next(each for each in (Result.FAIL, Result.ERROR, Result.PASS, Result.SKIP) if counts[each])
     yield f"{screen.symbol(worst)} {told}"
     for result in results:
-        if result.result is Result.FAIL:
-            yield f"  {screen.styled('failed', 'red')}: {terminal.one_line(result.id)}"
-            yield from (f"    {terminal.one_line(line)}" for line in result.why.split("\n"))
+        if result.result is Result.FAIL or (result.is_told and result.result is not Result.SKIP):
+            yield from _case(result, screen)
+
+
+def _case(result: CaseResult, screen: Screen) -> Iterator[str]:
+    """A case with its line, how long it took where somebody wants to know, and what differs."""
+    took = f"  {result.elapsed_s * 1000:.0f} ms" if result.is_told and result.elapsed_s else ""
+    name = terminal.one_line(f"{result.id}  {result.place}{took}")
+    yield f"  {screen.symbol(result.result)} {name}"
+    if result.why:
+        yield from (f"    {terminal.one_line(line)}" for line in result.why.split("\n"))
+
+
+def _coverage(totals: Totals) -> str:
+    """How many of the rules a case breaks, and which none does."""
+    unbroken = [rule for rule, is_broken in totals.coverage.items() if not is_broken]
+    told = f"{len(totals.coverage) - len(unbroken)} of {counted(len(totals.coverage), 'rule')} broken by a case"
+    return f"{told}; by none: {', '.join(unbroken)}" if unbroken else told

@@ -14,7 +14,7 @@ from typing import Final
 from unicodedata import east_asian_width
 
 from webhook import terminal
-from webhook.decisions import rank
+from webhook.decisions import severity_rank
 from webhook.problems.text import sentence
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rules
@@ -25,6 +25,8 @@ from webhook.wording import counted, named
 
 _ORDER: Final = ("fail", "warn", "error", "skip", "advice")
 _INDENT: Final = "    "
+_MOST_HELD: Final = 500
+"""Findings of one object that are put in order; a file may have the same object thousands of times."""
 _BREAK: Final = re.compile(r"\s*\n(?! \| |\* )\s*")
 """A line break of a message that does not begin a line of source or of a list."""
 _MOST_RULES: Final = 20
@@ -66,7 +68,7 @@ class Findings:
         if entry.result is Result.SKIP and entry.missing:
             self._miss(entry)
             return
-        if self._object and _about(self._object[0]) != _about(entry):
+        if self._object and (_about(self._object[0]) != _about(entry) or len(self._object) == _MOST_HELD):
             yield self._told()
         self._object.append(entry)
 
@@ -108,7 +110,8 @@ class Findings:
     def _table(self) -> Iterator[str]:
         """Each rule with how often it was broken, what is worst first."""
         ordered = sorted(
-            self._rules.items(), key=lambda each: (_ORDER.index(each[0][0]), rank(each[0][1]), -each[1], each[0][2])
+            self._rules.items(),
+            key=lambda each: (_ORDER.index(each[0][0]), severity_rank(each[0][1]), -each[1], each[0][2]),
         )
         widest = max(len(severity) for _, severity, _ in self._rules)
         for (said, severity, rule), count in ordered[:_MOST_RULES]:

@@ -38,7 +38,8 @@ class Totals:
     denied, or cases that failed. results: how many findings an audit made, or cases a test has, of each kind, every
     kind named. unreadable: what could not be read; a suite that could not is an entry instead. templates: files that
     are no manifests before they are rendered. unasked: objects that no policy is about, by their kind. is_verbose:
-    whether a person wants everything named that is only counted otherwise.
+    whether a person wants everything named that is only counted otherwise. left_out: cases that somebody did not ask
+    for. coverage: of the rules of suites, whether a case breaks them, where a person wants to know.
     """
 
     entries: int = 0
@@ -50,6 +51,8 @@ class Totals:
     templates: int = 0
     unasked: Mapping[str, int] = field(default_factory=dict)
     is_verbose: bool = False
+    left_out: int = 0
+    coverage: Mapping[str, bool] = field(default_factory=dict)
 
 
 class Writer(Protocol[Entry_contra]):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 
-from webhook.errors import places
+from webhook.errors import fault_locations
 from webhook.logs import Log
 from webhook.server.counters import Counters
 
@@ -85,7 +85,9 @@ class Supervisor:
         self._failed.setdefault(name, _Failures(fault, 0.0))
         self._failed[name].fault, self._failed[name].at = fault, self.clock()
         self.counters.background[name,] += 1
-        self.log.error("background task failed", task=name, error=type(error).__name__, traceback=places(frames))
+        self.log.error(
+            "background task failed", task=name, error=type(error).__name__, traceback=fault_locations(frames)
+        )
 
 
 def _times(count: int) -> str:

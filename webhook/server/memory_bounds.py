@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from webhook.errors import ConfigurationError
+from webhook.live_policies.compile import COMPILED_FACTOR, MOST_BYTES_TOGETHER
 from webhook.server import operating_system
 from webhook.server.connection_limit import MAX_READ_BYTES
 from webhook.server.request_body import MAX_WAITING
@@ -58,6 +59,8 @@ class MemoryBounds:
         connections = (chosen.max_connections + MAX_PROBE_CONNECTIONS) * CONNECTION_BYTES
         yield Part("policies and view of the cluster", self.held_bytes + WARM_BYTES, "")
         yield Part("what is kept of texts that users write", USER_CACHE_BYTES, "")
+        if chosen.live_policies:
+            yield Part("policies that the cluster stores", MOST_BYTES_TOGETHER * COMPILED_FACTOR, "--live-policies")
         yield Part("connections", connections, "--max-connections")
         yield Part("what connections have read", int(MAX_READ_BYTES * READ_FACTOR), "")
         yield Part("large bodies", chosen.max_inflight_body_bytes, "--max-inflight-body-bytes")

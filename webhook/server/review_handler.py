@@ -15,9 +15,9 @@ from functools import partial
 from time import monotonic, perf_counter, thread_time
 from typing import Any, Final, Protocol, TypeAlias
 
-from webhook.admission.decode import decode, decode_head
-from webhook.admission.enforce import bounded
-from webhook.admission.respond import respond
+from webhook.admission.decode import decode_head, decode_review_bytes
+from webhook.admission.enforce import bounded_warnings
+from webhook.admission.respond import encode_response
 from webhook.attributes import Attributes, Phase, UserInfo
 from webhook.cel.library.authorizer import Answers, Authorizer, Decision, OpenQuestion, Question
 from webhook.deadline import Deadline
@@ -176,7 +176,7 @@ class ReviewHandler:
         used = InlineSlice()
         tenant = UNKNOWN
         try:
-            attributes = decode(given) if isinstance(given, bytes) else given
+            attributes = decode_review_bytes(given) if isinstance(given, bytes) else given
             tenant = tenant_of(attributes)
             used.allow(self._scheduler.slice_s(tenant), _evaluation_end(monotonic(), deadline))
             result = self._result(attributes, phase, used, self._counters, known)
@@ -199,13 +199,13 @@ class ReviewHandler:
         answers = Answers(known, MOST_QUESTIONS)
         verdict = self._reviewer.review(attributes, phase, deadline, answers)
         if answers.unanswered and verdict.allowed:
-            verdict = replace(verdict, warnings=bounded((*verdict.warnings, _let_pass(answers.unanswered))))
+            verdict = replace(verdict, warnings=bounded_warnings((*verdict.warnings, _let_pass(answers.unanswered))))
         return self._written(attributes, phase, verdict, started, counters)
 
     def _written(
         self, attributes: Attributes, phase: Phase, verdict: Verdict, started: float, counters: Counters
     ) -> WorkerResult:
-        answer = respond(attributes.uid, verdict, phase, attributes.operation)
+        answer = encode_response(attributes.uid, verdict, phase, attributes.operation)
         elapsed_s = perf_counter() - started
         counters.reviewed(attributes, phase, verdict, elapsed_s)
         fields = line(attributes, phase, verdict, elapsed_s)
@@ -254,7 +254,7 @@ class ReviewHandler:
         counters = Counters()
         try:
             body = given.joined() if isinstance(given, LargeBody) else given
-            attributes = decode(body) if isinstance(body, bytes) else body
+            attributes = decode_review_bytes(body) if isinstance(body, bytes) else body
             try:
                 return self._result(attributes, phase, Deadline(end, BudgetExceeded), counters, known).packed(counters)
             except OpenQuestion as open_question:

@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.attributes import Attributes, Phase
 from webhook.decisions import Verdict
-from webhook.errors import places
+from webhook.errors import fault_locations
 from webhook.problems.text import ended
 
 _MOST_RULES: Final = 20
@@ -35,7 +35,7 @@ def fault(error: Exception) -> dict[str, object]:
     """The type of a fault and where it happened, never its text."""
     if isinstance(error, WorkerFault):
         return error.fields
-    return {"error": type(error).__name__, "traceback": places(traceback.extract_tb(error.__traceback__))}
+    return {"error": type(error).__name__, "traceback": fault_locations(traceback.extract_tb(error.__traceback__))}
 
 
 def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> dict[str, object]:

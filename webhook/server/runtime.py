@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from webhook import assembly
-from webhook.admission.interrupt import interrupt
-from webhook.admission.review import review
+from webhook.admission.interrupt import answer_unevaluated_request
+from webhook.admission.review import answer_request
 from webhook.attributes import POD, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
 from webhook.cel.library.authorizer import Authorizer
 from webhook.cluster import Cluster, live
@@ -124,10 +124,10 @@ class ServedState:
             ConfigurationError: policies, context or cluster that cannot be used.
             InputError: context that cannot be read.
         """
-        places = (*assembly.places(chosen), *filter(None, [chosen.configuration.path]))
-        how = assembly.options(chosen)
+        places = (*assembly.policy_places(chosen), *filter(None, [chosen.configuration.path]))
+        how = assembly.compile_options(chosen)
         policies: Reloaded[PolicySet] = Reloaded(
-            lambda: _askable(assembly.policies(reread(chosen), how), may_ask=may_ask),
+            lambda: _askable(assembly.policies_of_settings(reread(chosen), how), may_ask=may_ask),
             marks(lambda: discover(places)),
             PolicySet.prepare,
         )
@@ -149,7 +149,7 @@ class ServedState:
         self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
     ) -> Verdict:
         """Evaluate one review with the current policies and view."""
-        return review(
+        return answer_request(
             attributes,
             self.policies.current,
             self.cluster(),
@@ -163,7 +163,9 @@ class ServedState:
     def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
         """Return the verdict on a request whose evaluation was given up."""
         most = self.settings.enforcement_action
-        return interrupt(attributes, self.policies.current, self.cluster(), phase=phase, because=because, most=most)
+        return answer_unevaluated_request(
+            attributes, self.policies.current, self.cluster(), phase=phase, because=because, most=most
+        )
 
 
 def _askable(policies: PolicySet, *, may_ask: bool) -> PolicySet:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from webhook import releases
-from webhook.configuration.read import NAME, ConfigurationFile, read
+from webhook.configuration.read import NAME, ConfigurationFile, read_configuration
 from webhook.settings import setting
 from webhook.settings.shared import Settings
 
@@ -29,13 +29,13 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
     chosen = setting.read(kind, flags, environment)
     if chosen.config is None and Path(NAME).is_file():
         chosen = replace(chosen, config=Path(NAME), origins={**chosen.origins, "config": _FOUND})
-    return configured(chosen, read(chosen.config)) if chosen.config else chosen
+    return configured(chosen, read_configuration(chosen.config)) if chosen.config else chosen
 
 
 def reread(chosen: S) -> S:
     """The same settings, with the file as it is now. `chosen` must be as flags and variables gave it."""
     path = chosen.configuration.path
-    return chosen if path is None else replace(chosen, configuration=read(path))
+    return chosen if path is None else replace(chosen, configuration=read_configuration(path))
 
 
 def configured(chosen: S, file: ConfigurationFile) -> S:

@@ -5,13 +5,14 @@ Knows no format. Cases that are a request with policies of their own are asked h
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from webhook import yamlfile
-from webhook.admission.phases import Local, Outcome, PhaseName, run
+from webhook.admission.phases import Local, Outcome, PhaseName, run_phases
 from webhook.attributes import JSON, Attributes
 from webhook.cel.library.authorizer import Decisions
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
@@ -34,6 +35,8 @@ class Case:
 
     It may raise what reading the parts of the case raises: that is a failure of the case, with its text, and a mistake
     of the case where a param names a rule that does not exist. `notes` says what somebody who reads a pass should know.
+    `line` is where the case stands in the file, 0 where nobody knows. `rules` are those of the policies that it
+    asks, and `broken` those of them that it breaks.
     """
 
     id: str
@@ -41,6 +44,9 @@ class Case:
     mismatches: Callable[[], Sequence[str]]
     notes: Callable[[], Sequence[str]] = tuple
     advice: Callable[[], Sequence[str]] = tuple
+    line: int = 0
+    rules: Callable[[], Sequence[str]] = tuple
+    broken: Callable[[], Sequence[str]] = tuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +56,7 @@ class Skipped:
     id: str
     suite: str
     why: str
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,20 +81,29 @@ Entry: TypeAlias = Case | Skipped | Unreadable
 def check(entry: Entry) -> CaseResult:
     """Run one case, or say why it is not run."""
     if isinstance(entry, Skipped):
-        return CaseResult(id=entry.id, suite=entry.suite, result=Result.SKIP, why=entry.why)
+        return CaseResult(id=entry.id, suite=entry.suite, result=Result.SKIP, why=entry.why, line=entry.line)
     if isinstance(entry, Unreadable):
         why = "\n".join(map(str, entry.problems))
-        return CaseResult(id=entry.id, suite=entry.suite, result=Result.ERROR, why=why)
+        line = next((each.line for each in entry.problems if each.file == entry.suite), 0)
+        return CaseResult(id=entry.id, suite=entry.suite, result=Result.ERROR, why=why, line=line)
     notes: Sequence[str] = ()
+    started = time.perf_counter()
     try:
         why = "\n".join(entry.mismatches())
         notes = entry.notes()
     except UnknownRule as error:
-        return CaseResult(id=entry.id, suite=entry.suite, result=Result.ERROR, why=str(error))
+        return CaseResult(id=entry.id, suite=entry.suite, result=Result.ERROR, why=str(error), line=entry.line)
     except ClaimgateError as error:
         why = str(error) or "cannot be read"
-    result = Result.FAIL if why else Result.PASS
-    return CaseResult(id=entry.id, suite=entry.suite, result=result, why=why, notes=tuple(notes))
+    return CaseResult(
+        id=entry.id,
+        suite=entry.suite,
+        result=Result.FAIL if why else Result.PASS,
+        why=why,
+        notes=tuple(notes),
+        line=entry.line,
+        elapsed_s=time.perf_counter() - started,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +122,7 @@ def answer(request: Request) -> Outcome:
     """What the core says."""
     cluster = AssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
     door = Local(policies=request.policies, cluster=cluster, authorizer=Decisions(request.authorizer), options=_ADVICE)
-    return run(request.attributes, request.phase, door)
+    return run_phases(request.attributes, request.phase, door)
 
 
 def compiled(objects: Iterable[JSON], how: Options) -> PolicySet:

@@ -16,7 +16,7 @@ from itertools import permutations
 from typing import Any
 
 from webhook.admission.decode import decode_review
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import JSON, Phase
 from webhook.cel.library.authorizer import Decisions
 from webhook.cluster.files import FilesCluster
@@ -120,11 +120,11 @@ def _answer(case: Case, policies: PolicySet) -> Verdict:
     given: dict[str, Any] = {"authorizer": authorizer, "api_server_text": True}
     verdict = None
     if any(policy["kind"] == MUTATING for policy in case.listed("policies")):
-        verdict = review(attributes, policies, cluster, phase=Phase.MUTATE, **given)
+        verdict = answer_request(attributes, policies, cluster, phase=Phase.MUTATE, **given)
         if not verdict.allowed:
             return verdict
         attributes = replace(attributes, object=verdict.patched_object)
-    answer = review(attributes, policies, cluster, phase=Phase.VALIDATE, **given)
+    answer = answer_request(attributes, policies, cluster, phase=Phase.VALIDATE, **given)
     return answer if verdict is None else replace(answer, patched_object=verdict.patched_object)
 
 

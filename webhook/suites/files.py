@@ -35,7 +35,7 @@ class Suite:
         Raises:
             InputError: one of them is outside the root, or cannot be read.
         """
-        return assembly.objects([file for name in names for file in self._files(self.folder / name, name)])
+        return assembly.read_objects([file for name in names for file in self._files(self.folder / name, name)])
 
     def policies(self) -> Path:
         """The folder of the suite, whose policies it is about, once no file in it leads out.

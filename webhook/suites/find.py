@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from webhook import yamlfile
 from webhook.errors import InputError
 from webhook.policy.load import Options
+from webhook.suites import golden
 from webhook.suites.case import Entry, Skipped
 from webhook.suites.files import Suite
 
@@ -41,6 +42,8 @@ def suites(named: Sequence[Path]) -> Iterator[Suite]:
 
 def _is_suite(file: Path) -> bool:
     """By name; gator's by what they say, since `gator verify` reads them whatever their name."""
+    if golden.is_golden(file):
+        return True
     if file.name in {"suite.yaml", "kyverno-test.yaml", "kyverno-test.yml"} or file.name.endswith("cases.jsonl"):
         return True
     return file.suffix in {".yaml", ".yml"} and file.is_file() and _GATOR.search(file.read_bytes()) is not None

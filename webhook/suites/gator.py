@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -72,7 +73,8 @@ def _cases(
             yield _mistaken(document, at, case)
             continue
         name, reason = f"{prefix}/{case.get('name', '')}", why or _left_out(case.get("skip"))
-        yield Skipped(id=name, suite=file, why=reason) if reason else _case(name, test, case, suite, how)
+        entry = Skipped(id=name, suite=file, why=reason) if reason else _case(name, test, case, suite, how)
+        yield replace(entry, line=document.position(at)[0])
 
 
 def _left_out(skip: Any) -> str:
@@ -105,7 +107,7 @@ def _case(name: str, test: Mapping[str, Any], case: Mapping[str, Any], suite: Su
 
 
 def _notes(case: Mapping[str, Any], suite: Suite) -> tuple[str, ...]:
-    note = fixtures.note(_one(suite, case.get("object")))
+    note = fixtures.note_on_fixture(_one(suite, case.get("object")))
     return (note,) if note else ()
 
 
@@ -127,7 +129,7 @@ def _request(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how
     value = _one(suite, case.get("object"))
     inventory = suite.objects(case.get("inventory") or ())
     try:
-        attributes = fixtures.attributes(value, how.table.row)
+        attributes = fixtures.attributes_of_fixture(value, how.table.row)
     except CallError as error:
         raise InputError(Problem(message=error.message, file=str(case.get("object")))) from None
     namespace = {"metadata": {"name": attributes.namespace}, "apiVersion": "v1", "kind": "Namespace"}

@@ -20,7 +20,7 @@ from webhook.cel.library.authorizer import Decisions
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ClaimgateError
-from webhook.evaluation.mutating import mutate
+from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.patch.diff import diff
 from webhook.policy.compiled import Policy
 from webhook.policy.field_names import named_kinds
@@ -52,10 +52,12 @@ def not_idempotent(policy: Policy, loaded: PolicySet, how: Options) -> str:
 def _changed_again(policies: PolicySet, sample: Request) -> str:
     cluster = AssumedNamespaces(FilesCluster(sample.context, is_whole=sample.context_is_whole))
     authorizer = Decisions(sample.authorizer)
-    first, decisions = mutate(sample.attributes, policies, cluster, authorizer=authorizer)
+    first, decisions = apply_mutating_policies(sample.attributes, policies, cluster, authorizer=authorizer)
     if first is sample.attributes.object or any(each.evaluation == "error" for each in decisions):
         return ""
-    second, _ = mutate(replace(sample.attributes, object=first), policies, cluster, authorizer=authorizer)
+    second, _ = apply_mutating_policies(
+        replace(sample.attributes, object=first), policies, cluster, authorizer=authorizer
+    )
     changes = diff(first, second)
     return str(changes[0]["path"]) or "all" if changes else ""
 

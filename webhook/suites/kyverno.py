@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import Any, TypeAlias
 
 from webhook import yamlfile
-from webhook.admission.envelope import review
+from webhook.admission.envelope import review_of_attributes
 from webhook.admission.fixtures import attributes_of_object
 from webhook.attributes import JSON, NAME_LABEL, Operation, UserInfo
 from webhook.errors import CallError, InputError, Problem
@@ -63,7 +63,8 @@ def read(suite: Suite, how: Options) -> Iterator[Entry]:
             if mistake := _mistake(result):
                 yield unreadable(document, path, mistake)
             else:
-                yield from _entries(result, suite, files, how)
+                line, _ = document.position(path)
+                yield from (replace(entry, line=line) for entry in _entries(result, suite, files, how))
 
 
 def _mistake(result: JSON) -> str:
@@ -74,7 +75,7 @@ def _mistake(result: JSON) -> str:
     return f"a result needs {' and '.join(lacking)}" if lacking else ""
 
 
-def _entries(result: Mapping[str, Any], suite: Suite, files: _Lazy, how: Options) -> Iterator[Entry]:
+def _entries(result: Mapping[str, Any], suite: Suite, files: _Lazy, how: Options) -> Iterator[Case | Skipped]:
     """One case for each resource of a result, whether it is run or not."""
     kind = _kind(result, files)
     why = f"policies of kind {kind} are not evaluated, only {' and '.join(_NATIVE)}" if kind not in _NATIVE else ""
@@ -164,7 +165,7 @@ def _mismatches(result: Mapping[str, Any], name: str, lazy: _Lazy, how: Options)
         "bindings": [one for one in _bound(files.policies, result["policy"]) if one["kind"] not in _NATIVE],
         "params": files.context,
         "namespaces": list(_namespaces(files, attributes.namespace)),
-        "review": review(replace(attributes, user_info=files.user)),
+        "review": review_of_attributes(replace(attributes, user_info=files.user)),
         "expect": _expect(result, name, files),
     }
     return cases.mismatches(cases.Case(value), how)

@@ -15,14 +15,14 @@ from webhook import yamlfile
 from webhook.admission import fixtures
 from webhook.admission.phases import PhaseName
 from webhook.attributes import JSON, Attributes, Operation
-from webhook.errors import CallError, InputError, Problem, UnknownRule
-from webhook.model_errors import complaint
+from webhook.errors import CallError, InputError, PolicyError, Problem, UnknownRule
+from webhook.model_errors import describe_model_error
 from webhook.paths import FieldPath, render
 from webhook.policy.load import Options, load
 from webhook.policy.param_rules import ParamRules
 from webhook.policy.policy_set import PolicySet
 from webhook.suites.case import Case, Entry, Request, Unreadable, answer
-from webhook.suites.expectation import Expectation, advice
+from webhook.suites.expectation import Expectation, advice, broken
 from webhook.suites.files import Suite
 from webhook.wording import counted
 
@@ -99,11 +99,19 @@ def read(suite: Suite, how: Options) -> Iterator[Entry]:
         InputError: every mistake of the file, with line and column, where it has no list of cases.
     """
     policies = cache(lambda: load([suite.policies()], how))
-    for case in _entries(suite):
+    try:
+        policies()
+    except (PolicyError, InputError) as error:  # once, and not for each case
+        yield Unreadable(id=f"{suite.folder.name}/policies", suite=str(suite.file), problems=error.problems)
+        return
+    for case, line in _entries(suite):
         if isinstance(case, Unreadable):
             yield case
             continue
         yield Case(
+            line=line,
+            rules=partial(_rules, policies),
+            broken=partial(_broken, case, suite, policies, how),
             id=f"{suite.folder.name}/{case.name}",
             suite=str(suite.file),
             mismatches=partial(_mismatches, case, suite, policies, how),
@@ -113,7 +121,7 @@ def read(suite: Suite, how: Options) -> Iterator[Entry]:
 
 
 def _notes(case: CaseModel, suite: Suite) -> tuple[str, ...]:
-    note = fixtures.note(_one(case.subject, suite))
+    note = fixtures.note_on_fixture(_one(case.subject, suite))
     return (note,) if note else ()
 
 
@@ -123,14 +131,14 @@ def cases(suite: Suite) -> Iterator[CaseModel]:
     Raises:
         InputError: every mistake of the file, with line and column.
     """
-    for entry in _entries(suite):
+    for entry, _ in _entries(suite):
         if isinstance(entry, Unreadable):
             raise InputError(*entry.problems)
         yield entry
 
 
-def _entries(suite: Suite) -> Iterator[CaseModel | Unreadable]:
-    """Each case, or what is wrong with it."""
+def _entries(suite: Suite) -> Iterator[tuple[CaseModel | Unreadable, int]]:
+    """Each case, or what is wrong with it, and its line."""
     documents = yamlfile.read(suite.file)
     if len(documents) != 1:
         message = f"expected one document with cases, found {len(documents)}"
@@ -138,13 +146,14 @@ def _entries(suite: Suite) -> Iterator[CaseModel | Unreadable]:
     seen: set[str] = set()
     for index, raw in enumerate(_listed(documents[0])):
         case = _validated(raw, index, documents[0], seen)
+        line, _ = documents[0].position(("cases", index))
         if isinstance(case, CaseModel):
             seen.add(case.name)
-            yield case
+            yield case, line
         else:
             name = raw.get("name") if isinstance(raw, dict) else None
             id_ = f"{suite.folder.name}/{name or f'cases[{index}]'}"
-            yield Unreadable(id=id_, suite=str(suite.file), problems=case)
+            yield Unreadable(id=id_, suite=str(suite.file), problems=case), line
 
 
 def _listed(document: yamlfile.Document) -> Sequence[JSON]:
@@ -173,11 +182,24 @@ def _validated(
 
 
 def _complaints(document: yamlfile.Document, path: FieldPath, error: ValidationError) -> Iterator[Problem]:
-    return (document.problem((*path, *each["loc"]), complaint(each)) for each in error.errors())
+    return (document.problem((*path, *each["loc"]), describe_model_error(each)) for each in error.errors())
 
 
 def _advice(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
     return advice(answer(request(case, suite, policies, how)))
+
+
+def _rules(policies: Callable[[], PolicySet]) -> tuple[str, ...]:
+    """The ids of the rules of validating policies: those of its checks and those that it names, else its own name."""
+    listed = [
+        [rule.id for rule in (*policy.catalogue.values(), *policy.named)] or [policy.name]
+        for policy in policies().validating
+    ]
+    return tuple(dict.fromkeys(rule for ids in listed for rule in ids))
+
+
+def _broken(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
+    return broken(answer(request(case, suite, policies, how)))
 
 
 def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
@@ -225,7 +247,7 @@ def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
     value = _one(case.subject, suite)
     try:
         if fixtures.is_review(value) or fixtures.is_request(value):
-            return fixtures.attributes(value, how.table.row)
+            return fixtures.attributes_of_fixture(value, how.table.row)
         old = None if case.old_input is None else _one(case.old_input, suite)
         return fixtures.attributes_of_object(value, how.table.row, operation=Operation(case.operation), old_object=old)
     except CallError as error:

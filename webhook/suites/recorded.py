@@ -29,7 +29,7 @@ def read(suite: Suite, how: Options) -> Iterator[Entry]:
             yield Unreadable(id=f"{file.name}:{number}", suite=str(file), problems=error.problems)
             continue
         mismatches = partial(cases.mismatches, cases.Case(value), how)
-        yield Case(id=str(value["id"]), suite=str(file), mismatches=mismatches)
+        yield Case(id=str(value["id"]), suite=str(file), mismatches=mismatches, line=number)
 
 
 def _value(line: str, file: Path, number: int) -> JSON:

@@ -35,7 +35,7 @@ def misshapen(document: Document, errors: Sequence[Mapping[str, Any]]) -> list[P
 def _said(mistake: Mapping[str, Any]) -> str:
     if model_errors.is_unknown(mistake):
         return f"is not a field of a workload row; {_WHERE}"
-    said = model_errors.complaint(mistake)
+    said = model_errors.describe_model_error(mistake)
     return said if mistake["loc"] else f"{said.replace('a list', 'a list of rows', 1)}; {_WHERE}"
 
 

@@ -11,11 +11,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import yaml
 
-_VARIABLES: Final = frozenset(("env", "envVars", "env_vars", "environment"))
-_WHOLE: Final = frozenset(("runtimeEnvYAML", "kubectl.kubernetes.io/last-applied-configuration"))
-"""Texts that hold such values: the environment of a RayJob, and an object as kubectl applied it."""
+from webhook.confidential import OF_SECRETS, VARIABLES, WHOLE
+
 _Inside: TypeAlias = Literal["", "secret", "variable"]
-_OWN: Final = {"secret": frozenset(("data", "stringData")), "variable": frozenset(("value",))}
+_OWN: Final = {"secret": OF_SECRETS, "variable": frozenset(("value",))}
 
 
 class Span(NamedTuple):
@@ -65,9 +64,9 @@ def _values(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Inside | None]]:
         name = key.value if isinstance(key, yaml.ScalarNode) else ""
         if name == "<<":
             yield value, inside
-        elif name in _VARIABLES:
+        elif name in VARIABLES:
             yield value, "variable" if isinstance(value, yaml.SequenceNode) else None
-        elif name in _WHOLE or name in _OWN.get(inside, ()):
+        elif name in WHOLE or name in _OWN.get(inside, ()):
             yield value, None
         else:
             yield value, ""

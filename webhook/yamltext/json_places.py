@@ -36,7 +36,7 @@ class JsonPlaces:
         """The line of that place; None where the object is too long."""
         first, begins = self.position(at)
         if at not in self.shown:
-            end = jsontext.end(self.text, at, LONGEST_SHOWN)
+            end = jsontext.end_of_value(self.text, at, LONGEST_SHOWN)
             self.shown[at] = of_json(self.text[at:end], begins) if end else None
         places = self.shown[at]
         line, column = self.position(at, path)
@@ -45,10 +45,10 @@ class JsonPlaces:
     def _offset(self, at: int, path: FieldPath) -> int:
         above = tuple(takewhile(lambda step: isinstance(step, str), path))
         if len(above) == len(path) or self.has_repeated:
-            return jsontext.locate(self.text, at, path, has_repeated=self.has_repeated)
+            return jsontext.offset_at_path(self.text, at, path, has_repeated=self.has_repeated)
         if (at, above) not in self.items:
-            self.items[at, above] = jsontext.items(self.text, at, above)
+            self.items[at, above] = jsontext.item_offsets(self.text, at, above)
         listed, index = self.items[at, above], int(path[len(above)])
         if not 0 <= index < len(listed):
-            return jsontext.locate(self.text, at, above)
-        return jsontext.locate(self.text, listed[index], path[len(above) + 1 :])
+            return jsontext.offset_at_path(self.text, at, above)
+        return jsontext.offset_at_path(self.text, listed[index], path[len(above) + 1 :])

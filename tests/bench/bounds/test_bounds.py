@@ -22,7 +22,7 @@ from tests.bench.bounds.victims import Seen, mixed_generations, questions
 from tests.bench.bounds.waiting import Stopwatch, Took
 from tests.bench.bounds.workloads import WORKLOAD_LISTS
 from webhook.admission import review as core
-from webhook.admission.decode import decode
+from webhook.admission.decode import decode_review_bytes
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.errors import CallError
@@ -39,7 +39,7 @@ def own(tmp_path_factory):
 
 
 def reviewed(body, policies):
-    return core.review(decode(body), policies, FilesCluster(), phase=Phase.VALIDATE)
+    return core.answer_request(decode_review_bytes(body), policies, FilesCluster(), phase=Phase.VALIDATE)
 
 
 def answer(code=200, **response):
@@ -49,7 +49,7 @@ def answer(code=200, **response):
 
 @pytest.mark.parametrize("maker", LISTS.values(), ids=LISTS)
 def test_every_list_is_a_review_that_grows_with_n(maker):
-    assert decode(review(maker(3))).namespace == "attackers"
+    assert decode_review_bytes(review(maker(3))).namespace == "attackers"
     assert len(review(maker(40))) > len(review(maker(20)))
     assert len(review(maker(count_for(maker, 100_000)))) == pytest.approx(100_000, rel=0.3)
 
@@ -70,13 +70,13 @@ def test_slow_policies_leave_others_alone(own):
 
 def test_bodies_that_are_reviews_are_read():
     for body in (bodies.nested(10_000), bodies.nested_maps(10_000), bodies.quotes(1000), bodies.twice(2000)):
-        assert decode(body).kind.kind == "Pod"
+        assert decode_review_bytes(body).kind.kind == "Pod"
 
 
 @pytest.mark.parametrize("make", bodies.NOT_REVIEWS.values(), ids=bodies.NOT_REVIEWS)
 def test_bodies_that_are_none_are_refused(make):
     with pytest.raises(CallError):
-        decode(make())
+        decode_review_bytes(make())
 
 
 def test_every_attack_has_a_row():

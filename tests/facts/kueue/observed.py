@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.literals import TABLE, shipped_policies
 from webhook.admission.fixtures import attributes_of_object
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import JSON, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -58,7 +58,7 @@ def judged(row: dict[str, Any]) -> Verdict:
     if row.get("oldObject"):
         attributes = with_old(attributes, deepcopy(row["oldObject"]))
     cluster = AssumedNamespaces(FilesCluster(objects, is_whole=True))
-    return review(attributes, shipped_policies(), cluster, phase=Phase.VALIDATE)
+    return answer_request(attributes, shipped_policies(), cluster, phase=Phase.VALIDATE)
 
 
 def with_old(attributes: Any, old: JSON) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from tests.literals import TABLE, shipped_policies
 from webhook import quantity
 from webhook.admission.fixtures import attributes_of_object
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
@@ -47,7 +47,9 @@ def policies() -> PolicySet:
 def said(trainjob: dict[str, Any]) -> str:
     """What the shipped policies say of a TrainJob: `deny`, `warn` or `none`."""
     attributes = attributes_of_object(deepcopy(trainjob), TABLE.row)
-    return spoken(*(review(attributes, policies(), cluster(), phase=phase) for phase in (Phase.VALIDATE, Phase.MUTATE)))
+    return spoken(
+        *(answer_request(attributes, policies(), cluster(), phase=phase) for phase in (Phase.VALIDATE, Phase.MUTATE))
+    )
 
 
 def spoken(*verdicts: Verdict) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from tests.facts.trainer.observed import RUNS, cluster, normal, policies, predicted, rows, said, spoken
 from tests.rows import all_rows
 from webhook.admission.decode import decode_review
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 
 ROWS = rows("observed")
@@ -39,7 +39,7 @@ def test_what_is_said_fits_what_became_of_it() -> None:
 def test_an_update_is_told_what_becomes_of_it(row: dict[str, Any]) -> None:
     """Refused, or taken and then refused by JobSet for ever, or taken."""
     seen = row["observed"]
-    verdict = review(decode_review(row["review"]), policies(), cluster(), phase=Phase.VALIDATE)
+    verdict = answer_request(decode_review(row["review"]), policies(), cluster(), phase=Phase.VALIDATE)
     assert spoken(verdict) == ("deny" if not seen["allowed"] else "warn" if seen["jobsetRefused"] else "none")
 
 

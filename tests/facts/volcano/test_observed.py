@@ -13,7 +13,7 @@ from typing import Any
 from tests.literals import TABLE, shipped_policies
 from webhook import quantity
 from webhook.admission.fixtures import attributes_of_object
-from webhook.admission.review import review
+from webhook.admission.review import answer_request
 from webhook.attributes import Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
@@ -53,7 +53,7 @@ def verdicts(number: int) -> tuple[Verdict, ...]:
     """What the shipped policies say of a row in both phases."""
     attributes, cluster = request(ROWS[number])
     return tuple(
-        review(attributes, shipped_policies(), cluster, phase=phase) for phase in (Phase.VALIDATE, Phase.MUTATE)
+        answer_request(attributes, shipped_policies(), cluster, phase=phase) for phase in (Phase.VALIDATE, Phase.MUTATE)
     )
 
 

@@ -15,8 +15,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from webhook import assembly
-from webhook.admission.decode import decode
-from webhook.admission.review import review
+from webhook.admission.decode import decode_review_bytes
+from webhook.admission.review import answer_request
 from webhook.attributes import JSON, Phase
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
@@ -64,7 +64,7 @@ def load(policies: Sequence[Path]) -> PolicySet:
     Raises:
         PolicyError: what is wrong with them.
     """
-    loaded = assembly.assemble(Settings(only=tuple(policies))).policies
+    loaded = assembly.assemble_policies_and_context(Settings(only=tuple(policies))).policies
     loaded.prepare()
     return loaded
 
@@ -72,7 +72,7 @@ def load(policies: Sequence[Path]) -> PolicySet:
 def answer(step: Step, policies: PolicySet, cluster: Cluster) -> str:
     """The whole verdict as text, or the error that came instead."""
     try:
-        return _shown(review(decode(step.body), policies, cluster, phase=step.phase))
+        return _shown(answer_request(decode_review_bytes(step.body), policies, cluster, phase=step.phase))
     except Exception as error:  # noqa: BLE001 - whatever it is, both must say it
         return f"{type(error).__name__}: {error}"
 

@@ -16,7 +16,7 @@ from tests.fuzz.differential.epochs import Epochs
 from tests.literals import TABLE
 from webhook import assembly, shipped
 from webhook.admission import fixtures
-from webhook.admission.envelope import review
+from webhook.admission.envelope import review_of_attributes
 from webhook.attributes import JSON, Operation, Phase
 from webhook.errors import CallError
 
@@ -60,7 +60,7 @@ def groups(reviews: int, seed: int, folder: Path) -> Iterator[Group]:
 
 
 def _recorded() -> Iterator[Group]:
-    samples = assembly.objects([_ROOT / "deploy/samples/context"])
+    samples = assembly.read_objects([_ROOT / "deploy/samples/context"])
     for files in ("tests/data/reviews", "deploy/samples/reviews"):
         found = [json.loads(file.read_text()) for file in sorted((_ROOT / files).glob("*.json"))]
         for start in range(0, len(found), 10):
@@ -91,7 +91,7 @@ def _fixture(asked: JSON, case: JSON) -> JSON | None:
         made = fixtures.attributes_of_object(asked, TABLE.row, operation=operation, old_object=case.get("oldInput"))
     except CallError:
         return None
-    return review(made)
+    return review_of_attributes(made)
 
 
 def _random(seed: int, folder: Path) -> Iterator[Group]:

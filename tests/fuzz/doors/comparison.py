@@ -19,12 +19,12 @@ from tests.server.asgi import Running
 from tests.server.serving import Pki, listening
 from webhook import documents
 from webhook.admission import fixtures, wire
-from webhook.admission.envelope import review
+from webhook.admission.envelope import review_of_attributes
 from webhook.admission.phases import Local, PhaseName
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.commands.replay import Asked, Replay, objects
+from webhook.commands.replay import Asked, Replay, objects_after_replay
 from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.errors import CallError
@@ -120,8 +120,8 @@ def _compared(
     group: Group, served: Served, client: httpx.Client, file: Path, result: Comparison
 ) -> Iterator[Difference]:
     file.write_text(json.dumps(group.fixtures, default=str))
-    inputs = documents.read([file])
-    held = [*group.context, *(obj for _, obj in objects(inputs))]
+    inputs = documents.read_documents([file])
+    held = [*group.context, *(obj for _, obj in objects_after_replay(inputs))]
     policies = _policies(group.policies)
     served.hold(policies, held)
     local = Local(policies=policies, cluster=AssumedNamespaces(FilesCluster(held)), timeout_s=TIMEOUT_S)
@@ -149,7 +149,7 @@ def _replayed(document: documents.Input, phase: Phase, local: Local) -> Iterator
     name: PhaseName = "mutate" if phase is Phase.MUTATE else "validate"
 
     def asked(each: documents.Input) -> tuple[Attributes, Local]:
-        return fixtures.attributes(each.value, TABLE.row), local
+        return fixtures.attributes_of_fixture(each.value, TABLE.row), local
 
     return (answer.response for answer in Replay(alone, name, Asked(asked, TABLE, {})).answers())
 
@@ -159,12 +159,12 @@ def _sent(fixture: JSON) -> JSON | None:
     if fixtures.is_review(fixture) and fixture["apiVersion"] == wire.API_VERSION:
         return fixture
     try:
-        made = fixtures.attributes(fixture, TABLE.row)
+        made = fixtures.attributes_of_fixture(fixture, TABLE.row)
     except CallError:
         return None
     if _loses_fields(made):
         return None
-    return review(made) if made.is_decoded or not is_builtin(made.kind) else None
+    return review_of_attributes(made) if made.is_decoded or not is_builtin(made.kind) else None
 
 
 def _loses_fields(made: Attributes) -> bool:

@@ -1,7 +1,7 @@
 """Checks of ConfigMaps and pods that are articles."""
 
 from webhook.attributes import GroupVersionKind
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.check import Check
 from webhook.problem import MissingObject
 from webhook.problems.rule import Group
@@ -37,5 +37,10 @@ def places(subject):
 
 CHECKS = (
     Check(group="shop", run=price),
-    Check(group="shop", run=places, kinds=frozenset((("", "ConfigMap"),)), lookups=(reading(NODE, "metadata.name"),)),
+    Check(
+        group="shop",
+        run=places,
+        kinds=frozenset((("", "ConfigMap"),)),
+        lookups=(interest_in_fields(NODE, "metadata.name"),),
+    ),
 )

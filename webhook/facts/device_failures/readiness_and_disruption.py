@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
 from webhook.facts.device_failures.liveness import model_servers
 from webhook.facts.device_failures.types import PodDisruptionBudget
@@ -35,7 +35,7 @@ DISRUPTION_BUDGET: Final = DEVICE_FAILURES.rule(
     source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
     severity="low",
 )
-LOOKUPS: Final = (reading(PodDisruptionBudget.gvk, "spec.selector"),)
+LOOKUPS: Final = (interest_in_fields(PodDisruptionBudget.gvk, "spec.selector"),)
 SERVICES: Final = frozenset((("ray.io", "RayService"), ("serving.kserve.io", "InferenceService")))
 """Kinds whose controllers add labels and probes to the pods that answer requests."""
 _SEVERAL: Final = 2

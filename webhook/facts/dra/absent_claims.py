@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.types import ComputeDomain, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.view import View
 from webhook.typed.objects import Object
 
 DEFAULT: Final = "default"
 """The namespace of an object whose file leaves it out, as kubectl takes it."""
-DOMAINS: Final = reading(ComputeDomain.gvk, "spec.channel.resourceClaimTemplate.name")
+DOMAINS: Final = interest_in_fields(ComputeDomain.gvk, "spec.channel.resourceClaimTemplate.name")
 """What is read of ComputeDomains."""
 _SHOWN: Final = 3
 ClaimKind: TypeAlias = type[ResourceClaim | ResourceClaimTemplate]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
 from webhook.facts.dra.types import PodGroup
 from webhook.facts.subject import Subject
@@ -25,7 +25,7 @@ POD_GROUP: Final = DEVICE_CLAIMS_ADVICE.rule(
     source="k8s.io/api v0.36.1 scheduling/v1alpha2 types.go PodGroupSpec.resourceClaims",
 )
 
-LOOKUP: Final = reading(PodGroup.gvk, "spec.resourceClaims")
+LOOKUP: Final = interest_in_fields(PodGroup.gvk, "spec.resourceClaims")
 
 
 def validate_pod_group_claims(subject: Subject) -> Iterator[Problem]:

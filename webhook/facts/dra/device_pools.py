@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from webhook import quantity
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.slice_types import CounterValue, DeviceFields, ResourceSlice, ResourceSliceSpec
 from webhook.facts.view import View
 from webhook.typed.collections import Entries
 
 SLICE: Final = ResourceSlice.gvk
-LOOKUP: Final = reading(
+LOOKUP: Final = interest_in_fields(
     SLICE,
     *(f"spec.{name}" for name in ("driver", "pool", "nodeName", "perDeviceNodeSelection", "sharedCounters", "devices")),
 )

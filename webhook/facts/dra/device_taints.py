@@ -10,13 +10,13 @@ from itertools import product
 from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.device_pools import Device
 from webhook.facts.dra.slice_types import DeviceTaint, DeviceTaintRule
 from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.view import View
 
-LOOKUP: Final = reading(DeviceTaintRule.gvk, "spec")
+LOOKUP: Final = interest_in_fields(DeviceTaintRule.gvk, "spec")
 _PARTS: Final = frozenset(("driver", "pool", "device"))
 TaintRules: TypeAlias = Mapping[tuple[str, str, str], Sequence[JSON]]
 """Taints by driver, pool and name of the devices that have them, "" for any."""

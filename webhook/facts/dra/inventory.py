@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from webhook.attributes import JSON
 from webhook.cel import Meter, Program
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError, TooLarge
 from webhook.facts.dra import device_pools, device_taints
@@ -31,7 +31,7 @@ from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.typed.collections import Items
 
-LOOKUPS: Final = (device_pools.LOOKUP, device_taints.LOOKUP, reading(CLASS, "spec.selectors"))
+LOOKUPS: Final = (device_pools.LOOKUP, device_taints.LOOKUP, interest_in_fields(CLASS, "spec.selectors"))
 _MOST = 20_000  # evaluations: about half a second, and more devices than a claim is written for without a look
 _SHOWN: Final = 3
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import NAMESPACE
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.absent_claims import DEFAULT, DOMAINS, Absence, Absences, ClaimKind
 from webhook.facts.dra.class_lookup import CLASS, DeviceClasses
 from webhook.facts.dra.requested_devices import NOTHING, ClaimContents, contents_of
@@ -35,9 +35,9 @@ from webhook.workloads.podsets import PodSet
 CLAIM: Final = ResourceClaim.gvk
 TEMPLATE: Final = ResourceClaimTemplate.gvk
 LOOKUPS: Final = (
-    reading(CLAIM, "spec.devices.requests", "spec.devices.config"),
-    reading(TEMPLATE, "spec.spec.devices.requests"),
-    reading(CLASS, "spec.extendedResourceName"),
+    interest_in_fields(CLAIM, "spec.devices.requests", "spec.devices.config"),
+    interest_in_fields(TEMPLATE, "spec.spec.devices.requests"),
+    interest_in_fields(CLASS, "spec.extendedResourceName"),
     DOMAINS,
     NAMESPACES,
 )

@@ -15,6 +15,7 @@ from webhook.facts.dra.inventory import Selection, describe_matching_devices
 from webhook.facts.dra.requests import claim_of
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.subject import Subject
+from webhook.facts.view import View
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.wording import counted
@@ -65,7 +66,7 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
             yield _selector_fails(selection)
         elif selection.count == 0 and (not selection.of or most[selection.of] == 0):
             # an alternative that takes nothing is what alternatives are for, unless all of them do
-            yield _no_device(selection, devices.devices)
+            yield _no_device(selection, devices.devices, subject.view())
         if _is_too_few(selection):
             yield _too_few_devices(selection)
         elif (selection.wanted or 0) > 1 and constrained.isdisjoint(_names(selection)):
@@ -114,8 +115,8 @@ def _different_models(selection: Selection) -> Iterator[Problem]:
         yield DIFFERENT_MODELS.problem(selection.at, message, fix)
 
 
-def _no_device(selection: Selection, devices: int) -> Problem:
-    of_class, wait = f"DeviceClass `{selection.device_class}`", "or wait until such devices are added"
+def _no_device(selection: Selection, devices: int, view: View) -> Problem:
+    of_class, wait = view.named(DeviceClass.gvk, selection.device_class), "or wait until such devices are added"
     fix = f"change the selectors so that they match devices of the cluster, {wait}"
     if not selection.device_class:
         message = f"the selectors match none of the {devices} devices that the cluster has now"

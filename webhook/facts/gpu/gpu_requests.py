@@ -21,6 +21,7 @@ from webhook.facts.gpu.extended_resources import (
     visible_devices,
 )
 from webhook.facts.gpu.groups import GPU_REQUESTS
+from webhook.facts.gpu.types import RuntimeClass
 from webhook.facts.gpu.windows import is_anywhere, windows_fields
 from webhook.facts.pods.amounts import name_of
 from webhook.facts.subject import Subject
@@ -280,7 +281,9 @@ def validate_windows(subject: Subject) -> Iterator[Problem]:
         return
     name = next(filter(None, map(_counted, subject.once(device_containers))), "")
     if name and (where := windows_fields(pod, subject.view())):
-        message = f"binds the pod to Windows, where no device plugin offers `{name}`, so the pod stays Pending"
+        by = pod.runtime_class_name if where == pod.path("runtimeClassName") else ""
+        through = f" as {subject.view().named(RuntimeClass.gvk, by)} says" if by else ""
+        message = f"binds the pod to Windows{through}, where no device plugin offers `{name}`, so the pod stays Pending"
         yield WINDOWS.problem(where, message, "use Linux nodes, or remove the request")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook import quantity
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload, without_repeated_problems
 from webhook.facts.gpu.groups import NAMESPACE_QUOTA
 from webhook.facts.gpu.types import ResourceQuota
@@ -34,7 +34,7 @@ DEVICES: Final = NAMESPACE_QUOTA.rule(
     issues=("https://github.com/kubernetes-sigs/kueue/issues/1403",),
 )
 
-QUOTA_LOOKUPS: Final = (reading(ResourceQuota.gvk, "spec.hard", "spec.scopes", "spec.scopeSelector"),)
+QUOTA_LOOKUPS: Final = (interest_in_fields(ResourceQuota.gvk, "spec.hard", "spec.scopes", "spec.scopeSelector"),)
 
 
 def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:

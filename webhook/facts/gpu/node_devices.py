@@ -11,12 +11,13 @@ from functools import lru_cache
 from typing import Final
 
 from webhook import quantity
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload, without_repeated_problems
 from webhook.facts.gpu.groups import NODE_DEVICES
 from webhook.facts.pods.pod_requests import Limits, container_requests, pod_requests, units_of_thousandths
 from webhook.facts.resource_units import amount_in_units, amount_with_resource
 from webhook.facts.subject import Subject
+from webhook.facts.view import View
 from webhook.paths import render
 from webhook.problem import Problem
 from webhook.same import Same
@@ -47,7 +48,7 @@ CPU_AND_MEMORY: Final = NODE_DEVICES.rule(
     issues=("https://github.com/volcano-sh/volcano/issues/1295",),
 )
 
-NODE_LOOKUPS: Final = (reading(Node.gvk, "status.allocatable"),)
+NODE_LOOKUPS: Final = (interest_in_fields(Node.gvk, "status.allocatable"),)
 _KEPT_STATES: Final = 4
 _ORDINARY: Final = ("cpu", "memory")
 
@@ -68,25 +69,26 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
         subject.deadline.spend(len(nodes))
         largest, shapes = _largest(Same(nodes)).amounts, _shapes(Same(nodes))
         for pods in using:
-            yield from without_repeated_problems(_node_devices(pods, largest), subject)
+            yield from without_repeated_problems(_node_devices(pods, largest, view), subject)
             if all(count <= largest.get(name, 0) for name, count in pods.devices.items()):
                 yield from without_repeated_problems(_cpu_and_memory(pods, shapes, subject), subject)
 
 
-def _node_devices(pods: DevicePods, largest: Mapping[str, int]) -> Iterator[Problem]:
+def _node_devices(pods: DevicePods, largest: Mapping[str, int], view: View) -> Iterator[Problem]:
     at = render(pods.podset.path)
     for name, count in pods.devices.items():
         most = largest.get(name, 0)
         if not most:
             message = (
-                f"requests `{name}`, which no node of the cluster has now, so the pods wait for a node with this "
-                "resource"
+                f"requests `{name}`, which no node of the cluster has now{_places(view)}, so the pods wait for a node "
+                "with this resource"
             )
             yield OFFERED.problem(
                 at, message, "add nodes with this resource, or request a resource that the cluster has"
             )
         elif count > most:
-            message = f"requests {count} `{name}` for one pod, but the largest node has {most}, so no node fits"
+            largest_has = f"the largest node has {most}{_places(view)}"
+            message = f"requests {count} `{name}` for one pod, but {largest_has}, so no node fits"
             yield LARGEST_NODE.problem(at, message, f"request at most {most} for each pod, and use more pods")
 
 
@@ -105,9 +107,15 @@ def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject
     devices = " and ".join(f"{count} `{name}`" for name, count in pods.devices.items())
     had = " and ".join(amount_with_resource(name, most[name]) for name in above)
     message = f"requests {listed} together with {devices} for one pod, but nodes with these devices have at most {had}"
-    together = ", but not together" if len(above) > 1 else ""
+    together = f"{', but not together' if len(above) > 1 else ''}{_places(subject.view())}"
     fix = "request less for each pod, or use more pods with fewer devices"
     yield CPU_AND_MEMORY.problem(render(pods.podset.path), f"{message}{together}, so no node fits", fix)
+
+
+def _places(view: View) -> str:
+    """The files of the nodes that are counted, where they are those of files."""
+    origins = view.origins(view.objects(Node.gvk))
+    return f" (nodes{origins})" if origins else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.types import RuntimeClass
 from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.typed.pods import PodSpec, SelectorRequirement
 
-LOOKUPS: Final = (reading(RuntimeClass.gvk, "scheduling.nodeSelector"),)
+LOOKUPS: Final = (interest_in_fields(RuntimeClass.gvk, "scheduling.nodeSelector"),)
 _OS: Final = "kubernetes.io/os"
 _BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
 """Fields that may bind a pod to Windows."""

@@ -17,11 +17,14 @@ from webhook.facts.kueue.flavors import Flavor
 from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.never import PODS, Fitting
 from webhook.facts.kueue.topology_nodes import Placement, Shortage
+from webhook.facts.kueue.types import ResourceFlavor, Topology
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.facts.pods.pod_requests import units_of_thousandths
 from webhook.facts.resource_units import amount_with_resource
+from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.problem import Problem
+from webhook.typed.nodes import Node
 from webhook.wording import counted
 
 TOPOLOGY_PLACEMENT: Final = KUEUE_NEVER.rule(
@@ -53,7 +56,7 @@ def advise_unplaceable_pods(fitting: Fitting, wanted: Wanted, ever: Capacity) ->
             return None
         level = placed.wish.required
         where = f"no `{level}` has room for more than" if level else "all nodes together can hold only"
-        lacking.append(f"in topology `{flavor.topology}` of flavor `{name}`, {where} {counted(most, 'pod')}")
+        lacking.append(f"in {_named(flavor, fitting.place.view)}, {where} {counted(most, 'pod')}")
         higher = higher or _above(level, flavor, fitting)
     wish = topology.read_topology_request(pod_set.template).required
     asked = f"must run in one `{wish}`" if wish else "must be placed by topology"
@@ -88,17 +91,23 @@ def _short_of_nodes(fitting: Fitting, placed: Mapping[str, Placement]) -> Iterat
     for (_, level), members in groups.items():
         short = topology_nodes.missing_node_capacity([*members.values()], level, fitting.place.view)
         if short is not None:
-            yield _short(members, level, short)
+            yield _short(members, level, short, fitting.place.view)
 
 
-def _short(members: Mapping[str, Placement], level: str, short: Shortage) -> Problem:
+def _named(flavor: Flavor, view: View) -> str:
+    """A flavor with its topology and the nodes that are counted, and where they stand."""
+    topology_place = view.origin(view.peek(Topology.gvk, "", flavor.topology))
+    nodes = view.origins(view.objects(Node.gvk))
+    of = f"flavor `{flavor.name}`{view.origin(view.peek(ResourceFlavor.gvk, '', flavor.name))}"
+    return f"topology `{flavor.topology}`{topology_place} of {of}{f' with the nodes{nodes}' if nodes else ''}"
+
+
+def _short(members: Mapping[str, Placement], level: str, short: Shortage, view: View) -> Problem:
     flavor = next(iter(members.values())).flavor
     asked, most = (_of_nodes(short.resource, value) for value in (short.asked, short.most))
     where = f"no `{level}` has more than" if level else "all nodes together have at most"
-    message = f"asks for {asked} in pod sets {', '.join(members)}, which are placed together, but in topology"
-    return _topology_placement(
-        ("spec",), f"{message} `{flavor.topology}` of flavor `{flavor.name}`, {where} {most}", _FEWER
-    )
+    message = f"asks for {asked} in pod sets {', '.join(members)}, which are placed together, but in"
+    return _topology_placement(("spec",), f"{message} {_named(flavor, view)}, {where} {most}", _FEWER)
 
 
 def _above(level: str, flavor: Flavor, fitting: Fitting) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
-from webhook.cluster.interest import Interest, Scope, reading
+from webhook.cluster.interest import Interest, Scope, interest_in_fields
 from webhook.facts.dra.absent_claims import DOMAINS
 from webhook.facts.dra.class_lookup import CLASS
 from webhook.facts.dra.inventory import LOOKUPS as DEVICES
@@ -57,24 +57,26 @@ CONFIGURATION: Final = Scope(namespace="kueue-system", name="kueue-manager-confi
 
 _STATUS: Final = ("status.conditions", "status.flavorsReservation", "status.pendingWorkloads")
 QUEUES: Final = (
-    reading(LOCAL_QUEUE, "spec"),
-    reading(CLUSTER_QUEUE, "spec", "metadata.deletionTimestamp", *_STATUS),
-    reading(COHORT, "spec"),
-    reading(RESOURCE_FLAVOR, "spec"),
-    reading(TOPOLOGY, "spec"),
-    reading(ADMISSION_CHECK, "spec.controllerName", "status.conditions"),
+    interest_in_fields(LOCAL_QUEUE, "spec"),
+    interest_in_fields(CLUSTER_QUEUE, "spec", "metadata.deletionTimestamp", *_STATUS),
+    interest_in_fields(COHORT, "spec"),
+    interest_in_fields(RESOURCE_FLAVOR, "spec"),
+    interest_in_fields(TOPOLOGY, "spec"),
+    interest_in_fields(ADMISSION_CHECK, "spec.controllerName", "status.conditions"),
 )
 """What the tree of queues is made of."""
 CONFIGURATIONS: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=CONFIGURATION)
 LOOKUPS: Final = (
     *QUEUES,
-    reading(WORKLOAD_PRIORITY_CLASS),
-    reading(LIMIT_RANGE, "spec.limits"),
-    reading(NODE, "metadata.labels", "spec.taints", "spec.unschedulable", "status.allocatable", "status.conditions"),
-    reading(RUNTIME_CLASS, "overhead"),
-    reading(TEMPLATE, "spec.spec.devices.requests"),
+    interest_in_fields(WORKLOAD_PRIORITY_CLASS),
+    interest_in_fields(LIMIT_RANGE, "spec.limits"),
+    interest_in_fields(
+        NODE, "metadata.labels", "spec.taints", "spec.unschedulable", "status.allocatable", "status.conditions"
+    ),
+    interest_in_fields(RUNTIME_CLASS, "overhead"),
+    interest_in_fields(TEMPLATE, "spec.spec.devices.requests"),
     DOMAINS,
-    reading(CLASS, "spec.extendedResourceName", "metadata.creationTimestamp"),
+    interest_in_fields(CLASS, "spec.extendedResourceName", "metadata.creationTimestamp"),
     *DEVICES,
     CONFIGURATIONS,
     PRIORITY_CLASSES,

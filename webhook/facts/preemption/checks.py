@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import WORKLOADS, advice_without_repetitions
 from webhook.facts.kinds import NODE
@@ -21,7 +21,7 @@ _ADVICE: Final = (
     priority_class.validate_priority_classes,
     preemption.advise_preemption_policy,
 )
-_LOOKUPS: Final = (*preemption.LOOKUPS, reading(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
+_LOOKUPS: Final = (*preemption.LOOKUPS, interest_in_fields(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
 
 
 def advise_preemption(subject: Subject) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, read_device_workload
 from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
@@ -55,9 +55,9 @@ NEVER_PREEMPTS: Final = PREEMPTION.rule(
     function="GetPriorityFromPriorityClass",
 )
 LOOKUPS: Final = (
-    reading(PRIORITY_CLASS, "preemptionPolicy"),
-    reading(LocalQueue.gvk, "spec.clusterQueue"),
-    reading(ClusterQueue.gvk, "spec.preemption"),
+    interest_in_fields(PRIORITY_CLASS, "preemptionPolicy"),
+    interest_in_fields(LocalQueue.gvk, "spec.clusterQueue"),
+    interest_in_fields(ClusterQueue.gvk, "spec.preemption"),
 )
 _QUEUE: Final = "kueue.x-k8s.io/queue-name"
 _PRIORITY: Final = "kueue.x-k8s.io/priority-class"
@@ -137,14 +137,14 @@ def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
     if not queue or labels.get(_PRIORITY) or not name:
         return
     view = subject.view()
-    if view.find(PriorityClass, name, namespaced=False).preemption_policy != "Never":
+    held = view.find(PriorityClass, name, namespaced=False)
+    if held.preemption_policy != "Never":
         return
     of = view.find(LocalQueue, queue).spec.cluster_queue
     if of and _preempts(view.find(ClusterQueue, of, namespaced=False)):
         message = (
-            f"is a PriorityClass with preemptionPolicy Never, but Kueue ignores this policy, so Kueue "
-            f"may preempt other "
-            f"jobs of ClusterQueue `{of}` for this job"
+            f"is a PriorityClass with preemptionPolicy Never{view.origin(held.json)}, but Kueue ignores this policy, "
+            f"so Kueue may preempt other jobs of {view.named(ClusterQueue.gvk, of)} for this job"
         )
         fix = f"set the label {_PRIORITY} to a WorkloadPriorityClass with a low value"
         yield NEVER_PREEMPTS.problem(pods[0].locate(pods[0].spec.path("priorityClassName")), message, fix, name)

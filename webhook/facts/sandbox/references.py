@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeVar
 
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.sandbox.groups import SANDBOX_ADVICE
 from webhook.facts.sandbox.pool_and_buffer import ANY_POOL, pool_choice, pool_size
 from webhook.facts.sandbox.types import (
@@ -36,7 +36,7 @@ REFERENCE_EXISTS: Final = SANDBOX_ADVICE.rule(
 )
 
 LOOKUPS = (
-    reading(
+    interest_in_fields(
         Pool.gvk,
         "metadata.labels",
         "spec.capacitySpec.poolMax",
@@ -44,8 +44,8 @@ LOOKUPS = (
         "spec.template.spec.containers.resources.requests",
         "spec.template.spec.nodeSelector",
     ),
-    reading(SandboxTemplate.gvk),
-    reading(SandboxWarmPool.gvk),
+    interest_in_fields(SandboxTemplate.gvk),
+    interest_in_fields(SandboxWarmPool.gvk),
     NAMESPACES,
 )
 Whole = TypeVar("Whole", bound=Object)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.pods.pod_sets import template_of
 from webhook.facts.subject import Subject
@@ -22,7 +22,7 @@ from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.workloads.podsets import PodSet
 
-LOOKUP: Final = reading(PRIORITY_CLASS)
+LOOKUP: Final = interest_in_fields(PRIORITY_CLASS)
 ALWAYS_THERE: Final = ("system-cluster-critical", "system-node-critical")
 
 

@@ -12,6 +12,7 @@ from webhook.facts.storage.groups import STORAGE
 from webhook.facts.storage.mounts import Mount, pods_of
 from webhook.facts.storage.node_local import node_local, node_local_class_of_claim
 from webhook.facts.storage.read_only import read_only
+from webhook.facts.storage.types import StorageClass
 from webhook.facts.view import View
 from webhook.problem import Problem
 from webhook.typed.volumes import VolumeClaimSpec
@@ -44,7 +45,7 @@ def validate_access_modes(claim: VolumeClaimSpec, who: str, mounting: Sequence[M
         message = f"{who} is ReadWriteOncePod, so only 1 of the {pods} pods can start"
         yield READ_WRITE_ONCE_POD.problem(path, message, "use a ReadWriteMany claim, or one claim for each pod")
     elif node and "ReadWriteMany" not in modes:
-        yield node_local(path, f"{who} of class `{node}`", pods)
+        yield node_local(path, f"{who} of {view.named(StorageClass.gvk, node)}", pods)
     elif modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and writing):
         message = f"{who} is ReadWriteOnce, so the {pods} pods that use it must all run on one node"
         yield READ_WRITE_ONCE.problem(path, message, "use a ReadWriteMany claim, or keep all pods on one node")

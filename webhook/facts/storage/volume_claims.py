@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.storage.groups import STORAGE
 from webhook.facts.storage.mounts import Mount, read_mounts
 from webhook.facts.storage.read_write_once import validate_access_modes
@@ -30,8 +30,8 @@ CLAIM_EXISTS: Final = STORAGE.rule(
 )
 
 LOOKUPS: Final = (
-    reading(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
-    reading(StorageClass.gvk, "provisioner"),
+    interest_in_fields(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
+    interest_in_fields(StorageClass.gvk, "provisioner"),
 )
 
 

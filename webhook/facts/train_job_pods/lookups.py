@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
-from webhook.cluster.interest import Interest, Scope, reading
+from webhook.cluster.interest import Interest, Scope, interest_in_fields
 from webhook.facts.kinds import TRAINER
 from webhook.facts.view import CONFIG_MAP, NAMESPACES
 
@@ -14,7 +14,7 @@ RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "TrainingRuntime")
 INSTALLED: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=Scope(namespace="claimgate-system", name="trainer"))
 """What says which Trainer the cluster runs: the param of policies/trainer."""
 RUNTIMES: Final = (
-    *(reading(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
+    *(interest_in_fields(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
     NAMESPACES,
     INSTALLED,
 )

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.installation import release_of
@@ -66,7 +66,7 @@ JOB_SET_IMMUTABLE: Final = TRAIN_JOB_CHANGES.rule(
 )
 
 LOOKUPS: Final = (
-    reading(JobSet.gvk, *(f"status.replicatedJobsStatus.{name}" for name in ("name", "active"))),
+    interest_in_fields(JobSet.gvk, *(f"status.replicatedJobsStatus.{name}" for name in ("name", "active"))),
     NAMESPACES,
 )
 _MUTABLE: Final = ("nodeSelector", "tolerations", "schedulingGates")

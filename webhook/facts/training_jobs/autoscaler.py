@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.typed_job import Job
@@ -32,7 +32,7 @@ AUTOSCALER_REQUESTS: Final = TRAINING_JOB_ADVICE.rule(
     fails="silent",
 )
 
-LOOKUPS: Final = (reading(LimitRange.gvk, "spec.limits"),)
+LOOKUPS: Final = (interest_in_fields(LimitRange.gvk, "spec.limits"),)
 _POLICY: Final = ("spec", "elasticPolicy")
 _AT: Final = (*_POLICY, "metrics")
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from webhook.attributes import NAMESPACE, GroupVersionKind
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import interest_in_fields
 from webhook.paths import FieldPath
 
 BATCH: Final = "batch.volcano.sh"
@@ -47,8 +47,8 @@ QUEUES: Final = GroupVersionKind(SCHEDULING, "v1beta1", "Queue")
 POD_GROUPS: Final = GroupVersionKind(SCHEDULING, "v1beta1", "PodGroup")
 HYPER_NODES: Final = GroupVersionKind(TOPOLOGY, "v1alpha1", "HyperNode")
 JOB_TEMPLATES: Final = GroupVersionKind(FLOW, "v1alpha1", "JobTemplate")
-OF_QUEUES: Final = reading(QUEUES, "metadata.annotations", "spec", "status.state", "status.allocated")
-OF_NAMESPACES: Final = reading(NAMESPACE, "metadata.labels", "metadata.annotations")
-OF_HYPER_NODES: Final = reading(HYPER_NODES, "spec.tier", "spec.tierName")
-OF_POD_GROUPS: Final = reading(POD_GROUPS)
-OF_JOB_TEMPLATES: Final = reading(JOB_TEMPLATES, "spec")
+OF_QUEUES: Final = interest_in_fields(QUEUES, "metadata.annotations", "spec", "status.state", "status.allocated")
+OF_NAMESPACES: Final = interest_in_fields(NAMESPACE, "metadata.labels", "metadata.annotations")
+OF_HYPER_NODES: Final = interest_in_fields(HYPER_NODES, "spec.tier", "spec.tierName")
+OF_POD_GROUPS: Final = interest_in_fields(POD_GROUPS)
+OF_JOB_TEMPLATES: Final = interest_in_fields(JOB_TEMPLATES, "spec")

@@ -1,0 +1,126 @@
+"""Registration follows stored policies: rules and conditions alone change, and no policy makes the webhook block its cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.live_policies.stored import binding, compiler, of, policy
+from webhook.attributes import JSON, Phase
+from webhook.commands.live_registration import (
+    allowed,
+    differs,
+    grants,
+    merged,
+    needed,
+    registrable,
+    role_rules,
+)
+from webhook.commands.webhook_config import Registration, webhook_configurations
+from webhook.export.registrations import Registered, webhook_registrations
+from webhook.live_policies.combine import LivePolicies, combine
+from webhook.policy.policy_set import PolicySet
+from webhook.workloads import table
+
+SHIPPED = combine(
+    PolicySet(validating=(), mutating=(), table=table.load()),
+    compiler().compile(of(policy("shipped"), binding("shipped", "shipped"))),
+).policies
+SERVICE = {"service": {"namespace": "claimgate-system", "name": "claimgate", "port": 443}}
+
+
+def render(wanted: Mapping[Phase, Registered]) -> list[JSON]:
+    return webhook_configurations(
+        wanted, Registration(client=SERVICE, excluded_namespaces=("kube-system", "claimgate-system"))
+    )
+
+
+def current(**changed: Any) -> list[dict[str, Any]]:
+    """The configuration of the shipped policy, as an administrator changed it."""
+    (one,) = render({phase: webhook_registrations(SHIPPED, phase) for phase in Phase})
+    (webhook,) = one["webhooks"]
+    kept = {"failurePolicy": "Fail", "timeoutSeconds": 7, "clientConfig": {**SERVICE, "caBundle": "YQ=="}}
+    return [{**one, "webhooks": [{**webhook, **kept, **changed}]}]
+
+
+def live(*values: dict[str, Any]) -> LivePolicies:
+    return combine(SHIPPED, compiler().compile(of(*values)))
+
+
+def about(*resources: str, group: str = "") -> dict[str, Any]:
+    rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE"], "resources": [*resources]}
+    return {"matchConstraints": {"resourceRules": [rule]}}
+
+
+def wanted(policies: PolicySet) -> list[JSON]:
+    return render({phase: webhook_registrations(policies, phase) for phase in Phase})
+
+
+def decided(made: LivePolicies) -> tuple[PolicySet, dict[str, Any]]:
+    stored = [each for each in made.policies.policies if each.file.startswith("ValidatingPolicy/")]
+    mine = [each for each in stored if each.name != "shipped"]
+    return registrable(made.policies, mine, current(), render, any_pod=False)
+
+
+def test_rules_follow_and_all_else_is_the_administrators() -> None:
+    made = live(policy("maps", **about("configmaps")), binding("maps", "maps"))
+    (before,), (after,) = current(), merged(current(), wanted(made.policies))
+    assert differs(before, after)
+    (old,), (new,) = before["webhooks"], after["webhooks"]
+    assert {rule["resources"][0] for rule in new["rules"]} == {"configmaps", "pods"}
+    assert {**old, "rules": []} == {**new, "rules": []}
+    assert not differs(after, merged([after], wanted(made.policies))[0])
+
+
+def test_a_new_webhook_is_called_like_the_first_one() -> None:
+    made = live(policy("gpus", concerns=["devices"]), binding("gpus", "gpus"), policy("maps", **about("configmaps")))
+    only = PolicySet(
+        validating=tuple(each for each in made.policies.validating if each.name == "gpus"),
+        mutating=(),
+        table=made.policies.table,
+    )
+    (after,) = merged(current(), wanted(only))
+    (pods,) = after["webhooks"]
+    assert pods["name"] == "pods.validate.claimgate.dev"
+    assert (pods["failurePolicy"], pods["clientConfig"]["caBundle"]) == ("Fail", "YQ==")
+    assert "concerns-a-policy" in [each["name"] for each in pods["matchConditions"]]
+
+
+def test_webhooks_of_others_and_configurations_that_are_absent_are_left_alone() -> None:
+    (one,) = current()
+    foreign = {"name": "other.example.com", "rules": [], "clientConfig": {}}
+    (after,) = merged([{**one, "webhooks": [foreign, *one["webhooks"]]}], wanted(SHIPPED))
+    assert [each["name"] for each in after["webhooks"]] == ["other.example.com", "validate.claimgate.dev"]
+    assert merged([], wanted(SHIPPED)) == []
+    assert merged([{**one, "webhooks": [foreign]}], wanted(SHIPPED))[0]["webhooks"] == [foreign]
+
+
+def test_what_would_block_the_cluster_is_left_out_and_the_others_are_not() -> None:
+    made = live(
+        *(policy("nodes", **about("nodes")), binding("nodes", "nodes")),
+        *(policy("leases", **about("leases", group="coordination.k8s.io")), binding("leases", "leases")),
+        *(policy("maps", **about("configmaps")), binding("maps", "maps")),
+    )
+    safe, refused = decided(made)
+    assert [each.name for each in safe.validating] == ["leases", "maps", "shipped"], "CREATE of leases blocks nothing"
+    (danger,) = refused["ValidatingPolicy/nodes"]
+    assert "no node can join" in danger.harm
+
+
+def test_what_is_safe_is_taken_whole() -> None:
+    made = live(policy("maps", **about("configmaps")), binding("maps", "maps"))
+    assert decided(made) == (made.policies, {})
+
+
+def test_a_role_allows_exactly_what_policies_look_up() -> None:
+    ref = {"name": "budget", "namespace": "n", "parameterNotFoundAction": "Deny"}
+    kind = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}
+    made = live(policy("p", "params.data.a == 'b'", **kind), binding("p", "p", paramRef=ref))
+    (own,) = [each for each in made.policies.validating if each.name == "p"]
+    wants = needed(made.policies, [own]) - needed(SHIPPED, SHIPPED.policies)
+    assert wants == {("", "configmaps", "budget")}
+    (rule,) = role_rules(wants)
+    assert (rule["resourceNames"], rule["verbs"]) == (["budget"], ["get", "list", "watch"])
+    assert grants([rule]) == wants
+    assert allowed(("", "configmaps", "budget"), {("", "configmaps", "")})
+    assert not allowed(("", "configmaps", ""), {("", "configmaps", "budget")})

@@ -1,0 +1,187 @@
+"""Policies by `kubectl apply`: in force, broken, mended, registered, refused and deleted, with the rights of the install.
+
+tests/e2e/replicas.py plays the nodes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e import apiserver
+from tests.e2e.apiserver import ApiServer
+from tests.e2e.conftest import NAMESPACE, claimgate
+from tests.e2e.replicas import apply, certificates, rendered, service, service_account, until
+from tests.e2e.test_rules import pod
+from tests.live_policies.stored import binding, policy
+
+pytestmark = pytest.mark.e2e
+
+VALIDATING = "validatingwebhookconfiguration"
+EIGHT = "gpu.devices == null || gpu.devices <= 8"
+NINE_GPUS = {"nvidia.com/gpu": "9"}
+RULE = {"apiVersions": ["v1"], "operations": ["CREATE"]}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A cluster with nothing in it."""
+    if reason := apiserver.missing():
+        pytest.skip(reason)
+    with apiserver.running(tmp_path_factory.mktemp("live-policies")) as running:
+        yield running
+
+
+def test_policies_come_by_kubectl_apply_and_go_by_delete(server: ApiServer, tmp_path: Path) -> None:
+    with service(server, tmp_path) as replicas:
+        objects = rendered(server, "overlays/live-policies", replicas.port)
+        apply(server, objects)
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        with certificates(server, tmp_path), _registration(server, tmp_path):
+            until(lambda: all(one["clientConfig"].get("caBundle") for one in _webhooks(server)), "there is a bundle")
+            replicas.roll()
+            before = _webhooks(server)
+            _is_in_force(server)
+            _says_what_is_broken_and_lets_others_go_on(server)
+            _is_registered_for_other_kinds(server, before)
+            _is_not_registered_where_it_would_block(server)
+            _reads_what_an_administrator_grants(server)
+            server.kubectl("delete", "validatingpolicies.claimgate.dev,policybindings.claimgate.dev", "--all")
+            until(lambda: not _refusal(server, pod("nine", NINE_GPUS)), "the Pod is taken again")
+            until(lambda: _webhooks(server) == before, "the configuration is as it was installed")
+
+
+def _is_in_force(server: ApiServer) -> None:
+    _apply(server, policy("eight-gpus", EIGHT, facts=["gpu"]), binding("eight-gpus", "eight-gpus"))
+    spec = policy("eight-gpus")["spec"]
+    told = {"validations": [{"expression": EIGHT, "message": "at most eight GPUs", "reason": "BadRequest"}]}
+    _apply(server, policy("eight-gpus", **{**spec, **told, "facts": ["gpu"]}))
+    until(lambda: "at most eight GPUs" in _refusal(server, pod("nine", NINE_GPUS)), "the Pod is refused")
+    assert "(BadRequest)" in _refusal(server, pod("nine", NINE_GPUS))
+    _until_status(server, "eight-gpus", "Compiled", "True")
+    _until_status(server, "eight-gpus", "Registered", "True")
+    _until_status(server, "eight-gpus", "Portable", "False")
+    shown = server.kubectl("get", "validatingpolicies.claimgate.dev").stdout.split()
+    assert shown[:7] == ["NAME", "COMPILED", "REGISTERED", "AGE", "eight-gpus", "True", "True"]
+
+
+def _says_what_is_broken_and_lets_others_go_on(server: ApiServer) -> None:
+    _apply(server, policy("broken", "gpu.devises == 1", facts=["gpu"], failurePolicy="Ignore"))
+    _apply(server, binding("broken", "broken"))
+    told = _until_status(server, "broken", "Compiled", "False")["message"]
+    assert "spec.validations[0].expression" in told
+    assert "hint: did you mean `devices`?" in told
+    assert "at most eight GPUs" in _refusal(server, pod("nine", NINE_GPUS))
+    assert not _refusal(server, pod("one", {"nvidia.com/gpu": "1"}))
+    _apply(server, policy("broken", "gpu.devises == 1", facts=["gpu"], failurePolicy="Fail"))
+    until(lambda: "undefined field 'devises'" in _refusal(server, pod("one", {"nvidia.com/gpu": "1"})), "Fail speaks")
+    _apply(server, policy("broken", "gpu.devices == 1", facts=["gpu"]))
+    found = _until_status(server, "broken", "Compiled", "True")
+    assert found["observedGeneration"] == 3
+    until(lambda: not _refusal(server, pod("one", {"nvidia.com/gpu": "1"})), "it is mended")
+    server.kubectl("delete", "validatingpolicy.claimgate.dev", "broken")
+
+
+def _is_registered_for_other_kinds(server: ApiServer, before: list[Any]) -> None:
+    """Of the configurations only rules and conditions change, and which webhooks there are."""
+    maps = {"resourceRules": [{**RULE, "apiGroups": [""], "resources": ["configmaps"]}]}
+    _apply(server, policy("no-maps", "object.metadata.name != 'forbidden'", matchConstraints=maps))
+    _apply(server, binding("no-maps", "no-maps"))
+    forbidden = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "forbidden"}}
+    until(lambda: "no-maps" in _refusal(server, forbidden), "the ConfigMap is refused")
+    assert "configmaps" in _until_status(server, "no-maps", "Registered", "True")["message"]
+    kept = ("name", "clientConfig", "failurePolicy", "timeoutSeconds", "namespaceSelector")
+    found = {one["name"]: one for one in _webhooks(server)}
+    assert "pods.validate.claimgate.dev" not in found, "a policy about any Pod has all asked, without a condition"
+    for one in before:
+        if one["name"] in found:
+            assert {key: found[one["name"]][key] for key in kept} == {key: one[key] for key in kept}
+    assert "validate.claimgate.dev" in found
+    printed = claimgate("webhook-config", "--kubeconfig", str(server.kubeconfig))
+    assert "configmaps" in printed
+
+
+def _is_not_registered_where_it_would_block(server: ApiServer) -> None:
+    everything = {"resourceRules": [{**RULE, "apiGroups": ["*"], "resources": ["*"]}]}
+    _apply(server, policy("everything", matchConstraints=everything), binding("everything", "everything"))
+    told = _until_status(server, "everything", "Registered", "False")
+    assert told["reason"] == "WouldBlock"
+    assert "no node can join" in told["message"]
+    assert all(rule["resources"] != ["*"] for one in _webhooks(server) for rule in one["rules"])
+
+
+def _reads_what_an_administrator_grants(server: ApiServer) -> None:
+    spec = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}
+    _apply(
+        server,
+        policy("budget", "gpu.devices == null || string(gpu.devices) == params.data.most", facts=["gpu"], **spec),
+    )
+    ref = {"name": "budget", "namespace": "default", "parameterNotFoundAction": "Deny"}
+    server.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "budget"}, "data": {"most": "2"}})
+    _apply(server, binding("budget", "budget", paramRef=ref))
+    told = _until_status(server, "budget", "Registered", "False")
+    assert told["reason"] == "MissingRights"
+    assert "it looks up configmaps budget" in told["message"]
+    read = {
+        "apiGroups": [""],
+        "resources": ["configmaps"],
+        "resourceNames": ["budget"],
+        "verbs": ["get", "list", "watch"],
+    }
+    patch = yaml.safe_dump({"rules": [read]})
+    server.kubectl("patch", "clusterrole", "claimgate-grantable", "--type=merge", "--patch", patch)
+    _until_status(server, "budget", "Registered", "True")
+    assert server.get("clusterrole", "claimgate-live-lookups")["rules"] == [read]
+    until(lambda: "budget" in _refusal(server, pod("three", {"nvidia.com/gpu": "3"})), "the parameter is read")
+    until(lambda: not _refusal(server, pod("two", {"nvidia.com/gpu": "2"})), "what it allows is taken", 60)
+
+
+@contextmanager
+def _registration(server: ApiServer, folder: Path) -> Iterator[None]:
+    """The process of the Deployment claimgate-registration, with its own rights."""
+    (container,) = server.get("deployment", "claimgate-registration", NAMESPACE)["spec"]["template"]["spec"][
+        "containers"
+    ]
+    account = f"--kubeconfig={service_account(server, 'claimgate-registration', folder)}"
+    with subprocess.Popen([sys.executable, "-m", "webhook", *container["args"], account]) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+
+
+def _apply(server: ApiServer, *objects: dict[str, Any]) -> None:
+    """Apply as a person writes them, without what an API server adds."""
+    written = [{**one, "metadata": {"name": one["metadata"]["name"]}} for one in objects]
+    apply(server, written)
+
+
+def _webhooks(server: ApiServer) -> list[Any]:
+    return list(server.get(VALIDATING, "claimgate")["webhooks"])
+
+
+def _until_status(server: ApiServer, name: str, condition: str, status: str) -> dict[str, Any]:
+    """Wait for a condition about the spec as it is now."""
+    found: dict[str, Any] = {}
+
+    def holds() -> bool:
+        one = server.get("validatingpolicies.claimgate.dev", name)
+        conditions = one.get("status", {}).get("conditions", ())
+        found.update(next((each for each in conditions if each["type"] == condition), {}))
+        return bool(found) and (found["status"], found["observedGeneration"]) == (status, one["metadata"]["generation"])
+
+    until(holds, f"{name} is {condition}={status}, but {found}", 40)
+    return found
+
+
+def _refusal(server: ApiServer, value: dict[str, Any]) -> str:
+    done = server.kubectl("create", "--dry-run=server", "-f", "-", given=yaml.safe_dump(value), code=None)
+    return done.stderr if done.returncode else ""

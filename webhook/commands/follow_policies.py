@@ -1,0 +1,267 @@
+"""`claimgate webhook-config --live --watch`: registration and rights follow the policies that a cluster stores.
+
+Reads the stored policies, and writes the webhook configurations, one ClusterRole and the condition Registered, each
+only where it differs. It makes and deletes nothing: what it changes was installed. Where nobody can say what is stored,
+nothing is changed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote
+
+from certs import CertificateError
+from certs.repeat import repeat
+from webhook.attributes import Phase
+from webhook.cluster.connection import Connection, ServerRefused
+from webhook.commands.live_registration import (
+    Grant,
+    Manifest,
+    Render,
+    allowed,
+    differs,
+    grants,
+    merged,
+    needed,
+    registrable,
+    role_rules,
+    shown,
+)
+from webhook.errors import LookupFailed
+from webhook.export.lockout import Danger
+from webhook.export.registrations import webhook_registrations
+from webhook.export.webhook_rules import wishes
+from webhook.live_policies.combine import LivePolicies, combine
+from webhook.live_policies.compile import CompiledObject, Compiler
+from webhook.live_policies.conditions import condition
+from webhook.live_policies.objects import StoredPolicies, StoredPolicy
+from webhook.live_policies.status_writer import StatusWriter
+from webhook.manifests.claimgate_kinds import POLICY_BINDING
+from webhook.manifests.webhook_configurations import GROUP, KINDS
+from webhook.policy.compiled import Policy
+from webhook.policy.policy_set import PolicySet
+from webhook.terminal import one_line
+from webhook.wording import counted
+
+_StoredConditions: TypeAlias = tuple[StoredPolicy, tuple[dict[str, Any], ...]]
+"""A stored policy, and what its status should say."""
+EVERY_S: Final = 2.0
+"""How often is looked: a policy is evaluated about as late by the replicas, whose files are looked at as often."""
+MANAGER: Final = "claimgate-registration"
+ROLE: Final = "claimgate-live-lookups"
+"""The ClusterRole whose rules follow the stored policies."""
+_ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_MISSING_RIGHTS: Final = "MissingRights"
+_MOST_QUESTIONS: Final = 100
+"""Grants that are asked about in one look."""
+_WAIT_S: Final = 10.0
+
+
+@dataclass(slots=True)
+class Follower:
+    """One cluster, and what is known of it.
+
+    Attributes:
+        name: of both configurations.
+        files: the policies of files, which the server has, too.
+        render: how webhooks become configurations.
+        any_pod: whether rules about any Pod are registered.
+    """
+
+    name: str
+    files: PolicySet
+    stored: StoredPolicies
+    connection: Connection
+    compiler: Compiler
+    render: Render
+    any_pod: bool
+    _writer: StatusWriter = field(init=False)
+    _told: set[str] = field(default_factory=set)
+    _seen: object = None
+    _conditions: Sequence[_StoredConditions] = ()
+
+    def __post_init__(self) -> None:
+        self._writer = StatusWriter(self.connection, MANAGER)
+
+    def follow(self) -> None:
+        """Look again and again, until SIGTERM or Ctrl-C."""
+        repeat(self._look_or_complain, EVERY_S)
+
+    def _look_or_complain(self) -> None:
+        try:
+            self.look()
+        except LookupFailed as error:
+            raise CertificateError(str(error)) from None  # what `repeat` says once, and tries again
+
+    def look(self) -> None:
+        """Bring registration, rights and status to what the stored policies need now.
+
+        Raises:
+            LookupFailed: the cluster cannot be read or refuses a write.
+        """
+        current, role = self._configurations(), self._one(f"{_ROLES}/{ROLE}")
+        versions = [one["metadata"]["resourceVersion"] for one in (*current, *([role] if role else ()))]
+        seen = self.stored.revision(), versions
+        if seen != self._seen:
+            self._conditions = tuple(self._decide(current, role))
+            # rights that this account is given change nothing of what was seen, so it looks again while some lack
+            self._seen = None if any(_is_lacking(each) for _, each in self._conditions) else seen
+        self._writer.write(self._conditions)
+        if self._writer.error:
+            raise LookupFailed(f"status cannot be written: {self._writer.error}")
+
+    def _decide(self, current: Sequence[dict[str, Any]], role: Manifest | None) -> Iterator[_StoredConditions]:
+        """Write registration and rights where they differ; the condition of each stored policy."""
+        live = combine(self.files, self.compiler.compile(self.stored.listed()))
+        in_force = {policy.file: policy for policy in live.policies.policies}
+        stored = [in_force[each.policy.file] for each in live.objects if each.policy is not None]
+        safe, refused = registrable(live.policies, stored, current, self.render, any_pod=self.any_pod)
+        wanted = self.render({phase: webhook_registrations(safe, phase, any_pod=self.any_pod) for phase in Phase})
+        for there, made in zip(current, merged(current, wanted), strict=True):
+            if differs(there, made):
+                self._register(there, made)
+        granted = self._allow(live, stored, role)
+        asked = frozenset(policy.file for phase in Phase for policy, _ in wishes(safe, phase))
+        missing = {one["kind"] for one in wanted} - {one["kind"] for one in current}
+        self._tell(refused)
+        yield from _conditions(_Look(live, in_force, refused, asked, granted, frozenset(missing)))
+
+    def _configurations(self) -> list[dict[str, Any]]:
+        """Our configurations as they are there, the validating one first."""
+        configurations = []
+        for kind in KINDS:
+            one = self._one(f"/apis/{GROUP}/v1/{kind.lower()}s/{quote(self.name, safe='')}")
+            if one is not None:
+                configurations.append({**one, "kind": kind})
+        return configurations
+
+    def _one(self, path: str) -> dict[str, Any] | None:
+        try:
+            return dict(self.connection.get(path, {}))
+        except ServerRefused as refused:
+            if refused.code == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
+    def _register(self, there: Manifest, made: Manifest) -> None:
+        """Replace the webhooks, unless somebody changed them since: then the next look does."""
+        path = f"/apis/{GROUP}/v1/{there['kind'].lower()}s/{quote(self.name, safe='')}"
+        self.connection.patch(path, _replaced(there, "/webhooks", made["webhooks"]), MANAGER, _WAIT_S)
+        count = counted(len(made["webhooks"]), "webhook")
+        _say(f"{there['kind']} {self.name}: wrote rules and matchConditions of {count}")
+
+    def _allow(self, live: LivePolicies, stored: Sequence[Policy], role: Manifest | None) -> frozenset[Grant]:
+        """Let the server read what stored policies look up, as far as this account may; what it may read then."""
+        base = needed(self.files, self.files.policies)
+        wanted = {each for each in needed(live.policies, stored) if not allowed(each, base)}
+        if role is None:
+            return base
+        there = grants(role.get("rules") or ())
+        may_say = {each for each in sorted(wanted)[:_MOST_QUESTIONS] if each in there or self._may_read(each)}
+        if may_say != there:
+            change = _replaced(role, "/rules", role_rules(may_say))
+            self.connection.patch(f"{_ROLES}/{ROLE}", change, MANAGER, _WAIT_S)
+            _say(f"ClusterRole {ROLE}: allows {', '.join(map(shown, sorted(may_say))) or 'nothing'}")
+        return base | may_say
+
+    def _may_read(self, grant: Grant) -> bool:
+        """Whether this account may watch what it would let the server watch: nobody may grant more than he has."""
+        group, resource, name = grant
+        for verb in ("get", "list", "watch"):
+            attributes = {"group": group, "resource": resource, "verb": verb, **({"name": name} if name else {})}
+            kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+            answer = self.connection.post(_REVIEWS, {**kind, "spec": {"resourceAttributes": attributes}}, _WAIT_S)
+            if not answer["status"].get("allowed"):
+                return False
+        return True
+
+    def _tell(self, refused: Mapping[str, Sequence[Danger]]) -> None:
+        """Say what is left out, once for each time that it begins."""
+        told = {f"{place}: not registered: {each[0].harm}" for place, each in refused.items()}
+        for line in sorted(told - self._told):
+            _say(line)
+        self._told = told
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{one_line(line)}\n")
+    sys.stderr.flush()
+
+
+def _replaced(there: Manifest, path: str, value: Any) -> list[dict[str, Any]]:
+    """The JSON Patch that replaces a part of an object which nobody changed meanwhile."""
+    version = {"op": "test", "path": "/metadata/resourceVersion", "value": there["metadata"]["resourceVersion"]}
+    return [version, {"op": "add", "path": path, "value": value}]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What one look saw: `asked` are the places of policies that API servers ask about, `missing` kinds of absent
+    configurations.
+    """
+
+    live: LivePolicies
+    in_force: Mapping[str, Policy]
+    refused: Mapping[str, Sequence[Danger]]
+    asked: frozenset[str]
+    granted: frozenset[Grant]
+    missing: frozenset[str]
+
+
+def _is_lacking(conditions: Sequence[Mapping[str, Any]]) -> bool:
+    return any(each["reason"] == _MISSING_RIGHTS for each in conditions)
+
+
+def _conditions(outcome: _Look) -> Iterator[_StoredConditions]:
+    """The condition Registered of each stored policy."""
+    for each in outcome.live.objects:
+        if each.stored.kind != POLICY_BINDING:
+            made = {**_registered(each, outcome), "observedGeneration": each.stored.generation}
+            yield each.stored, (made,)
+
+
+def _registered(compiled: CompiledObject, outcome: _Look) -> dict[str, Any]:
+    if compiled.policy is None:
+        return _no("NotInForce", "it is not in force: see condition Compiled")
+    policy = outcome.in_force[compiled.policy.file]
+    if not policy.bindings:
+        return _no("NoBinding", "it is not evaluated, because no binding names it: apply a PolicyBinding")
+    if danger := outcome.refused.get(policy.file):
+        return _no(
+            "WouldBlock", "; ".join(f"{one.harm}: name other resources in spec.matchConstraints" for one in danger)
+        )
+    if policy.file not in outcome.asked:
+        return _no("NotWanted", "API servers are not asked to: spec.registered is false, or its rules name nothing")
+    if outcome.missing:
+        return _no("NoConfiguration", f"there is no {' and no '.join(sorted(outcome.missing))}: apply deploy/base")
+    if lacking := sorted(
+        each for each in needed(outcome.live.policies, [policy]) if not allowed(each, outcome.granted)
+    ):
+        return _no(_MISSING_RIGHTS, _lacking(lacking))
+    return condition("Registered", holds=True, reason="Registered", message=_asked(policy))
+
+
+def _no(reason: str, message: str) -> dict[str, Any]:
+    return condition("Registered", holds=False, reason=reason, message=message)
+
+
+def _lacking(grants_of_policy: Iterable[Grant]) -> str:
+    names = ", ".join(map(shown, grants_of_policy))
+    fix = "add it to ClusterRole claimgate-grantable, or bind what `claimgate webhook-config --live --rbac` prints"
+    return f"it looks up {names}, which the server may not read, so it fails as its failurePolicy says: {fix}"
+
+
+def _asked(policy: Policy) -> str:
+    """What API servers ask about, of the rules as they are written."""
+    named: dict[str, None] = {}
+    for rule in policy.criteria.rules:
+        for group in sorted(rule.groups or ("*",)):
+            for resource, sub in rule.resources:
+                named[f"{resource}/{sub}".rstrip("/") + (f".{group}" if group else "")] = None
+    more = ", and what holds pods" if policy.expands else ""
+    return f"API servers ask about {', '.join(named)}{more}"

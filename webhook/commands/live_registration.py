@@ -1,0 +1,162 @@
+"""What a cluster must register and allow for the policies that it stores: decided here, written by follow_policies.py.
+
+A stored policy that would let the webhook block its cluster is left out, by the rules of `webhook-config --check`, as
+if everything failed closed; the others are registered all the same. Of a webhook that is registered only rules and
+matchConditions change: how it is called, its caBundle, its failurePolicy and its selectors are the administrator's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from webhook.attributes import Phase
+from webhook.export.cluster_role import cluster_role
+from webhook.export.lockout import Danger, lockout_dangers
+from webhook.export.registrations import Registered, webhook_registrations
+from webhook.manifests.webhook_configurations import KINDS, parse_webhook_configuration
+from webhook.policy.compiled import Policy
+from webhook.policy.interests import interests
+from webhook.policy.policy_set import PolicySet
+
+Manifest: TypeAlias = Mapping[str, Any]
+Grant: TypeAlias = tuple[str, str, str]
+"""Group, resource and name of what may be read; name "" for all."""
+Render: TypeAlias = Callable[[Mapping[Phase, Registered]], Sequence[Manifest]]
+"""Makes configurations of webhooks, as `webhook-config` prints them."""
+DOMAIN: Final = ".claimgate.dev"
+"""How the names of our webhooks end; others in the same configuration are left alone."""
+
+
+def registrable(
+    policies: PolicySet, stored: Iterable[Policy], current: Sequence[Manifest], render: Render, *, any_pod: bool
+) -> tuple[PolicySet, dict[str, tuple[Danger, ...]]]:
+    """The policies that may be registered, and the dangers of each of the others by the place of its object.
+
+    Args:
+        policies: all in force.
+        stored: those of them that the cluster stores.
+        current: the configurations as they are registered.
+        render: how webhooks become configurations.
+        any_pod: whether rules about any Pod are registered.
+    """
+
+    def dangers_of(kept: PolicySet) -> dict[str, Danger]:
+        """The dangers by what happens: one that another webhook has already is none of this policy's."""
+        wanted = render({phase: webhook_registrations(kept, phase, any_pod=any_pod) for phase in Phase})
+        every = (
+            danger
+            for each in merged(current, wanted)
+            for danger in lockout_dangers(parse_webhook_configuration(_closed(each)), {})
+        )
+        return {danger.harm: danger for danger in every}
+
+    own = tuple(stored)
+    safe = _without(policies, own)
+    known = dangers_of(safe)
+    if dangers_of(policies).keys() <= known.keys():
+        return policies, {}
+    refused: dict[str, tuple[Danger, ...]] = {}
+    left_out: list[Policy] = []
+    for policy in own:
+        alone = dangers_of(_without(policies, [each for each in own if each is not policy]))
+        if added := tuple(danger for harm, danger in alone.items() if harm not in known):
+            refused[policy.file] = added
+            left_out.append(policy)
+    return _without(policies, left_out), refused
+
+
+def _without(policies: PolicySet, some: Sequence[Policy]) -> PolicySet:
+    absent = {id(each) for each in some}
+    return replace(
+        policies,
+        validating=tuple(each for each in policies.validating if id(each) not in absent),
+        mutating=tuple(each for each in policies.mutating if id(each) not in absent),
+    )
+
+
+def _closed(configuration: Manifest) -> dict[str, Any]:
+    return {**configuration, "webhooks": [{**one, "failurePolicy": "Fail"} for one in configuration["webhooks"]]}
+
+
+def merged(current: Sequence[Manifest], wanted: Sequence[Manifest]) -> list[dict[str, Any]]:
+    """The configurations that are there, with the rules and matchConditions that are wanted.
+
+    A configuration that is not there is not made. A new webhook is called and selects like the first one of its
+    configuration, whose caBundle it has from the start.
+    """
+    by_kind = {one["kind"]: one for one in wanted}
+    return [_merged(one, by_kind.get(one["kind"], {}).get("webhooks", ())) for one in current if one["kind"] in KINDS]
+
+
+def _merged(current: Manifest, wanted: Sequence[Manifest]) -> dict[str, Any]:
+    there = {one["name"]: one for one in current.get("webhooks") or ()}
+    ours = [one for name, one in there.items() if name.endswith(DOMAIN)]
+    others = [one for name, one in there.items() if not name.endswith(DOMAIN)]
+    if not ours:
+        return dict(current)
+    made = [_webhook(there.get(one["name"], ours[0]), one) for one in wanted]
+    return {**current, "webhooks": [*others, *made]}
+
+
+def _webhook(like: Manifest, wanted: Manifest) -> dict[str, Any]:
+    kept = {name: value for name, value in like.items() if name != "matchConditions"}
+    conditions = {"matchConditions": wanted["matchConditions"]} if "matchConditions" in wanted else {}
+    return {**kept, "name": wanted["name"], "rules": wanted["rules"], **conditions}
+
+
+def differs(current: Manifest, wanted: Manifest) -> bool:
+    """Whether something must be written, in whatever order the webhooks stand."""
+
+    def parts(configuration: Manifest) -> dict[str, Any]:
+        webhooks = configuration.get("webhooks") or ()
+        return {one["name"]: (one.get("rules"), one.get("matchConditions") or []) for one in webhooks}
+
+    return parts(current) != parts(wanted)
+
+
+def grants(rules: Iterable[Mapping[str, Any]]) -> frozenset[Grant]:
+    """What rules of a role allow to be watched."""
+    return frozenset(
+        (group, resource, name)
+        for rule in rules
+        if {"list", "watch"} <= set(rule.get("verbs") or ()) or "*" in (rule.get("verbs") or ())
+        for group in rule.get("apiGroups") or ()
+        for resource in rule.get("resources") or ()
+        for name in rule.get("resourceNames") or ("",)
+    )
+
+
+def needed(policies: PolicySet, some: Iterable[Policy]) -> frozenset[Grant]:
+    """What some of the policies of a set look up."""
+    looked_up = interests(tuple(some), policies.registry, policies.params)
+    return grants(cluster_role("", looked_up, policies.table)["rules"])
+
+
+def allowed(grant: Grant, granted: Iterable[Grant]) -> bool:
+    """Whether what is granted covers a grant."""
+    group, resource, name = grant
+    return any(each in granted for each in ((group, resource, name), (group, resource, "")))
+
+
+def role_rules(wanted: Iterable[Grant]) -> list[dict[str, Any]]:
+    """Rules of a role that allow exactly these."""
+    named: dict[tuple[str, str], set[str]] = {}
+    for group, resource, name in wanted:
+        named.setdefault((group, resource), set()).add(name)
+    return [
+        {
+            "apiGroups": [group],
+            "resources": [resource],
+            **({} if "" in names else {"resourceNames": sorted(names)}),
+            "verbs": ["get", "list", "watch"],
+        }
+        for (group, resource), names in sorted(named.items())
+    ]
+
+
+def shown(grant: Grant) -> str:
+    """A grant as people write it: `configmaps limits` or `jobsets.jobset.x-k8s.io`."""
+    group, resource, name = grant
+    return " ".join(filter(None, [f"{resource}.{group}".rstrip("."), name]))

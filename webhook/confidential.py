@@ -1,0 +1,45 @@
+"""Values that nobody may read in a report or a recording: those of Secrets and of environment variables."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.attributes import JSON
+
+HIDDEN: Final = "***"
+"""What stands in the place of such a value."""
+VARIABLES: Final = frozenset(("env", "envVars", "env_vars", "environment"))
+"""Fields with environment variables: a list of `name` and `value`, or a map."""
+WHOLE: Final = frozenset(("runtimeEnvYAML", "kubectl.kubernetes.io/last-applied-configuration"))
+"""Texts that hold such values: the environment of a RayJob, and an object as kubectl applied it."""
+OF_SECRETS: Final = frozenset(("data", "stringData"))
+
+
+def without_confidential(value: JSON) -> JSON:
+    """The same object with HIDDEN in the place of each such value; the value itself where it has none."""
+    if isinstance(value, list):
+        return [without_confidential(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    is_secret = value.get("kind") == "Secret"
+    return {key: _field(key, inner, is_secret=is_secret) for key, inner in value.items()}
+
+
+def _field(key: str, value: JSON, *, is_secret: bool) -> JSON:
+    if key in VARIABLES and isinstance(value, list):
+        return [_variable(each) for each in value]
+    if key in VARIABLES or key in WHOLE or (is_secret and key in OF_SECRETS):
+        return _hidden(value)
+    return without_confidential(value)
+
+
+def _variable(value: JSON) -> JSON:
+    """One item of a list of environment variables; what it refers to is no value."""
+    if not isinstance(value, dict):
+        return value
+    return {key: HIDDEN if key == "value" else without_confidential(inner) for key, inner in value.items()}
+
+
+def _hidden(value: JSON) -> JSON:
+    """The names of a map with no value, or no value."""
+    return dict.fromkeys(value, HIDDEN) if isinstance(value, dict) else value if value is None else HIDDEN

@@ -1,0 +1,195 @@
+"""Golden folders: a review, the objects that were looked up for it, and the answer that it must get.
+
+    NAME/review.yaml     the AdmissionReview
+    NAME/cluster/*.yaml  what the cluster held of what policies asked for
+    NAME/expected.yaml   the answer, compared as a whole
+
+`claimgate replay --record DIR` writes them, `claimgate test DIR` asks the policies that hold, and
+`--update-golden` writes answers anew. Values of Secrets and of environment variables are left out, so the recorded
+answer is the one to the review without them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, cast, get_args
+
+from webhook import yamlfile
+from webhook.admission import fixtures
+from webhook.admission.envelope import review_of_attributes
+from webhook.admission.phases import Outcome, PhaseName
+from webhook.attributes import JSON, Attributes
+from webhook.cluster.recording import RecordingCluster
+from webhook.confidential import without_confidential
+from webhook.errors import CallError, InputError, Problem
+from webhook.policy.load import Options
+from webhook.policy.policy_set import PolicySet
+from webhook.suites.case import Case, Entry, Request, answer
+from webhook.suites.expectation import broken, difference, messages
+from webhook.suites.files import Suite
+
+EXPECTED, REVIEW, CLUSTER = "expected.yaml", "review.yaml", "cluster"
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9.-]+")
+_PHASE, _IS_WHOLE = "phase", "contextIsWhole"
+Policies = Callable[[], PolicySet]
+
+
+def is_golden(file: Path) -> bool:
+    """Whether a file is the answer of a golden folder."""
+    return file.name == EXPECTED and (file.parent / REVIEW).is_file()
+
+
+def read(suite: Suite, how: Options, policies: Policies, *, updates: bool = False) -> Iterator[Entry]:
+    """The one case of a golden folder.
+
+    Args:
+        suite: the file with the answer.
+        how: how policies are compiled.
+        policies: those that hold.
+        updates: write the answer anew where it differs.
+    """
+    yield Case(
+        id=suite.folder.name, suite=str(suite.file), mismatches=partial(_mismatches, suite, how, policies, updates)
+    )
+
+
+def _mismatches(suite: Suite, how: Options, policies: Policies, updates: bool) -> Sequence[str]:
+    expected = _one(suite, EXPECTED)
+    if not isinstance(expected, dict) or expected.get(_PHASE) not in get_args(PhaseName):
+        message = f"expected the answer of a review with `phase` ({', '.join(get_args(PhaseName))}): record it anew"
+        raise InputError(Problem(message=message, file=str(suite.file)))
+    try:
+        attributes = fixtures.attributes_of_fixture(_one(suite, REVIEW), how.table.row)
+    except CallError as error:
+        raise InputError(Problem(message=error.message, file=str(suite.folder / REVIEW))) from None
+    has_cluster = (suite.folder / CLUSTER).is_dir()
+    request = Request(
+        attributes=attributes,
+        policies=policies(),
+        phase=cast("PhaseName", expected[_PHASE]),
+        context=suite.objects([CLUSTER]) if has_cluster else (),
+        context_is_whole=bool(expected.get(_IS_WHOLE)),
+    )
+    actual = _record(answer(request), request)
+    if actual == expected:
+        return ()
+    if updates:
+        suite.file.write_text(yamlfile.dump(actual), encoding="utf-8")
+        return ()
+    return (f"the answer differs:\n{difference(expected, actual)}",)
+
+
+def _one(suite: Suite, name: str) -> JSON:
+    listed = suite.objects([name])
+    if len(listed) != 1:
+        raise InputError(Problem(message="expected one document", file=str(suite.folder / name)))
+    return listed[0]
+
+
+def _record(outcome: Outcome, request: Request) -> dict[str, Any]:
+    """The answer as plain JSON values, with how it was asked for."""
+    verdict, status = outcome.verdict, outcome.verdict.status
+    denied = {"code": status.code, "reason": status.reason, "message": status.message} if status else {}
+    return {
+        _PHASE: request.phase,
+        _IS_WHOLE: request.context_is_whole,
+        "allowed": verdict.allowed,
+        **({} if verdict.allowed else denied),
+        "warnings": list(verdict.warnings),
+        "rules": list(broken(outcome)),
+        "unknown": list(messages(outcome, "unknown")),
+        "errors": list(messages(outcome, "error")),
+        "patch": [dict(each) for each in verdict.patch],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Writes golden folders below a folder."""
+
+    folder: Path
+    policies: PolicySet
+
+    def write(
+        self, number: int, attributes: Attributes, cluster: RecordingCluster, phase: PhaseName, outcome: Outcome
+    ) -> str:
+        """Write one review; gives a note where it is answered otherwise without confidential values, else "".
+
+        Args:
+            number: of the review, from 0.
+            attributes: the request that was answered.
+            cluster: what was looked up for it.
+            phase: the phases that were asked.
+            outcome: what came out.
+
+        Raises:
+            InputError: a folder of that name is there, and none that was recorded.
+        """
+        folder = self._emptied(self.folder / _name(number, attributes))
+        recorded = _redacted(attributes)
+        objects = [without_confidential(obj) for obj in _placed(cluster)]
+        request = Request(
+            attributes=recorded,
+            policies=self.policies,
+            phase=phase,
+            context=tuple(objects),
+            context_is_whole=cluster.is_whole(),
+        )
+        expected = _record(answer(request), request)
+        _write(folder / REVIEW, [review_of_attributes(recorded)])
+        for kind, listed in _by_kind(objects).items():
+            _write(folder / CLUSTER / f"{kind}.yaml", listed)
+        _write(folder / EXPECTED, [expected])
+        if expected == _record(outcome, request):
+            return ""
+        return f"{folder}: is answered otherwise than what was recorded, because confidential values are left out"
+
+    @staticmethod
+    def _emptied(folder: Path) -> Path:
+        """The folder without what was recorded into it before."""
+        if not folder.exists():
+            return folder
+        if not (folder / EXPECTED).is_file():
+            message = "is there already, and was not recorded: name another folder"
+            raise InputError(Problem(message=message, file=str(folder)))
+        for file in (folder / REVIEW, folder / EXPECTED, *(folder / CLUSTER).glob("*.yaml")):
+            file.unlink(missing_ok=True)
+        return folder
+
+
+def _name(number: int, attributes: Attributes) -> str:
+    parts = (f"{number:03}", attributes.kind.kind, attributes.namespace, attributes.name or "unnamed")
+    return "-".join(_FOREIGN.sub("-", part) for part in parts if part)[:120]
+
+
+def _redacted(attributes: Attributes) -> Attributes:
+    return replace(
+        attributes,
+        object=without_confidential(attributes.object),
+        old_object=without_confidential(attributes.old_object),
+    )
+
+
+def _placed(cluster: RecordingCluster) -> Iterator[JSON]:
+    """The objects of the cluster, each with the namespace that it was found in; no namespaces that are assumed."""
+    for gvk, namespace, obj in cluster.every():
+        if gvk.kind == "Namespace" and not cluster.place(obj):
+            continue
+        metadata = obj.get("metadata") or {}
+        yield {**obj, "metadata": {**metadata, **({"namespace": namespace} if namespace else {})}}
+
+
+def _by_kind(objects: Sequence[JSON]) -> Mapping[str, Sequence[JSON]]:
+    kinds: dict[str, list[JSON]] = {}
+    for obj in objects:
+        kinds.setdefault(_FOREIGN.sub("-", str(obj.get("kind") or "unknown")), []).append(obj)
+    return kinds
+
+
+def _write(file: Path, values: Sequence[JSON]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("---\n".join(map(yamlfile.dump, values)), encoding="utf-8")
