@@ -118,7 +118,7 @@ def _pod(draw):
 def test_a_pod_whose_resources_nobody_has_the_time_to_read_gets_the_failure_policy():
     attributes = request(pod(containers=[container(limits={f"a/{i}": 1 for i in range(500)})]))
     listed = policies(concerned("devices", name="a"), concerned("claims", name="b", failurePolicy="Ignore"))
-    verdict = review(attributes, listed, CLUSTER, phase=Phase.VALIDATE, deadline=Deadline(0.0, BudgetExceeded))
+    verdict = answer_request(attributes, listed, CLUSTER, phase=Phase.VALIDATE, deadline=Deadline(0.0, BudgetExceeded))
     assert [(each.policy, each.action, each.evaluation) for each in verdict.decisions] == [
         ("a", "deny", "error"),
         ("b", "admit", "error"),
