@@ -18,7 +18,7 @@ from typing import Any
 
 from webhook import yamlfile
 from webhook.cli import run
-from webhook.manifests.custom_resource_definitions import definitions
+from webhook.manifests.custom_resource_definitions import custom_resource_definitions
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -53,7 +53,7 @@ def generated() -> dict[str, str]:
         configurations, lambda _: {"failurePolicy": "Fail", "timeoutSeconds": 10}
     )
     files["overlays/namespaced/opt-in.yaml"] = _patch(configurations, _opted_in)
-    files["overlays/live-policies/definitions.yaml"] = "---\n".join(map(yamlfile.dump, definitions()))
+    files["overlays/live-policies/definitions.yaml"] = "---\n".join(map(yamlfile.dump, custom_resource_definitions()))
     chart = {f"chart/files/{name}": (DEPLOY / origin).read_text() for name, origin in COPIES.items()}
     chart["chart/files/definitions.yaml"] = files["overlays/live-policies/definitions.yaml"]
     made = {f"chart/files/{Path(name).name}": text for name, text in files.items() if name.startswith("base/")}

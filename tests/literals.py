@@ -7,12 +7,12 @@ from pathlib import Path
 from webhook import shipped
 from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
 from webhook.facts.registry import SHIPPED
-from webhook.policy.load import Options, load, load_documents
+from webhook.policy.load import Options, load_documents, load_policy_set
 from webhook.workloads import table
 from webhook.yamlfile import Document
 
 GROUP = "admissionregistration.k8s.io/v1"
-TABLE = table.load()
+TABLE = table.load_table()
 OPTIONS = Options(table=TABLE)
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}
 CONFIG_MAPS = {**PODS, "resources": ["configmaps"]}
@@ -77,8 +77,8 @@ def policies(*lists, registry=SHIPPED):
 @cache
 def shipped_policies(*folders):
     """All shipped policies, or those of some folders, compiled once for all tests."""
-    root = Path(shipped.policies())
-    return load([root / folder for folder in folders] or [root], OPTIONS)
+    root = Path(shipped.policies_folder())
+    return load_policy_set([root / folder for folder in folders] or [root], OPTIONS)
 
 
 def request(obj, operation="CREATE", old=None, resource=None, **changes):

@@ -57,7 +57,7 @@ def batch(**spec: JSON) -> JSON:
 def test_a_kind_is_a_row(tmp_path: Path) -> None:
     row = tmp_path / "kinds.yaml"
     row.write_text(ROW)
-    kinds = table.load([row])
+    kinds = table.load_table([row])
     found = load_documents(yamlfile.load(f"{POLICY}---{BINDING}"), Options(table=kinds))
     sent = attributes_of_object(batch(hostNetwork=True), kinds.row)
     (decision,) = validate(sent, found, FilesCluster(), Phase.VALIDATE)

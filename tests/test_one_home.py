@@ -40,7 +40,7 @@ def test_a_rule_is_declared_once():
     checks = [rule.id for package in SHIPPED.packages for rule in rules_of_package(package)]
     own = [
         f"{each.value['group']}/{rule['rule']}"
-        for path in sorted(pathlib.Path(shipped.policies()).glob("*/rules.yaml"))
+        for path in sorted(pathlib.Path(shipped.policies_folder()).glob("*/rules.yaml"))
         for each in yamlfile.read(path)
         for rules in each.value["policies"].values()
         for rule in rules

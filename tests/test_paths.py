@@ -22,13 +22,13 @@ PATHS = st.lists(KEYS | st.integers(0, 999), max_size=6).map(tuple)
     ],
 )
 def test_a_path_prints_and_reads_back(path, text):
-    assert paths.render(path) == text
-    assert paths.parse(text) == path
+    assert paths.path_as_text(path) == text
+    assert paths.parse_path(text) == path
 
 
 @given(PATHS)
 def test_every_printed_path_reads_back(path):
-    assert paths.parse(paths.render(path)) == path
+    assert paths.parse_path(paths.path_as_text(path)) == path
 
 
 @pytest.mark.parametrize(
@@ -40,21 +40,21 @@ def test_every_printed_path_reads_back(path):
     ],
 )
 def test_keys_as_kubernetes_prints_them_are_read(text, path):
-    assert paths.parse(text) == path
+    assert paths.parse_path(text) == path
 
 
 @pytest.mark.parametrize("text", [".spec", "spec.", "spec..x", "a b", "a[", "a[]", '["x', "[0]x"])
 def test_other_text_is_no_path(text):
     with pytest.raises(ValueError, match="is not a field path"):
-        paths.parse(text)
+        paths.parse_path(text)
 
 
 def test_a_path_has_no_more_steps_than_an_object_has_levels():
     deepest = "a" + ".b" * (paths.MAX_DEPTH - 1)
-    assert len(paths.parse(deepest)) == paths.MAX_DEPTH
+    assert len(paths.parse_path(deepest)) == paths.MAX_DEPTH
     for text in (f"{deepest}.c", f"{deepest}" * 1000):
         with pytest.raises(ValueError, match="at most 200 steps"):
-            paths.parse(text)
+            paths.parse_path(text)
 
 
 @all_rows(
@@ -78,13 +78,13 @@ def test_a_path_has_no_more_steps_than_an_object_has_levels():
     ],
 )
 def test_the_path_a_message_starts_with(text, path, rest):
-    assert paths.leading(text) == (path, rest)
+    assert paths.path_at_start(text) == (path, rest)
 
 
 @given(PATHS, st.text(max_size=9))
 def test_a_message_is_whole_again_under_any_prefix(path, text):
-    message = f"{paths.render(('spec', *path))}: {text}"
-    assert paths.leading(message) == (("spec", *path), f": {text}")
+    message = f"{paths.path_as_text(('spec', *path))}: {text}"
+    assert paths.path_at_start(message) == (("spec", *path), f": {text}")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_message_is_whole_again_under_any_prefix(path, text):
     [((), ""), (("spec", "containers", 0), "/spec/containers/0"), (("a/b", "c~d", "-"), "/a~1b/c~0d/-"), (("",), "/")],
 )
 def test_json_pointers(path, text):
-    assert paths.pointer(path) == text
+    assert paths.json_pointer(path) == text
 
 
 OBJECT = {"spec": {"containers": [{"name": "a"}], "none": None}}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.rows import all_rows
 from webhook import quantity
-from webhook.quantity import Quantity, parse
+from webhook.quantity import Quantity, parse_quantity
 
 DATA = pathlib.Path(__file__).parent / "data/quantity/cases.jsonl"
 CASES = [json.loads(line) for line in DATA.read_text().splitlines()]
@@ -27,11 +27,11 @@ def fraction(q: Quantity) -> Fraction:
 
 @all_rows("case", [c for c in CASES if "error" not in c], ids=lambda c: c["text"])
 def test_a_quantity_answers_as_the_go_library(case):
-    q = parse(case["text"])
+    q = parse_quantity(case["text"])
     assert [str(q), q.format, q.is_integer()] == [case["string"], case["format"], case["integer"]]
     assert q.as_approximate_float() == float(case["float"].replace("Inf", "inf"))
-    assert str(q.add(parse("1"))) == case["add1"]
-    assert str(q.sub(parse("1500m"))) == case["sub"]
+    assert str(q.add(parse_quantity("1"))) == case["add1"]
+    assert str(q.sub(parse_quantity("1500m"))) == case["sub"]
     assert str(q.neg()) == case["neg"]
     if abs(fraction(q)) < 2**53 and (q.sign() >= 0 or not q.is_big):
         assert (q.value(), q.milli_value()) == (case["value"], case["milli"])
@@ -40,14 +40,14 @@ def test_a_quantity_answers_as_the_go_library(case):
 @all_rows("case", [c for c in CASES if "error" in c], ids=lambda c: c["text"])
 def test_other_text_is_refused_with_the_go_librarys_words(case):
     with pytest.raises(ValueError) as raised:
-        parse(case["text"])
+        parse_quantity(case["text"])
     assert str(raised.value) == case["error"]
 
 
 @pytest.mark.parametrize("text", ["1e1025", "1" * 1025, "1e" + "9" * 30, ".e-10"])
 def test_what_would_cost_minutes_is_refused(text):
     with pytest.raises(ValueError, match=r"quantit"):
-        parse(text)
+        parse_quantity(text)
 
 
 @given(NUMBERS)
@@ -60,14 +60,14 @@ def test_a_parsed_quantity_is_the_number_rounded_up_to_nano(number):
     rounded = Fraction(-(-nano // 1) if nano > 0 else nano // 1, 10**9)
     if suffix in quantity._BINARY:
         rounded = max(min(rounded, quantity.MAX_INT64), -quantity.MAX_INT64)
-    q = parse(text)
+    q = parse_quantity(text)
     assert fraction(q) == rounded
     again = str(q.neg().neg())
     if q.format != "DecimalSI" or abs(rounded) < 10**18:  # beyond exa, Go prints no suffix
-        assert parse(again) == q
+        assert parse_quantity(again) == q
 
 
-QUANTITIES = NUMBERS.map(lambda n: parse(f"{n[0]}{n[2]}"))
+QUANTITIES = NUMBERS.map(lambda n: parse_quantity(f"{n[0]}{n[2]}"))
 
 
 @given(QUANTITIES, QUANTITIES)
@@ -87,8 +87,8 @@ def test_arithmetic_and_order_are_exact(a, b):
 
 
 def test_quantities_of_one_value_are_one_key():
-    assert len({parse("1"), parse("1000m"), parse("1e0"), parse("1.000")}) == 1
-    assert hash(parse("0m")) == hash(parse("0k"))
+    assert len({parse_quantity("1"), parse_quantity("1000m"), parse_quantity("1e0"), parse_quantity("1.000")}) == 1
+    assert hash(parse_quantity("0m")) == hash(parse_quantity("0k"))
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_other_json_is_no_quantity(value):
 
 
 def test_cel_conversions():
-    assert parse("2k").as_integer() == 2000
+    assert parse_quantity("2k").as_integer() == 2000
     with pytest.raises(ValueError, match="cannot convert value to integer"):
-        parse("1000m").as_integer()
+        parse_quantity("1000m").as_integer()
     assert str(quantity.from_int(1000)) == "1e3"
     huge = Quantity(10**400, 0, is_big=True)
     assert huge.as_approximate_float() == float("inf")

@@ -18,7 +18,7 @@ from tests.terminal_picture import picture
 from webhook import yamlfile
 from webhook.cli import EXIT_CODES, VERBS, application, run
 from webhook.settings.serving import ServerSettings
-from webhook.settings.setting import declared
+from webhook.settings.setting import declared_settings
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -31,7 +31,7 @@ COLUMNS = "100"
 MOST_LINES, MOST_WORDS, MOST_COLUMNS = 120, 1000, 120
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 TABLE = re.compile(r"(<!-- (\w+): [^\n]*-->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
-SETTINGS = declared(ServerSettings)
+SETTINGS = declared_settings(ServerSettings)
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 

@@ -138,7 +138,7 @@ def test_of_a_key_that_stands_twice_the_last_counts_and_is_told(text, value, lin
     read = yamlfile.parts(text, "f")
     assert [document.value for document in read.documents] == [value]
     found = "b[0].a.d" if "b" in value and text.startswith("b") else "a.d"
-    assert read.documents[0].position(paths.parse(found))[0] == line
+    assert read.documents[0].position(paths.parse_path(found))[0] == line
     assert len(read.repeated) == len(told)
     assert all(str(each).startswith(said) for each, said in zip(read.repeated, told, strict=True))
 
@@ -149,7 +149,7 @@ def test_an_anchor_that_stands_twice_means_the_last_one_before():
         {"a": {"v": 1}, "b": {"v": 2}, "c": {"v": 2, "w": 3}},
         {"d": 1, "e": 1},
     ]
-    assert [documents[0].position(paths.parse(path)) for path in ("a.v", "c.v", "c.w")] == [(1, 8), (3, 3), (6, 3)]
+    assert [documents[0].position(paths.parse_path(path)) for path in ("a.v", "c.v", "c.w")] == [(1, 8), (3, 3), (6, 3)]
     assert documents[1].position(("e",)) == (9, 1)
 
 
@@ -213,7 +213,7 @@ second:
     ],
 )
 def test_every_path_has_its_place_in_yaml(index, path, place):
-    assert load(YAML)[index].position(paths.parse(path)) == place
+    assert load(YAML)[index].position(paths.parse_path(path)) == place
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_every_path_has_its_place_in_yaml(index, path, place):
     ],
 )
 def test_every_document_of_a_text_has_its_own_places(text, path, place):
-    assert load(text)[-1].position(paths.parse(path)) == place
+    assert load(text)[-1].position(paths.parse_path(path)) == place
 
 
 def test_a_document_is_placed_without_the_nodes_of_the_others():
@@ -254,7 +254,7 @@ def test_a_document_is_placed_without_the_nodes_of_the_others():
 )
 def test_every_path_has_its_place_in_json(index, path, place):
     text = '{"a": 1}\n {"b": [1, {\n "c": 2}],\n "d": {}, "s": "}\\"{"}'
-    assert load(text)[index].position(paths.parse(path)) == place
+    assert load(text)[index].position(paths.parse_path(path)) == place
 
 
 def leaves(value, path=()):

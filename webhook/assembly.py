@@ -12,11 +12,11 @@ from webhook.attributes import JSON
 from webhook.cluster.file_tree import FileTree
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ConfigurationError, InputError, Problem
-from webhook.policy.configured_rules import configured
-from webhook.policy.load import Options, load
+from webhook.policy.configured_rules import policies_under_configuration
+from webhook.policy.load import Options, load_policy_set
 from webhook.policy.param_rules import ParamRules
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.unbound import bound
+from webhook.policy.unbound import with_default_bindings
 from webhook.settings.shared import Settings
 from webhook.workloads import table
 
@@ -36,7 +36,9 @@ def compile_options(chosen: Settings) -> Options:
     Raises:
         InputError: every problem of the workload tables.
     """
-    return Options(engine=chosen.cel_engine, version=chosen.kubernetes_version, table=table.load(chosen.workloads))
+    return Options(
+        engine=chosen.cel_engine, version=chosen.kubernetes_version, table=table.load_table(chosen.workloads)
+    )
 
 
 def policy_places(chosen: Settings) -> tuple[Path, ...]:
@@ -51,7 +53,7 @@ def policy_places(chosen: Settings) -> tuple[Path, ...]:
         least = releases.shown(shipped.SINCE)
         told = f"--kubernetes-version: the shipped policies use the CEL of Kubernetes {least} and later"
         raise ConfigurationError(f"{told}; name your own policies with --only, or leave out --kubernetes-version")
-    own = shipped.policies()
+    own = shipped.policies_folder()
     return (own, *(each for each in chosen.policies if not _is_same(each, own)))
 
 
@@ -67,7 +69,7 @@ def policies_of_settings(chosen: Settings, how: Options) -> PolicySet:
         PolicyError: every problem of the policies.
         InputError: every rule that the configuration names and that does not exist.
     """
-    return configured(load(policy_places(chosen), how), chosen.configuration)
+    return policies_under_configuration(load_policy_set(policy_places(chosen), how), chosen.configuration)
 
 
 def describe_policy_sets(chosen: Settings) -> str:
@@ -80,7 +82,7 @@ def describe_policy_sets(chosen: Settings) -> str:
 
 def describe_named_sets(chosen: Settings) -> str:
     """The sets of policies that hold, in one line."""
-    named = ["the shipped ones" if each == shipped.policies() else str(each) for each in policy_places(chosen)]
+    named = ["the shipped ones" if each == shipped.policies_folder() else str(each) for each in policy_places(chosen)]
     under = f", under {chosen.configuration.path}" if chosen.configuration.document else ""
     return f"{', '.join(named)}{under}"
 
@@ -123,7 +125,7 @@ def load_policies(chosen: Settings, *, unbound: bool = False) -> tuple[Options, 
     how = compile_options(chosen)
     # the shipped policies are known to compile: of 30 of them, one review asks a few
     loaded = policies_of_settings(chosen, replace(how, lazy=not (chosen.policies or chosen.only)))
-    return how, bound(loaded) if unbound else loaded
+    return how, with_default_bindings(loaded) if unbound else loaded
 
 
 def with_files(

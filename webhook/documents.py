@@ -17,7 +17,7 @@ from webhook.attributes import JSON
 from webhook.errors import Problem
 from webhook.manifest_text import looks_like_manifest
 from webhook.object_lists import is_list, objects_of_list
-from webhook.paths import FieldPath, parse
+from webhook.paths import FieldPath, parse_path
 from webhook.report.finding import Lines, Locate, Place
 from webhook.source_line import SourceLine
 
@@ -45,7 +45,7 @@ class Input:
 
         def locate(path: str) -> Place:
             try:
-                return self.place((*inside, *parse(path)))
+                return self.place((*inside, *parse_path(path)))
             except ValueError:
                 return self.place()
 
@@ -56,7 +56,7 @@ class Input:
 
         def line(path: str) -> SourceLine | None:
             try:
-                return self.document.source_line((*self.path, *inside, *parse(path)))
+                return self.document.source_line((*self.path, *inside, *parse_path(path)))
             except ValueError:
                 return None
 

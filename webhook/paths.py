@@ -31,7 +31,7 @@ _ROOTS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "data", 
 """Words that begin a path even when nothing but a colon or a dot follows: `spec: …` is a path, `error: …` is not."""
 
 
-def render(path: FieldPath) -> str:
+def path_as_text(path: FieldPath) -> str:
     """Print a path as users know it: `spec.containers[0].resources.limits["nvidia.com/gpu"]`; the root is ""."""
     return "".join([f"[{step}]" if isinstance(step, int) else _render_key(step) for step in path]).removeprefix(".")
 
@@ -41,7 +41,7 @@ def _render_key(key: str) -> str:
     return f".{key}" if _PLAIN.fullmatch(key) else f"[{json.dumps(key, ensure_ascii=False)}]"
 
 
-def parse(text: str) -> FieldPath:
+def parse_path(text: str) -> FieldPath:
     """Read a printed path; keys in brackets may also stand unquoted, as Kubernetes prints them (`limits[a.b/c]`).
 
     Raises:
@@ -83,7 +83,7 @@ def _unquote(quoted: str) -> str:
         return quoted[1:-1]
 
 
-def leading(text: str) -> tuple[FieldPath, str]:
+def path_at_start(text: str) -> tuple[FieldPath, str]:
     """The field path that a message starts with, and the rest of the message with its separator.
 
     `spec.x[0].y: text` gives (("spec", "x", 0, "y"), ": text"), `spec.x text` gives (("spec", "x"), " text"), a message
@@ -103,7 +103,7 @@ def _is_rooted(path: FieldPath, colon: bool) -> bool:
     return path[0] in _ROOTS and (colon or len(path) > 1)
 
 
-def pointer(path: FieldPath) -> str:
+def json_pointer(path: FieldPath) -> str:
     """Write a path as JSON Pointer: `/spec/containers/0`; the root is ""."""
     return "".join(f"/{_escape(step)}" if isinstance(step, str) else f"/{step}" for step in path)
 

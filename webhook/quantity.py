@@ -138,7 +138,7 @@ class Quantity:
         return self.unscaled * _ten_to(self.scale - scale)
 
 
-def parse(text: str) -> Quantity:
+def parse_quantity(text: str) -> Quantity:
     """Read a quantity as ParseQuantity does.
 
     Raises:
@@ -173,7 +173,7 @@ def read(value: JSON) -> Quantity | None:
 @kept_for_short_texts(1 << 20)
 def _read(text: str) -> Quantity | None:
     try:
-        return parse(text)
+        return parse_quantity(text)
     except ValueError:
         return None
 

@@ -18,7 +18,7 @@ def shown(release: Release) -> str:
     return ".".join(map(str, release))
 
 
-def parsed(text: str) -> Release | None:
+def parse_release(text: str) -> Release | None:
     """The release of a text such as `2.3`, `v2.3` or `v2.3.1-rc.0`; None for another text."""
     match = re.fullmatch(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\..*)?", text)
     return (int(match[1]), int(match[2])) if match else None
@@ -30,7 +30,7 @@ def read(text: str) -> Release:
     Raises:
         ValueError: it is not one, or not a known one; the text goes on after the value.
     """
-    release = parsed(text)
+    release = parse_release(text)
     if release is None:
         raise ValueError(f"is not a version; write one such as `{shown(DEFAULT)}`")
     if not OLDEST <= release <= NEWEST:

@@ -16,7 +16,7 @@ _PACKAGE = Path(__file__).parent
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)")
 
 
-def policies(package: Path = _PACKAGE) -> Path:
+def policies_folder(package: Path = _PACKAGE) -> Path:
     """The folder of shipped policies: `_policies` of the wheel, else `policies` of the checkout.
 
     Raises:
@@ -30,7 +30,7 @@ def policies(package: Path = _PACKAGE) -> Path:
     return folder
 
 
-def samples(package: Path = _PACKAGE) -> Path:
+def samples_folder(package: Path = _PACKAGE) -> Path:
     """The folder of sample reviews and manifests: `_samples` of the wheel, else `deploy/samples` of the checkout.
 
     Raises:
@@ -54,13 +54,13 @@ def rule_pages(package: Path = _PACKAGE) -> Path:
     return folder
 
 
-def shown(file: str | Path) -> str:
+def path_as_shown(file: str | Path) -> str:
     """A path as people read it: relative to where they are, when it is below."""
     place, here = Path(file), Path.cwd()
     return str(place.relative_to(here)) if place.is_absolute() and place.is_relative_to(here) else str(file)
 
 
-def address(file: str | Path) -> str:
+def url_in_place_of_file(file: str | Path) -> str:
     """The address that a person wrote where a file was expected; "" for a file. A Path has lost one of two slashes."""
     match = _ADDRESS.fullmatch(str(file))
     return f"{match[1]}://{match[2]}" if match else ""

@@ -16,18 +16,18 @@ _LONGEST = 317  # characters of a name with its domain; what is longer is none, 
 _FARTHEST = 2  # edits: a letter missing, doubled, swapped or wrong, twice; more and it is another word
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest_name(name: str, known: Iterable[str]) -> str:
     """The known name with the fewest edits to `name`, at most two and fewer than a third of it; "" when none is."""
     best, distance = "", min(_FARTHEST, (len(name) - 1) // 3) + 1
     for candidate in known if len(name) <= _LONGEST else ():
         if abs(len(candidate) - len(name)) < distance and candidate != name:
-            count = edits(name, candidate, distance)
+            count = count_edits(name, candidate, distance)
             if count < distance:
                 best, distance = candidate, count
     return best
 
 
-def edits(one: str, other: str, limit: int) -> int:
+def count_edits(one: str, other: str, limit: int) -> int:
     """Insertions, deletions, substitutions and swaps of neighbours between two words, or `limit` when not fewer."""
     before: list[int] = []
     row = list(range(len(other) + 1))
@@ -83,7 +83,7 @@ def _slip(word: str, meant: str) -> int:
         return 0
     if _DIGITS.findall(word) != _DIGITS.findall(meant):
         return _OTHER
-    count = edits(word, meant, _FARTHEST + 1)
+    count = count_edits(word, meant, _FARTHEST + 1)
     if len(meant) > 4:
         is_slip = count <= (_FARTHEST if len(meant) > 5 else 1)
     else:

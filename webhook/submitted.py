@@ -75,7 +75,7 @@ def is_complete(inputs: documents.Inputs) -> bool:
     return not inputs.problems and not inputs.templates
 
 
-def notes(files: FileTree, settings: Settings) -> Iterator[str]:
+def notes_on_context(files: FileTree, settings: Settings) -> Iterator[str]:
     """What a person should know of the context, after the objects were reviewed."""
     if settings.context_is_whole and not files.is_whole:
         yield (

@@ -21,7 +21,7 @@ from typing import Protocol
 from webhook import jsontext, shipped, yamltext
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath, path_as_text
 from webhook.source_line import SourceLine
 from webhook.yamltext import dump
 
@@ -71,7 +71,7 @@ class Document:
     def problem(self, path: FieldPath, message: str) -> Problem:
         """What is wrong at a path."""
         line, column = self.position(path)
-        return Problem(message=message, file=self.file, line=line, column=column, path=render(path))
+        return Problem(message=message, file=self.file, line=line, column=column, path=path_as_text(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def listing(places: Iterable[str | Path]) -> tuple[tuple[Path, ...], tuple[Probl
 
 def absent(place: str | Path) -> Problem:
     """That there is no such file or folder, perhaps because the name is an address."""
-    if address := shipped.address(place):
+    if address := shipped.url_in_place_of_file(place):
         return Problem(message="is an address, and only files, folders and `-` are read: download it", file=address)
     return Problem(message="no such file or folder", file=str(place))
 
@@ -257,12 +257,12 @@ def _whole(text: str, file: str) -> Parts:
     try:
         values = [item for item in yamltext.values(source, repeated) if item[1] is not None]
     except yamltext.YamlError as error:
-        raise InputError(_of_yaml(file, error)) from None
+        raise InputError(_documents_of_yaml(file, error)) from None
     documents = tuple(Document(value, file, index, source, at) for index, (at, value) in enumerate(values))
-    return Parts(documents, repeated=tuple(_of_yaml(file, each) for each in repeated))
+    return Parts(documents, repeated=tuple(_documents_of_yaml(file, each) for each in repeated))
 
 
-def _of_yaml(file: str, error: yamltext.YamlError) -> Problem:
+def _documents_of_yaml(file: str, error: yamltext.YamlError) -> Problem:
     return Problem(message=str(error), file=file, line=error.line, column=error.column, path=error.path)
 
 
@@ -280,12 +280,12 @@ def _json(text: str, file: str, *, is_sure: bool) -> Parts | None:
         problem = Problem(message=f"not JSON: {error.msg.lower()}", file=file, line=error.lineno, column=error.colno)
         raise InputError(problem) from None
     except jsontext.JsonError as error:
-        raise InputError(_of_json(file, error, source)) from None
+        raise InputError(_documents_of_json(file, error, source)) from None
     source.has_repeated = bool(repeated)
-    return Parts(tuple(documents), repeated=tuple(_of_json(file, each, source) for each in repeated))
+    return Parts(tuple(documents), repeated=tuple(_documents_of_json(file, each, source) for each in repeated))
 
 
-def _of_json(file: str, error: jsontext.JsonError, source: yamltext.JsonPlaces) -> Problem:
+def _documents_of_json(file: str, error: jsontext.JsonError, source: yamltext.JsonPlaces) -> Problem:
     line, column = source.position(error.offset)
     return Problem(message=str(error), file=file, line=line, column=column)
 

@@ -10,7 +10,7 @@ import pytest
 from webhook.admission.fixtures import attributes_of_fixture, attributes_of_object
 from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import CallError
-from webhook.workloads.plurals import plural
+from webhook.workloads.plurals import plural_of_kind
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ns"}}
 REQUEST = {
@@ -101,7 +101,7 @@ def test_an_update_keeps_the_old_object_it_is_given() -> None:
     [("Pod", "pods"), ("NetworkPolicy", "networkpolicies"), ("Ingress", "ingresses"), ("Endpoints", "endpoints")],
 )
 def test_plurals(kind: str, resource: str) -> None:
-    assert plural(kind) == resource
+    assert plural_of_kind(kind) == resource
 
 
 @pytest.mark.parametrize(

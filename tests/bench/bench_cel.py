@@ -22,7 +22,7 @@ from typing import Any
 
 from webhook.cel import Environment, Meter, compiled_engine
 from webhook.cel.types import BOOL, DYN, STRING, Structure, list_of, map_of, object_type
-from webhook.quantity import parse
+from webhook.quantity import parse_quantity
 
 EXPRESSIONS: dict[str, str] = {
     "a claims, one of two names": (
@@ -94,7 +94,7 @@ def plain() -> dict[str, Callable[[dict[str, Any]], Any]]:
     """The same questions in Python."""
     name = re.compile("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
     image = re.compile("^registry[.]example[.]com/.+:[0-9.]+$")
-    limit = parse("512Gi")
+    limit = parse_quantity("512Gi")
 
     def exactly_one(claim: dict[str, Any]) -> bool:
         return (claim.get("resourceClaimName", "") != "") != (claim.get("resourceClaimTemplateName", "") != "")
@@ -127,7 +127,9 @@ def plain() -> dict[str, Callable[[dict[str, Any]], Any]]:
             name.search(a["object"]["metadata"]["name"]) is not None
             and all(image.search(c["image"]) is not None for c in a["object"]["spec"]["containers"])
         ),
-        lambda a: all(parse(c["resources"]["limits"]["memory"]) < limit for c in a["object"]["spec"]["containers"]),
+        lambda a: all(
+            parse_quantity(c["resources"]["limits"]["memory"]) < limit for c in a["object"]["spec"]["containers"]
+        ),
         lambda a: all(loops(c) for c in a["object"]["spec"]["containers"]),
         lambda a: (
             "system:masters" not in a["request"]["userInfo"]["groups"]

@@ -27,7 +27,7 @@ from webhook.attributes import Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.policy.load import Options, load
+from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
 
@@ -60,7 +60,7 @@ def main() -> int:
     flags.add_argument("--only", default="", help="lists whose name holds this")
     flags.add_argument("--check", action="store_true", help="exit 1 when a ratio is over the goal")
     given = flags.parse_args()
-    policies = load([Path(shipped.policies())], Options(table=table.load()))
+    policies = load_policy_set([Path(shipped.policies_folder())], Options(table=table.load_table()))
     policies.prepare()
     print(f"{'list':52} {'4 n':>8} {'n, ms':>10} {'4 n, ms':>10} {'ratio':>6}")
     worst = 0.0

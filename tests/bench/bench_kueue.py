@@ -29,7 +29,7 @@ from webhook.workloads import table
 SIZES = (10, 1000)
 GOAL_S = 0.001
 _TIMES = 200
-_TABLE = table.load()
+_TABLE = table.load_table()
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 
 

@@ -52,7 +52,7 @@ def manifests(count: int, resource: str = "pods") -> list[Document]:
 
 def policies(count: int, resource: str = "pods") -> PolicySet:
     """The same, loaded."""
-    return load_documents(manifests(count, resource), Options(table=table.load()))
+    return load_documents(manifests(count, resource), Options(table=table.load_table()))
 
 
 def _document(kind: str, name: str, spec: Any) -> Document:

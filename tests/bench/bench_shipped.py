@@ -27,7 +27,7 @@ from webhook.admission.review import answer_request
 from webhook.attributes import Attributes, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.policy.load import Options, load
+from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
 
@@ -126,7 +126,7 @@ def main() -> int:
     flags = argparse.ArgumentParser()
     flags.add_argument("--check", action="store_true", help="exit 1 when a goal is missed")
     check = flags.parse_args().check
-    policies = load([Path(shipped.policies())], Options(table=table.load()))
+    policies = load_policy_set([Path(shipped.policies_folder())], Options(table=table.load_table()))
     pod, policy = pods(policies), jobs(policies)
     print(f"\nthe whole set on a Pod: {pod:.0f} us, goal {POD_GOAL_US:.0f}")
     print(f"the worst policy on a TrainJob: {policy:.0f} us, goal {POLICY_GOAL_US:.0f}")

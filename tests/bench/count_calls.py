@@ -20,7 +20,7 @@ from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.policy.load import Options, load
+from webhook.policy.load import Options, load_policy_set
 from webhook.workloads import table
 
 RECORDED: Final = Path(__file__).parents[1] / "data" / "reviews" / "controller-replicaset-controller-create-pods.json"
@@ -65,7 +65,10 @@ def counted(run: Callable[[], object]) -> Counts:
 
 def plain_pod(phase: Phase) -> Callable[[], bytes]:
     """A review of the recorded Pod that was answered before."""
-    policies, body = load([shipped.policies()], Options(table=table.load())), RECORDED.read_bytes()
+    policies, body = (
+        load_policy_set([shipped.policies_folder()], Options(table=table.load_table())),
+        RECORDED.read_bytes(),
+    )
     policies.prepare()
     cluster = AssumedNamespaces(FilesCluster())
 

@@ -10,7 +10,13 @@ import pytest
 from tests.random_patterns import random_pattern
 from webhook.cel import Environment, Meter, compiled_engine
 from webhook.cel.library import patterns
-from webhook.cel.library.patterns import LARGE_BYTES, SMALL_BYTES, Patterns, of_policy, of_user
+from webhook.cel.library.patterns import (
+    LARGE_BYTES,
+    SMALL_BYTES,
+    Patterns,
+    compile_policy_pattern,
+    compile_user_pattern,
+)
 from webhook.cel.types import STRING
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CompileError, TooLarge
@@ -37,22 +43,22 @@ class Asked(Deadline):
 
 
 def test_a_pattern_is_compiled_once_while_it_is_kept() -> None:
-    assert of_user("a+b", Deadline()) is of_user("a+b", Deadline())
+    assert compile_user_pattern("a+b", Deadline()) is compile_user_pattern("a+b", Deadline())
 
 
 def test_a_large_one_asks_for_time_and_is_not_kept() -> None:
     with pytest.raises(BudgetExceeded):
-        of_user(LARGE, Asked(0.1))
+        compile_user_pattern(LARGE, Asked(0.1))
     before = kept_bytes()
-    assert of_user(LARGE, Deadline()).bytes > LARGE_BYTES
+    assert compile_user_pattern(LARGE, Deadline()).bytes > LARGE_BYTES
     assert kept_bytes() == before
-    assert of_user(LARGE, Deadline()) is not of_user(LARGE, Deadline())
+    assert compile_user_pattern(LARGE, Deadline()) is not compile_user_pattern(LARGE, Deadline())
 
 
 def test_many_classes_take_time_to_read() -> None:
     asked = Asked(0.1)
     with pytest.raises(BudgetExceeded):
-        of_user(r"(?i)" + "|".join([r"\pL"] * 1000), asked)
+        compile_user_pattern(r"(?i)" + "|".join([r"\pL"] * 1000), asked)
 
 
 @pytest.mark.parametrize("expression", [f"text.matches(r'{TOO_LARGE}')", f"text.find(r'{TOO_LARGE}') == ''"])
@@ -83,12 +89,12 @@ def test_constant_patterns_of_one_expression_are_bounded_together() -> None:
 
 
 def test_those_of_a_policy_have_all_the_memory_that_they_need() -> None:
-    assert of_policy(LARGE) is of_policy(LARGE) is of_user(LARGE, Asked(0.0))
+    assert compile_policy_pattern(LARGE) is compile_policy_pattern(LARGE) is compile_user_pattern(LARGE, Asked(0.0))
 
 
 def test_a_text_may_take_long_to_be_searched() -> None:
-    assert of_user("(x?){500}x{500}y", Deadline()).step_s > 1e-5
-    assert of_policy("(x?){500}x{500}y").step_s == 0
+    assert compile_user_pattern("(x?){500}x{500}y", Deadline()).step_s > 1e-5
+    assert compile_policy_pattern("(x?){500}x{500}y").step_s == 0
 
 
 def test_random_patterns_stay_within_the_bounds() -> None:
@@ -97,7 +103,7 @@ def test_random_patterns_stay_within_the_bounds() -> None:
     for _ in range(1000):
         text, asked = random_pattern(chosen, chosen.randrange(2, 7)), Asked(0.1)
         try:
-            counts["small"] += of_user(text, asked).bytes < 2 * SMALL_BYTES + len(text) * 8192
+            counts["small"] += compile_user_pattern(text, asked).bytes < 2 * SMALL_BYTES + len(text) * 8192
         except BudgetExceeded:
             counts["large"] += 1
         except ValueError:
@@ -107,7 +113,9 @@ def test_random_patterns_stay_within_the_bounds() -> None:
     assert patterns._KEPT.bytes <= 8 << 20
 
 
-@pytest.mark.parametrize("compiled", [of_policy, lambda text: of_user(text, Deadline())], ids=["policy", "user"])
+@pytest.mark.parametrize(
+    "compiled", [compile_policy_pattern, lambda text: compile_user_pattern(text, Deadline())], ids=["policy", "user"]
+)
 def test_any_byte_is_not_gos(compiled: Callable[[str], object]) -> None:
     with pytest.raises(ValueError, match="invalid escape sequence"):
         compiled(r"\C")

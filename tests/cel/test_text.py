@@ -35,7 +35,7 @@ def bare(node: object) -> object:
 
 def expressions() -> list[str]:
     found = [row["expr"] for path in sorted(DATA.glob("cel_*.jsonl")) for row in corpus.rows(path)]
-    for path in sorted(shipped.policies().glob("*/policy.yaml")):
+    for path in sorted(shipped.policies_folder().glob("*/policy.yaml")):
         for document in yamlfile.read(path):
             found.extend(texts(document.value.get("spec")))
     return found

@@ -165,7 +165,7 @@ def test_shipped_policies_say_which_releases_they_are_for(verb, capsys):
 
 def test_shipped_policies_need_no_less():
     assert run(["policies", "list", "--kubernetes-version", "1.34"]) == 0
-    shipped_by_name = str(Path(shipped.policies()))
+    shipped_by_name = str(Path(shipped.policies_folder()))
     assert run(["policies", "list", shipped_by_name, "--kubernetes-version", "1.33"]) == 2
 
 

@@ -23,7 +23,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
 
 SHIPPED = combine(
-    PolicySet(validating=(), mutating=(), table=table.load()),
+    PolicySet(validating=(), mutating=(), table=table.load_table()),
     compiler().compile(of(policy("shipped"), binding("shipped", "shipped"))),
 ).policies
 SERVICE = {"service": {"namespace": "claimgate-system", "name": "claimgate", "port": 443}}

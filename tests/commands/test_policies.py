@@ -44,7 +44,7 @@ def test_check_says_coverage_and_portability(capsys):
 def test_check_in_text_sums_up(capsys):
     verdict = "4 policies compile, 3 portable, 1 more after export; 1 fails for every object, 1 may be wrong\n"
     wrong = (
-        f"fails (ValidatingAdmissionPolicy, {shipped.shown(POLICIES)}/policies.yaml): compiles\n"
+        f"fails (ValidatingAdmissionPolicy, {shipped.path_as_shown(POLICIES)}/policies.yaml): compiles\n"
         "    fails for every object: `object.spec.absent` does not exist in Pod\n"
     )
     assert run(["policies", "check", POLICIES]) == 1
@@ -134,7 +134,7 @@ def test_check_says_what_is_hard_to_read(tmp_path, capsys):
 
 def test_a_rule_in_params_that_does_not_exist_is_an_error(tmp_path, capsys):
     folder = tmp_path / "gpu-limits"
-    shutil.copytree(Path(shipped.policies()) / "gpu-limits", folder)
+    shutil.copytree(Path(shipped.policies_folder()) / "gpu-limits", folder)
     params = folder / "params.yaml"
     text = params.read_text()
     params.write_text(text.replace('"off": ""', '"off": pod-resources/quantity pod-resources/limit-require'))
@@ -147,7 +147,7 @@ def test_a_rule_in_params_that_does_not_exist_is_an_error(tmp_path, capsys):
 
 def test_the_list_that_is_called_off_now_is_an_error(tmp_path, capsys):
     folder = tmp_path / "gpu-limits"
-    shutil.copytree(Path(shipped.policies()) / "gpu-limits", folder)
+    shutil.copytree(Path(shipped.policies_folder()) / "gpu-limits", folder)
     params = folder / "params.yaml"
     params.write_text(params.read_text().replace('"off": ""', 'ignore: ""'))
     assert run(["policies", "check", str(folder)]) == 2
@@ -172,7 +172,7 @@ def test_a_param_of_the_context_is_read_as_strictly(tmp_path, capsys):
 
 
 def test_rules_are_printed_with_their_examples(capsys):
-    assert run(["policies", "rules", str(Path(shipped.policies()) / "gpu-limits")]) == 0
+    assert run(["policies", "rules", str(Path(shipped.policies_folder()) / "gpu-limits")]) == 0
     out = capsys.readouterr().out
     assert "\n## pod-resources/limit-required\n" in out
     assert "Bad: a request without a limit is denied\n" in out
@@ -200,7 +200,7 @@ def test_a_rule_that_no_policy_states_is_said(rule, hint, capsys):
 
 def test_pages_of_rules_are_written(tmp_path, capsys):
     """Also of own policies, whose rules have an index of their own."""
-    folder = str(Path(shipped.policies()) / "claims-exactly-one")
+    folder = str(Path(shipped.policies_folder()) / "claims-exactly-one")
     assert run(["policies", "rules", folder, "--pages", str(tmp_path / "pages")]) == 0
     assert capsys.readouterr().out == ""
     assert {path.name for path in (tmp_path / "pages").iterdir()} == {"README.md", "claims-exactly-one.md"}
@@ -213,7 +213,7 @@ def test_one_kind_of_reference_is_printed_at_once(capsys):
 
 
 def test_late_failures_are_printed_as_tables(capsys):
-    folder = str(Path(shipped.policies()) / "gpu-limits")
+    folder = str(Path(shipped.policies_folder()) / "gpu-limits")
     assert run(["policies", "rules", "--late", folder]) == 0
     out = capsys.readouterr().out
     assert "\n## GPU requests\n" in out

@@ -134,7 +134,7 @@ def test_a_line_has_everything_and_its_response_is_a_whole_review(tmp_path, caps
     assert line["response"]["kind"] == "AdmissionReview"
     assert response["warnings"] == line["warnings"]
     assert json.loads(base64.b64decode(response["patch"])) == line["patch"]
-    assert jsonpatch.apply(pod(warn="1"), line["patch"]) == line["patchedObject"]
+    assert jsonpatch.apply_operations(pod(warn="1"), line["patch"]) == line["patchedObject"]
     assert [(made["policy"], made["phase"]) for made in line["decisions"]] == [
         ("marks", "mutate"),
         ("denies", "validate"),  # once, though it expands: a Pod is not a template of itself
@@ -254,7 +254,7 @@ def test_junit_names_what_cannot_be_read(tmp_path, capsys):
 def test_advice_is_shown_on_request(tmp_path, capsys):
     """Of all three verbs, with an exit code as if it were not there."""
     folder = tmp_path / "storage"
-    shutil.copytree(shipped.policies() / "storage", folder)
+    shutil.copytree(shipped.policies_folder() / "storage", folder)
     params = folder / "params.yaml"
     params.write_text(params.read_text().replace('advice: ""', "advice: storage/read-write-once"))
     pods = str(EXAMPLES / "broken" / "pytorchjob-storage.yaml")
@@ -275,7 +275,7 @@ def test_advice_is_shown_on_request(tmp_path, capsys):
 
 def test_a_suite_may_expect_advice(tmp_path, capsys):
     folder = tmp_path / "storage"
-    shutil.copytree(shipped.policies() / "storage", folder)
+    shutil.copytree(shipped.policies_folder() / "storage", folder)
     params = folder / "params.yaml"
     params.write_text(params.read_text().replace('advice: ""', "advice: storage/read-write-once"))
     told = "claim `scratch` is ReadWriteOnce"

@@ -12,7 +12,7 @@ from webhook import shipped, yamlfile
 from webhook.cli import run
 from webhook.report.case import CaseResult
 from webhook.report.finding import Result
-from webhook.report.formats import of_cases
+from webhook.report.formats import writers_of_cases
 from webhook.report.writer import Totals
 
 DATA = Path(__file__).parents[1] / "data"
@@ -361,7 +361,7 @@ def test_no_case_at_all_is_only_wrong_when_tests_are_required(tmp_path, capsys):
 
 
 def test_junit_is_well_formed_whatever_a_message_holds(suite, tmp_path):
-    writer = of_cases()["junit"]()
+    writer = writers_of_cases()["junit"]()
     bad = CaseResult(id="a <case>", suite="s & t", result=Result.FAIL, why='first "line"\n\x00second\ud800')
     pieces = [*writer.begin({}), *writer.entry(bad), *writer.end(Totals(entries=1, failures=1))]
     root = ET.fromstring("".join(pieces).encode())
@@ -379,7 +379,7 @@ def test_shipped_policies_pass_their_suites(capsys):
 
 def test_a_param_of_a_case_that_names_no_rule_is_a_mistake_of_the_case(tmp_path, capsys):
     folder = tmp_path / "storage"
-    shutil.copytree(shipped.policies() / "storage", folder)
+    shutil.copytree(shipped.policies_folder() / "storage", folder)
     (param,) = (each.value for each in yamlfile.read(folder / "params.yaml"))
     param["data"]["deny"] = "storage/claim-exist"
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "team"}}

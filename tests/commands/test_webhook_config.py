@@ -86,7 +86,7 @@ def test_every_kind_with_pod_templates_is_covered_in_both_phases(capsys: Capture
     for manifest in documents(capsys.readouterr().out):
         webhook = {"rules": [rule for each in manifest["webhooks"] for rule in each["rules"]]}
         assert _covered(webhook["rules"], "", "v1", "pods", "CREATE")
-        for row in table.load().rows:
+        for row in table.load_table().rows:
             for version in row.versions:
                 assert _covered(webhook["rules"], row.group, version, row.resource, "CREATE"), row
         for rule in webhook["rules"]:

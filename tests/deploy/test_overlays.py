@@ -10,7 +10,7 @@ import pytest
 from tests.deploy.helm import kustomized
 from tests.yamldata import document
 from webhook.settings.serving import ServerSettings
-from webhook.settings.setting import declared
+from webhook.settings.setting import declared_settings
 
 OVERLAYS = Path(__file__).parents[2] / "deploy" / "overlays"
 OPERATIONS = {"audit-only", "autoscaling", "monitoring", "namespaced", "warn-only"}
@@ -43,7 +43,7 @@ def test_kubectl_renders_an_overlay(name: str) -> None:
 def test_client_certificates_are_asked_for_with_flags_that_exist_and_files_that_are_mounted() -> None:
     pod = of_kind("client-certificates", "Deployment")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    flags = {setting.flag for setting in declared(ServerSettings)}
+    flags = {setting.flag for setting in declared_settings(ServerSettings)}
     given = dict(argument.partition("=")[::2] for argument in container["args"] if argument.startswith("--"))
     assert set(given) <= flags
     places = [mount["mountPath"] for mount in container["volumeMounts"]]

@@ -11,7 +11,7 @@ from tests.yamldata import documents
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.watch import WatchCluster
 from webhook.logs import Log
-from webhook.workloads.plurals import plural
+from webhook.workloads.plurals import plural_of_kind
 
 LOOKUPS = Path(__file__).parents[2] / "deploy" / "base" / "lookups.yaml"
 
@@ -47,7 +47,7 @@ def test_the_role_names_exactly_what_a_run_asks_for(tmp_path: Path) -> None:
         group, version, kind = interest.gvk
         row = policies.table.row(group, kind)
         place = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        rows.setdefault(place, []).append((row.resource if row else plural(kind), kind, True))
+        rows.setdefault(place, []).append((row.resource if row else plural_of_kind(kind), kind, True))
     for place, listed in rows.items():
         server.answers[place] = resources(*listed)
         server.objects.update({f"{place}/{name}": [] for name, _, _ in listed})

@@ -41,7 +41,13 @@ def test_a_release_is_installed_enforced_taken_back_and_removed(server: ApiServe
     until(lambda: "claimgate.dev" in refusal(server, "enforced"), "a Pod is refused")
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "enforce=false")
     until(lambda: not refusal(server, "gone-back"), "a Pod is taken again")
+    _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=true")
+    server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    server.kubectl(
+        "get", "validatingpolicies.claimgate.dev,mutatingpolicies.claimgate.dev,policybindings.claimgate.dev"
+    )
     _leaves_nothing(server)
+    assert "claimgate" not in server.kubectl("get", "crd", "-o", "name").stdout
 
 
 def _leaves_nothing(server: ApiServer) -> None:

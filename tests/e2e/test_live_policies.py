@@ -20,7 +20,7 @@ from tests.e2e.apiserver import ApiServer
 from tests.e2e.conftest import NAMESPACE, claimgate
 from tests.e2e.replicas import apply, certificates, rendered, service, service_account, until
 from tests.e2e.test_rules import pod
-from tests.live_policies.stored import binding, policy
+from tests.live_policies.stored import binding, policy, stored
 
 pytestmark = pytest.mark.e2e
 
@@ -53,7 +53,9 @@ def test_policies_come_by_kubectl_apply_and_go_by_delete(server: ApiServer, tmp_
             _is_registered_for_other_kinds(server, before)
             _is_not_registered_where_it_would_block(server)
             _reads_what_an_administrator_grants(server)
-            server.kubectl("delete", "validatingpolicies.claimgate.dev,policybindings.claimgate.dev", "--all")
+            _changes_objects(server)
+            kinds = "validatingpolicies.claimgate.dev,mutatingpolicies.claimgate.dev,policybindings.claimgate.dev"
+            server.kubectl("delete", kinds, "--all")
             until(lambda: not _refusal(server, pod("nine", NINE_GPUS)), "the Pod is taken again")
             until(lambda: _webhooks(server) == before, "the configuration is as it was installed")
 
@@ -143,6 +145,24 @@ def _reads_what_an_administrator_grants(server: ApiServer) -> None:
     until(lambda: not _refusal(server, pod("two", {"nvidia.com/gpu": "2"})), "what it allows is taken", 60)
 
 
+def _changes_objects(server: ApiServer) -> None:
+    """A MutatingPolicy is registered in the other configuration."""
+    maps = {"resourceRules": [{**RULE, "apiGroups": [""], "resources": ["configmaps"]}]}
+    change = "Object{metadata: Object.metadata{labels: {'team': 'ml'}}}"
+    mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": change}}
+    spec = {"reinvocationPolicy": "Never", "matchConstraints": maps, "mutations": [mutation]}
+    bound = {"policyName": "team", "policyKind": "MutatingPolicy"}
+    _apply(server, stored("MutatingPolicy", "team", spec), stored("PolicyBinding", "team", bound))
+    _until_status(server, "team", "Registered", "True", "mutatingpolicies.claimgate.dev")
+    value = yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "labelled"}})
+
+    def is_changed() -> bool:
+        done = server.kubectl("create", "--dry-run=server", "-o", "yaml", "-f", "-", given=value)
+        return bool(yaml.safe_load(done.stdout)["metadata"].get("labels") == {"team": "ml"})
+
+    until(is_changed, "the ConfigMap gets its label")
+
+
 @contextmanager
 def _registration(server: ApiServer, folder: Path) -> Iterator[None]:
     """The process of the Deployment claimgate-registration, with its own rights."""
@@ -168,12 +188,14 @@ def _webhooks(server: ApiServer) -> list[Any]:
     return list(server.get(VALIDATING, "claimgate")["webhooks"])
 
 
-def _until_status(server: ApiServer, name: str, condition: str, status: str) -> dict[str, Any]:
+def _until_status(
+    server: ApiServer, name: str, condition: str, status: str, kind: str = "validatingpolicies.claimgate.dev"
+) -> dict[str, Any]:
     """Wait for a condition about the spec as it is now."""
     found: dict[str, Any] = {}
 
     def holds() -> bool:
-        one = server.get("validatingpolicies.claimgate.dev", name)
+        one = server.get(kind, name)
         conditions = one.get("status", {}).get("conditions", ())
         found.update(next((each for each in conditions if each["type"] == condition), {}))
         return bool(found) and (found["status"], found["observedGeneration"]) == (status, one["metadata"]["generation"])

@@ -14,7 +14,7 @@ from tests.e2e.conftest import Cluster
 from webhook import shipped
 
 pytestmark = pytest.mark.e2e
-FOLDERS = sorted(path.parent for path in Path(shipped.policies()).glob("*/policy.yaml"))
+FOLDERS = sorted(path.parent for path in Path(shipped.policies_folder()).glob("*/policy.yaml"))
 
 
 def native(folder: Path) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ import yaml
 from tests.e2e.conftest import Cluster
 from tests.schema.test_sent import SENT
 from webhook.admission.fixtures import kind_of
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath, path_as_text
 from webhook.schema.sent import as_sent
 
 pytestmark = pytest.mark.e2e
@@ -31,11 +31,11 @@ def differences(written: Any, ours: Any, theirs: Any, at: FieldPath = ()) -> Ite
     elif isinstance(ours, dict) and isinstance(theirs, dict):
         for name in {**ours, **written}:
             if (name in ours) != (name in theirs):
-                yield f"{render((*at, name))}: {ours.get(name, 'absent')} and {theirs.get(name, 'absent')}"
+                yield f"{path_as_text((*at, name))}: {ours.get(name, 'absent')} and {theirs.get(name, 'absent')}"
             elif name in ours:
                 yield from differences(written.get(name), ours[name], theirs[name], (*at, name))
     elif ours != theirs:
-        yield f"{render(at)}: {ours} and {theirs}"
+        yield f"{path_as_text(at)}: {ours} and {theirs}"
 
 
 @pytest.mark.parametrize("row", [name for name in SENT if name not in UNSEEN])

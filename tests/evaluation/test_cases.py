@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.policy.load import Options, refusal
-from webhook.suites.cases import Case, mismatches, read
+from webhook.policy.load import Options, refusal_of_manifest
+from webhook.suites.cases import Case, mismatches, read_recorded_cases
 from webhook.workloads import table
 
 DATA = Path(__file__).parent.parent / "data" / "policies"
@@ -22,11 +22,11 @@ SUITES = {
 
 @pytest.fixture(scope="module")
 def options():
-    return Options(table=table.load())
+    return Options(table=table.load_table())
 
 
 def cases(suite):
-    return list(read((DATA / f"{suite}.cases.jsonl").read_text(encoding="utf-8").splitlines()))
+    return list(read_recorded_cases((DATA / f"{suite}.cases.jsonl").read_text(encoding="utf-8").splitlines()))
 
 
 @pytest.mark.parametrize("suite", SUITES)
@@ -73,7 +73,7 @@ def test_manifests_are_refused_as_the_api_server_refuses_them(options):
     """kube-apiserver 1.36.1, POST with dryRun=All: its whole message, or nothing where it takes the manifest."""
     wrong = {}
     for each in refusals():
-        found = refusal(each["manifest"], options)
+        found = refusal_of_manifest(each["manifest"], options)
         if found != each["refusal"]:
             wrong[json.dumps(each["manifest"]["spec"])] = (each["refusal"], found)
     assert wrong == {}

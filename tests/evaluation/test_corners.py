@@ -27,8 +27,8 @@ from webhook.evaluation.rewriting import refresh_target, with_changed_pod
 from webhook.evaluation.target import Target
 from webhook.evaluation.validating import validate
 from webhook.policy.compiled import Expression
-from webhook.policy.matching import native
-from webhook.workloads.podsets import podsets
+from webhook.policy.matching import match_of_unconverted
+from webhook.workloads.podsets import pod_templates
 
 POD_KIND = GroupVersionKind("", "v1", "Pod")
 CLUSTER = FilesCluster([namespace()])
@@ -112,11 +112,11 @@ def test_a_fact_that_no_expression_reads_is_not_computed():
 
 def test_a_template_that_is_no_object_any_more_is_left_alone():
     obj = job()
-    (podset,) = podsets(obj, TABLE)
+    (podset,) = pod_templates(obj, TABLE)
     sent = request(obj)
     target = Target(
         sent,
-        native(sent),
+        match_of_unconverted(sent),
         obj,
         None,
         obj,

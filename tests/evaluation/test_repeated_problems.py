@@ -82,8 +82,13 @@ def test_advice_about_several_roles_is_one_warning() -> None:
 
 
 def test_rules_yield_to_rules_that_there_are() -> None:
-    policies = [yamlfile.read(path) for path in shipped.policies().glob("*/rules.yaml")]
-    own = {rule.id for (document,) in policies for rules in policy_rules.read(document).values() for rule in rules}
+    policies = [yamlfile.read(path) for path in shipped.policies_folder().glob("*/rules.yaml")]
+    own = {
+        rule.id
+        for (document,) in policies
+        for rules in policy_rules.read_policy_rules(document).values()
+        for rule in rules
+    }
     checks = SHIPPED.catalogue(SHIPPED.groups)
     others = {other for rule in checks.values() for other in rule.yields_to}
     assert others

@@ -35,7 +35,7 @@ def said(found, attributes, cluster=CLUSTER):
 
 def shipped_policies():
     """Each shipped policy whose only obstacle is that it expands, with its bindings."""
-    for path in sorted(shipped.policies().glob("*/policy.yaml")):
+    for path in sorted(shipped.policies_folder().glob("*/policy.yaml")):
         bindings = [each.value for each in yamlfile.read(path.with_name("binding.yaml"))]
         for document in yamlfile.read(path):
             policy = document.value

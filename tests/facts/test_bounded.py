@@ -17,7 +17,7 @@ from webhook.facts.gpu.device_pods import devices_of
 from webhook.facts.gpu.extended_resources import device_container
 from webhook.facts.sandbox import shards
 from webhook.facts.view import _MOST_COMPARED, View
-from webhook.similar_names import nearest
+from webhook.similar_names import nearest_name
 from webhook.typed.pods import Container
 from webhook.typed.view import Reading
 
@@ -62,8 +62,8 @@ def test_options_that_add_up_are_joined_once():
 
 
 def test_a_name_longer_than_names_are_is_near_none():
-    assert nearest("a" * 318, ["a" * 317]) == ""
-    assert nearest("a" * 200, ["a" * 199]) == "a" * 199
+    assert nearest_name("a" * 318, ["a" * 317]) == ""
+    assert nearest_name("a" * 200, ["a" * 199]) == "a" * 199
 
 
 def test_one_fact_compares_so_many_names_and_no_more():

@@ -14,7 +14,7 @@ from webhook.evaluation.validating import validate
 from webhook.facts import reference
 from webhook.facts.packages import Package
 from webhook.facts.registry import SHIPPED, Registry
-from webhook.policy.interests import interests
+from webhook.policy.interests import interests_of_policies
 
 FACT = '''
 """The fact `quota`."""
@@ -67,7 +67,7 @@ def test_a_policy_reads_a_new_fact(registry: Registry) -> None:
     for objects, action in (([quota], "admit"), ([], "deny")):
         (decision,) = validate(request(job()), found, FilesCluster(objects), Phase.VALIDATE)
         assert decision.action == action
-    assert "example.com" in {each.gvk.group for each in interests(found.policies, registry)}
+    assert "example.com" in {each.gvk.group for each in interests_of_policies(found.policies, registry)}
     assert "## quota" in reference.facts_as_markdown(registry)
 
 

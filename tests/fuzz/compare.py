@@ -33,8 +33,8 @@ def own(question: Question, kind: str, schema: Mapping[str, Any], objects: Itera
         return Told("refused", message=str(error))
     if question.kind == "Validating" and _crashes(policies):
         return Told("crashed")
-    sent = structural.pruned(custom(kind, name, question.spec), schema, Deadline())
-    obj = structural.defaulted(sent, schema, Deadline())
+    sent = structural.without_unknown_fields(custom(kind, name, question.spec), schema, Deadline())
+    obj = structural.with_schema_defaults(sent, schema, Deadline())
     phase = Phase.MUTATE if question.kind == "Mutating" else Phase.VALIDATE
     verdict = answer_request(
         request(obj, dry_run=True), policies, FilesCluster(objects), phase=phase, api_server_text=True
@@ -44,7 +44,9 @@ def own(question: Question, kind: str, schema: Mapping[str, Any], objects: Itera
         said = verdict.status
         return Told("denied", said.code, said.reason, said.message, verdict.warnings)
     made = obj if verdict.patched_object is None else verdict.patched_object
-    stored = structural.defaulted(structural.pruned(made, schema, Deadline()), schema, Deadline())
+    stored = structural.with_schema_defaults(
+        structural.without_unknown_fields(made, schema, Deadline()), schema, Deadline()
+    )
     return Told("allowed", warnings=verdict.warnings, spec=stored.get("spec"))
 
 

@@ -13,7 +13,7 @@ from webhook.policy.load import Options
 from webhook.workloads import table
 from webhook.yamlfile import Document
 
-OPTIONS = Options(table=table.load())
+OPTIONS = Options(table=table.load_table())
 
 
 def policy(name: str, expression: str = "true", **spec: Any) -> dict[str, Any]:

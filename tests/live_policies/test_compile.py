@@ -14,7 +14,7 @@ from webhook.live_policies.conditions import conditions
 from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
 
-NOTHING = PolicySet(validating=(), mutating=(), table=table.load())
+NOTHING = PolicySet(validating=(), mutating=(), table=table.load_table())
 WRONG = {
     "an expression": (policy("p", "gpu.devises == 1", facts=["gpu"]), "spec.validations[0].expression: Invalid value"),
     "with a hint": (policy("p", "gpu.devises == 1", facts=["gpu"]), "hint: did you mean `devices`?"),

@@ -88,7 +88,7 @@ MISTAKES = {
 
 
 def loaded(text: str) -> Any:
-    return load_documents(yamlfile.load(text, "p.yaml"), Options(table=table.load()))
+    return load_documents(yamlfile.load(text, "p.yaml"), Options(table=table.load_table()))
 
 
 def test_a_policy_is_the_native_one_with_annotations() -> None:

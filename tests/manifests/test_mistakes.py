@@ -4,7 +4,7 @@ import pytest
 
 from webhook import yamlfile
 from webhook.errors import PolicyError
-from webhook.policy.load import Options, load, load_documents
+from webhook.policy.load import Options, load_documents, load_policy_set
 from webhook.workloads import table
 
 POLICY = """\
@@ -144,7 +144,7 @@ MISTAKES = [
 
 @pytest.fixture(scope="module")
 def options():
-    return Options(table=table.load())
+    return Options(table=table.load_table())
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def loaded(tmp_path, options):
     def load_texts(**texts):
         for name, text in texts.items():
             (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
-        return load([tmp_path], options)
+        return load_policy_set([tmp_path], options)
 
     return load_texts
 
@@ -225,10 +225,10 @@ def test_a_problem_in_a_list_points_into_the_list(options):
 
 def test_a_missing_folder_is_a_problem(options, tmp_path):
     with pytest.raises(PolicyError, match="no such file or folder"):
-        load([tmp_path / "absent"], options)
+        load_policy_set([tmp_path / "absent"], options)
 
 
 def test_a_folder_without_a_policy_is_a_problem(options, tmp_path):
     (tmp_path / "params.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p}\n")
     with pytest.raises(PolicyError, match=f"{tmp_path}: no policy found; expected a Validating"):
-        load([tmp_path], options)
+        load_policy_set([tmp_path], options)

@@ -10,10 +10,10 @@ import pytest
 from tests.rows import all_rows
 from webhook.attributes import GroupVersionKind
 from webhook.errors import PatchError
-from webhook.patch.configuration import apply
+from webhook.patch.configuration import apply_configuration
 from webhook.patch.gotext import NULL
-from webhook.patch.jsonpatch import equal
-from webhook.patch.schema import resolve, root
+from webhook.patch.jsonpatch import equal_as_json
+from webhook.patch.schema import schema_of_kind, shape_of_node
 
 DATA = pathlib.Path(__file__).parent.parent / "data/configuration/cases.jsonl"
 CASES = [json.loads(line) for line in DATA.read_text().splitlines()]
@@ -29,14 +29,14 @@ def pod(**spec):
 @all_rows("case", [c for c in CASES if "result" in c], ids=lambda c: json.dumps(c["configuration"])[:60])
 def test_a_merge_gives_what_the_go_library_gives(case):
     before = copy.deepcopy(case["document"])
-    assert equal(apply(case["document"], case["configuration"], POD), case["result"])
-    assert equal(case["document"], before)
+    assert equal_as_json(apply_configuration(case["document"], case["configuration"], POD), case["result"])
+    assert equal_as_json(case["document"], before)
 
 
 @all_rows("case", [c for c in CASES if "error" in c], ids=lambda c: c["error"][:60])
 def test_a_configuration_that_does_not_fit_is_refused_in_the_same_words(case):
     with pytest.raises(PatchError) as raised:
-        apply(case["document"], case["configuration"], POD)
+        apply_configuration(case["document"], case["configuration"], POD)
     assert claims(str(raised.value).removeprefix("error applying patch: ")) == claims(case["error"])
 
 
@@ -79,7 +79,7 @@ def claims(text):
 )
 def test_what_may_not_be_applied_is_told(spec, text):
     with pytest.raises(PatchError) as raised:
-        apply(pod(), {"spec": spec}, POD)
+        apply_configuration(pod(), {"spec": spec}, POD)
     assert text in str(raised.value)
     assert str(raised.value).startswith("error applying patch: ")
 
@@ -87,44 +87,50 @@ def test_what_may_not_be_applied_is_told(spec, text):
 def test_a_new_environment_variable_comes_where_the_configuration_puts_it():
     before = pod(containers=[{"name": "main", "env": [{"name": "A", "value": "1"}]}])
     env = [{"name": "B", "value": "2"}, {"name": "A", "value": "9"}]
-    after = apply(before, {"spec": {"containers": [{"name": "main", "env": env}]}}, POD)
+    after = apply_configuration(before, {"spec": {"containers": [{"name": "main", "env": env}]}}, POD)
     assert after["spec"]["containers"] == [{"name": "main", "env": env}]
 
 
 def test_an_entry_without_its_key_is_appended():
-    after = apply(pod(containers=[{"name": "main"}]), {"spec": {"containers": [{"image": "i"}]}}, POD)
+    after = apply_configuration(pod(containers=[{"name": "main"}]), {"spec": {"containers": [{"image": "i"}]}}, POD)
     assert after["spec"]["containers"] == [{"name": "main"}, {"image": "i"}]
 
 
 def test_untouched_parts_stay_the_same_objects():
     before = pod(containers=[{"name": "a", "env": []}, {"name": "b"}], volumes=[{"name": "v"}])
-    after = apply(before, {"spec": {"containers": [{"name": "b", "image": "i"}]}}, POD)
+    after = apply_configuration(before, {"spec": {"containers": [{"name": "b", "image": "i"}]}}, POD)
     assert after["spec"]["containers"][0] is before["spec"]["containers"][0]
     assert after["spec"]["volumes"] is before["spec"]["volumes"]
     assert after["metadata"] is before["metadata"]
-    assert apply(before, {"spec": {"containers": [{"name": "a"}]}, "metadata": {"name": "p"}}, POD) is before
+    assert (
+        apply_configuration(before, {"spec": {"containers": [{"name": "a"}]}, "metadata": {"name": "p"}}, POD) is before
+    )
 
 
 def test_an_item_that_the_document_has_twice_is_replaced_by_one():
     before = pod(volumes=[{"name": "a", "x": 1}, {"name": "b"}, {"name": "a", "x": 2}])
-    after = apply(before, {"spec": {"volumes": [{"name": "a", "emptyDir": {}}]}}, POD)
+    after = apply_configuration(before, {"spec": {"volumes": [{"name": "a", "emptyDir": {}}]}}, POD)
     assert after["spec"]["volumes"] == [{"name": "a", "emptyDir": {}}, {"name": "b"}]
 
 
 def test_finalizers_are_a_set():
     before = {"metadata": {"finalizers": ["a", "b"]}}
-    assert apply(before, {"metadata": {"finalizers": ["c", "b"]}}, POD)["metadata"]["finalizers"] == ["a", "c", "b"]
+    assert apply_configuration(before, {"metadata": {"finalizers": ["c", "b"]}}, POD)["metadata"]["finalizers"] == [
+        "a",
+        "c",
+        "b",
+    ]
     with pytest.raises(PatchError, match="without keys has an element that's a map type"):
-        apply(before, {"metadata": {"finalizers": [{}]}}, POD)
+        apply_configuration(before, {"metadata": {"finalizers": [{}]}}, POD)
 
 
 def test_a_document_that_does_not_fit_cannot_be_merged():
     with pytest.raises(PatchError, match=r"failed to merge patch: .spec: lhs: expected map, got &{1}"):
-        apply({"spec": 1}, {"spec": {"priority": 1}}, POD)
+        apply_configuration({"spec": 1}, {"spec": {"priority": 1}}, POD)
     with pytest.raises(PatchError, match=r"failed to merge patch: .spec.volumes: lhs: expected list, got &{1}"):
-        apply(pod(volumes=1), {"spec": {"volumes": []}}, POD)
+        apply_configuration(pod(volumes=1), {"spec": {"volumes": []}}, POD)
     with pytest.raises(PatchError, match=r"failed to merge patch: .spec.volumes: element 0: .* non-map elements"):
-        apply(pod(volumes=[1]), {"spec": {"volumes": [{"name": "a"}]}}, POD)
+        apply_configuration(pod(volumes=[1]), {"spec": {"volumes": [{"name": "a"}]}}, POD)
 
 
 @pytest.mark.parametrize(
@@ -140,29 +146,33 @@ def test_a_document_that_does_not_fit_cannot_be_merged():
     ],
 )
 def test_null_and_empty(old, new, merged):
-    assert apply(pod(**old), {"spec": new}, POD)["spec"] == merged
+    assert apply_configuration(pod(**old), {"spec": new}, POD)["spec"] == merged
 
 
 def test_templates_of_built_in_workloads_are_known():
     before = {"spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}}
     new = {"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "i"}]}}}}
-    assert apply(before, new, DEPLOYMENT) == new
+    assert apply_configuration(before, new, DEPLOYMENT) == new
     for kind in ("Job", "CronJob"):
-        assert root(GroupVersionKind("batch", "v1", kind)) == f"#batch.v1.{kind}"
-    assert root(GroupVersionKind("resource.k8s.io", "v1", "ResourceClaim")) == "#resource.v1.ResourceClaim"
+        assert schema_of_kind(GroupVersionKind("batch", "v1", kind)) == f"#batch.v1.{kind}"
+    assert schema_of_kind(GroupVersionKind("resource.k8s.io", "v1", "ResourceClaim")) == "#resource.v1.ResourceClaim"
 
 
 def test_a_custom_kind_without_schema_takes_anything_and_replaces_lists():
     before = {"spec": {"l": [1, 2], "m": {"a": 1}}, "metadata": {"labels": {"a": "b"}}}
-    after = apply(before, {"spec": {"l": [9], "m": {"b": [1]}}, "metadata": {"labels": {"c": "d"}}}, WIDGET)
+    after = apply_configuration(
+        before, {"spec": {"l": [9], "m": {"b": [1]}}, "metadata": {"labels": {"c": "d"}}}, WIDGET
+    )
     assert after == {"spec": {"l": [9], "m": {"a": 1, "b": [1]}}, "metadata": {"labels": {"a": "b", "c": "d"}}}
-    assert apply(before, {"spec": {"n": None}}, WIDGET)["spec"]["n"] is None
-    assert apply(before, {"spec": {"m": None}}, WIDGET)["spec"]["m"] == {"a": 1}
+    assert apply_configuration(before, {"spec": {"n": None}}, WIDGET)["spec"]["n"] is None
+    assert apply_configuration(before, {"spec": {"m": None}}, WIDGET)["spec"]["m"] == {"a": 1}
     with pytest.raises(PatchError, match=r"metadata.labels.a: expected string"):
-        apply(before, {"metadata": {"labels": {"a": 1}}}, WIDGET)
-    assert apply({"spec": {"x": 1}}, {"spec": {"x": {}}}, WIDGET) == {"spec": {"x": {}}}
-    assert apply({"spec": {"x": ["a"]}}, {"spec": {"x": {"b": "c"}}}, WIDGET) == {"spec": {"x": {"b": "c"}}}
-    assert apply({"spec": {"x": {"b": "c"}}}, {"spec": {"x": 1}}, WIDGET) == {"spec": {"x": 1}}
+        apply_configuration(before, {"metadata": {"labels": {"a": 1}}}, WIDGET)
+    assert apply_configuration({"spec": {"x": 1}}, {"spec": {"x": {}}}, WIDGET) == {"spec": {"x": {}}}
+    assert apply_configuration({"spec": {"x": ["a"]}}, {"spec": {"x": {"b": "c"}}}, WIDGET) == {
+        "spec": {"x": {"b": "c"}}
+    }
+    assert apply_configuration({"spec": {"x": {"b": "c"}}}, {"spec": {"x": 1}}, WIDGET) == {"spec": {"x": 1}}
 
 
 SCHEMA = {
@@ -232,7 +242,7 @@ CRD = {
 )
 def test_a_custom_kind_with_schema_merges_by_it(new, merged):
     before = {"spec": {"keyed": [{"name": "a", "port": 80}], "free": {"a": 1}}}
-    assert apply(before, {"spec": new}, WIDGET, crd=CRD)["spec"] == before["spec"] | merged
+    assert apply_configuration(before, {"spec": new}, WIDGET, crd=CRD)["spec"] == before["spec"] | merged
 
 
 @pytest.mark.parametrize(
@@ -248,7 +258,7 @@ def test_a_custom_kind_with_schema_merges_by_it(new, merged):
 )
 def test_a_custom_kind_with_schema_refuses_by_it(new, text):
     with pytest.raises(PatchError) as raised:
-        apply({}, {"spec": new}, WIDGET, crd=CRD)
+        apply_configuration({}, {"spec": new}, WIDGET, crd=CRD)
     assert text in str(raised.value)
 
 
@@ -258,17 +268,17 @@ def test_a_list_without_usable_keys_is_refused():
         "properties"
     ]["port"]["default"]
     with pytest.raises(PatchError, match=r'omits all key fields \["name" "port"\]'):
-        apply({}, {"spec": {"keyed": [{"v": 1}]}}, WIDGET, crd=crd)
+        apply_configuration({}, {"spec": {"keyed": [{"v": 1}]}}, WIDGET, crd=crd)
 
 
 def test_a_version_without_schema_is_an_unknown_kind():
     for version in ("v0", "v9"):
         gvk = GroupVersionKind("example.com", version, "Widget")
-        assert apply({}, {"spec": {"plain": [1]}}, gvk, crd=CRD) == {"spec": {"plain": [1]}}
+        assert apply_configuration({}, {"spec": {"plain": [1]}}, gvk, crd=CRD) == {"spec": {"plain": [1]}}
 
 
 def test_a_use_of_a_type_may_say_that_it_is_not_replaced_whole():
-    shape = resolve({"ref": "core.v1.ObjectReference", "atomic": False})
+    shape = shape_of_node({"ref": "core.v1.ObjectReference", "atomic": False})
     assert shape.map is not None
     assert not shape.map.is_atomic
-    assert resolve("#core.v1.ObjectReference").map.is_atomic
+    assert shape_of_node("#core.v1.ObjectReference").map.is_atomic

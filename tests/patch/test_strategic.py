@@ -11,8 +11,8 @@ import pytest
 from tests.rows import all_rows
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
-from webhook.patch.jsonpatch import equal
-from webhook.patch.strategic import Indexes, merge
+from webhook.patch.jsonpatch import equal_as_json
+from webhook.patch.strategic import Indexes, merge_patch
 
 DATA = pathlib.Path(__file__).parent.parent / "data/strategic/cases.jsonl"
 CASES = [json.loads(line) for line in DATA.read_text().splitlines()]
@@ -30,9 +30,9 @@ def test_a_merge_gives_what_the_go_library_gives(case):
     before = copy.deepcopy(case)
     if "error" in case:
         with pytest.raises(PatchError):
-            merge(case["original"], case["patch"], "PodSpec")
+            merge_patch(case["original"], case["patch"], "PodSpec")
     else:
-        assert equal(typed(merge(case["original"], case["patch"], "PodSpec")), typed(case["result"]))
+        assert equal_as_json(typed(merge_patch(case["original"], case["patch"], "PodSpec")), typed(case["result"]))
     assert case == before
 
 
@@ -77,11 +77,11 @@ def jobset(**spec):
     ],
 )
 def test_a_patch_of_a_jobset(old, new, merged):
-    assert merge(jobset(**old), jobset(**new), "JobSetSpec") == jobset(**merged)
+    assert merge_patch(jobset(**old), jobset(**new), "JobSetSpec") == jobset(**merged)
 
 
 def test_an_unknown_replicated_job_comes_in():
-    merged = merge(jobset(), {"replicatedJobs": [{"name": "other", "template": None}]}, "JobSetSpec")
+    merged = merge_patch(jobset(), {"replicatedJobs": [{"name": "other", "template": None}]}, "JobSetSpec")
     assert [job["name"] for job in merged["replicatedJobs"]] == ["other", "node"]
     assert merged["replicatedJobs"][0] == {"name": "other"}
 
@@ -99,18 +99,20 @@ def test_an_unknown_replicated_job_comes_in():
     ],
 )
 def test_plain_values_nulls_and_directives(patch, result):
-    merged = merge({"metadata": {"finalizers": ["a", "b"]}}, patch, "PodTemplateSpec")
+    merged = merge_patch({"metadata": {"finalizers": ["a", "b"]}}, patch, "PodTemplateSpec")
     assert merged["metadata"].get("finalizers") == result
 
 
 def test_directives_do_not_survive_where_there_is_nothing_to_merge():
     volumes = [{"name": "v", "$retainKeys": ["name"], "x": {"$patch": "delete"}, "y": None}, {"$patch": "delete"}]
-    assert merge(None, {"volumes": volumes}, "PodSpec") == {"volumes": [{"name": "v"}]}
+    assert merge_patch(None, {"volumes": volumes}, "PodSpec") == {"volumes": [{"name": "v"}]}
 
 
 def test_an_item_given_twice_is_merged_twice():
     patch = {"containers": [{"name": "b", "image": "1"}, {"name": "b", "tty": True}]}
-    assert merge({"containers": []}, patch, "PodSpec") == {"containers": [{"name": "b", "image": "1", "tty": True}]}
+    assert merge_patch({"containers": []}, patch, "PodSpec") == {
+        "containers": [{"name": "b", "image": "1", "tty": True}]
+    }
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_an_item_given_twice_is_merged_twice():
 )
 def test_what_cannot_be_followed_is_refused(patch, message):
     with pytest.raises(PatchError, match=message):
-        merge({"containers": [{"name": "a"}]}, patch, "PodSpec")
+        merge_patch({"containers": [{"name": "a"}]}, patch, "PodSpec")
 
 
 def variables(*names):
@@ -162,8 +164,8 @@ def test_patches_one_after_the_other_give_what_each_gives_alone():
         order, indexes = env_of(kept), Indexes()
         for _ in range(12):
             names = random.choices("abcdefghijklmnop", k=random.choice([1, 1, 2, 3]))
-            kept = merge(kept, patch_of(*names), "PodSpec", indexes=indexes)
-            alone = merge(alone, patch_of(*names), "PodSpec")
+            kept = merge_patch(kept, patch_of(*names), "PodSpec", indexes=indexes)
+            alone = merge_patch(alone, patch_of(*names), "PodSpec")
             order = reference(order, names)
             assert kept == alone
             assert env_of(kept) == order
@@ -175,7 +177,7 @@ def test_many_patches_that_add_a_variable_each_take_linear_work():
         merged, indexes, spent = patch_of("first", "last"), Indexes(), []
         for number in range(1_500):
             counting = Counting()
-            merged = merge(merged, patch_of(*names(number)), "PodSpec", counting, indexes)
+            merged = merge_patch(merged, patch_of(*names(number)), "PodSpec", counting, indexes)
             spent.append(counting.total)
         assert len(env_of(merged)) == 1_502, where
         assert max(spent) <= min(spent) + 3, where
@@ -196,7 +198,7 @@ def test_a_list_with_no_number_left_between_two_items_is_numbered_again():
     merged, indexes, counting = patch_of("first", "last"), Indexes(), Counting()
     names = ["first", "last"]
     for number in range(2_500):
-        merged = merge(merged, patch_of("first", f"E{number}"), "PodSpec", counting, indexes)
+        merged = merge_patch(merged, patch_of("first", f"E{number}"), "PodSpec", counting, indexes)
         names.insert(1, f"E{number}")
     assert env_of(merged) == names
 

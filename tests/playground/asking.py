@@ -11,10 +11,10 @@ import httpx
 from tests.literals import OPTIONS
 from webhook import shipped
 from webhook.cel import compiled_engine
-from webhook.playground.application import Playground, create
+from webhook.playground.application import Playground, create_application
 from webhook.playground.measured_engine import MeasuredEngine
 from webhook.playground.worker import Workers
-from webhook.policy.load import load
+from webhook.policy.load import load_policy_set
 
 HOST = "127.0.0.1:8642"
 ORIGIN = f"http://{HOST}"
@@ -26,7 +26,7 @@ def shipped_engine():
     """The shipped policies with the engine that notes evaluations, once for all tests."""
     engine = MeasuredEngine(compiled_engine())
     options = replace(OPTIONS, engine=engine, lazy=True)
-    return load([shipped.policies()], options), options, engine
+    return load_policy_set([shipped.policies_folder()], options), options, engine
 
 
 def answers(*requests, timeout_s=20.0, memory_bytes=256 << 20):
@@ -35,7 +35,9 @@ def answers(*requests, timeout_s=20.0, memory_bytes=256 << 20):
 
     async def ask():
         workers = Workers(timeout_s=timeout_s, memory_bytes=memory_bytes)
-        app = create(Playground(policies=policies, options=options, engine=engine, workers=workers), frozenset((HOST,)))
+        app = create_application(
+            Playground(policies=policies, options=options, engine=engine, workers=workers), frozenset((HOST,))
+        )
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, timeout=120) as client:
             return await asyncio.gather(

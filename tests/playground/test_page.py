@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.playground.browser import browser, is_there
-from webhook.playground.samples import samples
+from webhook.playground.samples import read_samples
 
 pytestmark = [
     pytest.mark.browser,
@@ -64,7 +64,7 @@ def evaluate(page):
 @pytest.mark.parametrize("width", [360, 1440])
 def test_every_sample_is_shown_without_a_barrier(page, width, scheme):
     page.look(width, scheme)
-    for number, name in enumerate(samples()):
+    for number, name in enumerate(read_samples()):
         choose(page, str(number))
         assert re.fullmatch(r"\d+ allowed, \d+ denied\.", evaluate(page)), name
         assert page.run("return document.documentElement.scrollWidth <= window.innerWidth"), name
@@ -105,7 +105,7 @@ def test_twenty_megabytes_leave_the_page_usable(page):
 def test_a_policy_that_loops_leaves_the_page_usable(page):
     choose(page, "6")
     loop = "[1,2,3,4,5,6,7,8,9,10].all(a, " * 9 + "true" + ")" * 9
-    text = samples()["07-own-policy"]["cluster"].replace("'team' in object.metadata.?labels.orValue({})", loop)
+    text = read_samples()["07-own-policy"]["cluster"].replace("'team' in object.metadata.?labels.orValue({})", loop)
     write(page, "cluster", text)
     assert evaluate(page) == "0 allowed, 1 denied."
     choose(page, "6")

@@ -8,9 +8,9 @@ from tests.playground.asking import evaluated
 from webhook import yamlfile
 from webhook.cli import run
 from webhook.manifests.models import MODELS
-from webhook.playground.samples import samples
+from webhook.playground.samples import read_samples
 
-NAMES = list(samples())
+NAMES = list(read_samples())
 
 
 def replayed(sample, folder, capsys):
@@ -31,7 +31,7 @@ def replayed(sample, folder, capsys):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_sample_gets_the_verdict_of_the_command_line(name, tmp_path, capsys):
-    sample = samples()[name]
+    sample = read_samples()[name]
     answer = evaluated(dict(sample)).json()
     expected = replayed(sample, tmp_path, capsys)
     for review, replay in zip(answer["reviews"], expected, strict=True):
@@ -44,11 +44,11 @@ def test_a_sample_gets_the_verdict_of_the_command_line(name, tmp_path, capsys):
 
 
 def test_samples_show_a_denial_a_warning_a_change_queues_and_own_policies():
-    answers = [evaluated(dict(samples()[name])).json() for name in NAMES]
+    answers = [evaluated(dict(read_samples()[name])).json() for name in NAMES]
     reviews = [review for answer in answers for review in answer["reviews"]]
     assert {review["allowed"] for review in reviews} == {True, False}
     assert any(review["warnings"] for review in reviews)
     assert any(review["before"] != review["after"] for review in reviews)
     assert any(answer["queues"] for answer in answers)
     assert any(answer["ownPolicies"] for answer in answers)
-    assert all(sample["title"] and sample["about"] for sample in samples().values())
+    assert all(sample["title"] and sample["about"] for sample in read_samples().values())

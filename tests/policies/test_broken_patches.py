@@ -9,8 +9,8 @@ from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
-from webhook.policy.load import Options, load
-from webhook.workloads.table import load as load_table
+from webhook.policy.load import Options, load_policy_set
+from webhook.workloads.table import load_table
 
 GROUP = "trainer.kubeflow.org/v1alpha1"
 NODE = {"name": "node", "template": {"spec": {"template": {"spec": {"containers": [{"name": "node", "image": "x"}]}}}}}
@@ -39,7 +39,7 @@ def test_a_patch_that_cannot_be_merged_denies_with_its_reason(container, reason)
         "spec": {"runtimeRef": {"name": "r"}, "runtimePatches": patches},
     }
     attributes = attributes_of_object(job, table.row)
-    policies = load([shipped.policies()], Options(table=table, lazy=True))
+    policies = load_policy_set([shipped.policies_folder()], Options(table=table, lazy=True))
     verdict = answer_request(attributes, policies, FilesCluster([RUNTIME]), phase=Phase.VALIDATE)
     assert not verdict.allowed
     assert any(reason in decision.message for decision in verdict.decisions)

@@ -114,7 +114,7 @@ def test_a_denial_names_the_place_that_kubernetes_names(chunk: int) -> None:
 
 
 def _place(text: str) -> tuple[str | int, ...]:
-    return paths.leading(f"{text}: ")[0] if ":" not in text else paths.leading(text)[0]
+    return paths.path_at_start(f"{text}: ")[0] if ":" not in text else paths.path_at_start(text)[0]
 
 
 def _near(one: tuple[str | int, ...], other: tuple[str | int, ...]) -> bool:

@@ -16,9 +16,9 @@ from webhook.cluster.lookup import place_of
 from webhook.cluster.projection import projection_of_fields
 from webhook.object_lists import objects_of_list
 from webhook.suites import own
-from webhook.suites.case import Case, Request, answer
+from webhook.suites.case import Case, Request, answer_of_case
 from webhook.suites.expectation import Expectation
-from webhook.workloads.podsets import podsets
+from webhook.workloads.podsets import pod_templates
 
 SCHEDULING = "scheduling.volcano.sh"
 
@@ -42,10 +42,10 @@ def test_a_verdict_needs_only_what_is_of_interest(folder: Path) -> None:
 
 def differences(case: Case) -> Sequence[object]:
     """What is not as expected where the view holds nothing else."""
-    asked = own.request(*case.mismatches.args)
+    asked = own.request_of_case(*case.mismatches.args)
     held = (*cut(asked.context, asked.policies.interests()), *counted_in_files_alone(asked))
     expected = case.mismatches.args[0].expect
-    return Expectation(**expected.model_dump()).judge(answer(replace(asked, context=held)))
+    return Expectation(**expected.model_dump()).judge(answer_of_case(replace(asked, context=held)))
 
 
 def counted_in_files_alone(asked: Request) -> Iterator[JSON]:
@@ -53,4 +53,4 @@ def counted_in_files_alone(asked: Request) -> Iterator[JSON]:
     if asked.attributes.kind.group == "kubeflow.org":
         yield from (each for each in asked.context if each.get("kind") == CRD.kind)
     if (asked.attributes.kind.group, asked.attributes.kind.kind) in ((SCHEDULING, "PodGroup"), ("", "Pod")):
-        yield from (each for each in asked.context if podsets(each, TABLE))
+        yield from (each for each in asked.context if pod_templates(each, TABLE))

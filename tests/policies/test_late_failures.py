@@ -11,18 +11,18 @@ from webhook import shipped
 from webhook.decisions import ValidationAction
 from webhook.problems.moments import AT_ONCE, MOMENTS
 from webhook.suites import find, own
-from webhook.suites.case import answer
+from webhook.suites.case import answer_of_case
 from webhook.suites.files import Suite
-from webhook.suites.late_failures import markdown, not_covered
-from webhook.suites.rule_reference import stated
+from webhook.suites.late_failures import late_failures_as_markdown, not_covered
+from webhook.suites.rule_reference import rules_of_policies
 
 PAGE = Path(__file__).parents[2] / "docs" / "late-failures.md"
 POLICIES = shipped_policies().policies
-RULES = [entry.rule for entry in stated(POLICIES).values()]
+RULES = [entry.rule for entry in rules_of_policies(POLICIES).values()]
 
 
 def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
-    found = markdown(POLICIES, not_covered())
+    found = late_failures_as_markdown(POLICIES, not_covered())
     if request.config.getoption("--update-golden"):
         PAGE.write_text(found)
     assert PAGE.read_text() == found, "the rules changed: run make docs"
@@ -57,7 +57,7 @@ def test_all_policies_together_tell_what_breaks_a_rule_and_refuse_nothing_that_k
     """The examples that docs/rules shows, where everything is on."""
     shown: set[tuple[str, bool]] = set()
     wrong = []
-    for suite in find.suites([Path(shipped.policies())]):
+    for suite in find.find_suites([Path(shipped.policies_folder())]):
         for case in own.cases(suite):
             first = {rule for rule in case.rules if (rule, case.is_bad) not in shown}
             shown |= {(rule, case.is_bad) for rule in first}
@@ -73,7 +73,7 @@ def test_all_policies_together_tell_what_breaks_a_rule_and_refuse_nothing_that_k
 def _said(case: own.CaseModel, suite: Suite) -> tuple[set[str], set[str]]:
     """The rules that all policies together say are broken, and those by which they deny."""
     told, denied = set(), set()
-    for decision in answer(own.request(case, suite, shipped_policies, OPTIONS)).verdict.decisions:
+    for decision in answer_of_case(own.request_of_case(case, suite, shipped_policies, OPTIONS)).verdict.decisions:
         if decision.evaluation == "deny":
             rules = {problem.code for problem in decision.problems} or {decision.rule}
             told |= rules

@@ -11,7 +11,7 @@ from webhook.admission.phases import Local, Outcome, run_phases
 from webhook.attributes import JSON, Operation
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.workloads.podsets import podsets
+from webhook.workloads.podsets import pod_templates
 from webhook.workloads.rows import PodSetRule, Row
 
 POLICIES = shipped_policies("gpu-portable", "opensandbox")
@@ -98,8 +98,10 @@ def test_every_container_is_translated(row: Row, version: str, rule: PodSetRule)
     obj = workload(row, version, rule, 2)
     outcome = answer(obj)
     assert outcome.verdict.allowed, outcome.verdict.status
-    before = [podset for podset in podsets(obj, TABLE) if "initContainers" in podset.template["spec"]]
-    after = [podset for podset in podsets(outcome.patched_object, TABLE) if "initContainers" in podset.template["spec"]]
+    before = [podset for podset in pod_templates(obj, TABLE) if "initContainers" in podset.template["spec"]]
+    after = [
+        podset for podset in pod_templates(outcome.patched_object, TABLE) if "initContainers" in podset.template["spec"]
+    ]
     assert before
     assert len(after) == len(before)
     for podset in after:

@@ -7,11 +7,11 @@ from pathlib import Path
 from tests.rows import all_rows
 from webhook import shipped
 from webhook.policy.compiled import Policy
-from webhook.policy.load import Options, load
+from webhook.policy.load import Options, load_policy_set
 from webhook.policy.readability import hard_to_read
-from webhook.workloads.table import load as load_table
+from webhook.workloads.table import load_table
 
-ROOT = Path(shipped.policies())
+ROOT = Path(shipped.policies_folder())
 FOLDERS = tuple(sorted(path.name for path in ROOT.iterdir() if path.is_dir()))
 LONGEST_LINE = 120
 MOST_CEL = 60_000
@@ -24,7 +24,7 @@ DYN: dict[str, str] = {}
 
 
 def policies(folder: str) -> tuple[Policy, ...]:
-    return load([ROOT / folder], Options(table=load_table())).policies
+    return load_policy_set([ROOT / folder], Options(table=load_table())).policies
 
 
 def files(folder: str) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from webhook.admission.phases import Local, Outcome, run_phases
 from webhook.attributes import JSON
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.policy.load import Options, load
+from webhook.policy.load import Options, load_policy_set
 from webhook.workloads.rows import PodSetRule, ResourceRule, Row
 from webhook.workloads.table import Table
 
@@ -26,7 +26,7 @@ def review(row: Row, gpus: JSON) -> Outcome:
     spec = {"image": {"repository": "nvcr.io/nim/meta/llama"}, "resources": {"limits": gpus}}
     obj = {"apiVersion": "apps.nvidia.com/v1alpha1", "kind": "NIMService", "metadata": {"name": "n"}, "spec": spec}
     table = Table((row,))
-    policies = load([shipped.policies()], Options(table=table))
+    policies = load_policy_set([shipped.policies_folder()], Options(table=table))
     attributes = fixtures.attributes_of_object(obj, table.row)
     return run_phases(attributes, "auto", Local(policies=policies, cluster=AssumedNamespaces(FilesCluster())))
 

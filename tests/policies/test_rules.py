@@ -15,13 +15,13 @@ from tests.rows import all_rows
 from webhook import shipped
 from webhook.facts.registry import SHIPPED
 from webhook.suites.examples import Pair, examples
-from webhook.suites.rule_pages import pages
-from webhook.suites.rule_reference import stated
+from webhook.suites.rule_pages import rule_pages
+from webhook.suites.rule_reference import rules_of_policies
 
 PAGES = Path(__file__).parents[2] / "docs" / "rules"
-FOLDER = Path(shipped.policies())
+FOLDER = Path(shipped.policies_folder())
 POLICIES = shipped_policies().policies
-RULES = stated(POLICIES)
+RULES = rules_of_policies(POLICIES)
 TITLE = re.compile(r"^## (\S+)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([\w-]+\.md)(#[\w-]*)?\)")
 
@@ -33,7 +33,7 @@ def shown() -> Mapping[str, Pair]:
 
 
 def test_the_pages_are_up_to_date(request: pytest.FixtureRequest) -> None:
-    found = pages(POLICIES, shown())
+    found = rule_pages(POLICIES, shown())
     if request.config.getoption("--update-golden"):
         for old in PAGES.iterdir():
             old.unlink()

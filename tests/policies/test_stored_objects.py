@@ -18,12 +18,12 @@ import pytest
 from tests.literals import OPTIONS
 from webhook import shipped
 from webhook.attributes import JSON, Operation
-from webhook.policy.load import load
+from webhook.policy.load import load_policy_set
 from webhook.suites import own
-from webhook.suites.case import Request, answer
+from webhook.suites.case import Request, answer_of_case
 from webhook.suites.files import Suite
 
-FOLDERS = sorted(path.parent for path in Path(shipped.policies()).glob("*/suite.yaml"))
+FOLDERS = sorted(path.parent for path in Path(shipped.policies_folder()).glob("*/suite.yaml"))
 
 
 def without_finalizers(obj: JSON) -> tuple[JSON, JSON]:
@@ -59,11 +59,11 @@ CHANGES = {"finalizers": without_finalizers, "labels": with_labels, "status": wi
 def stored(folder: Path) -> Iterator[tuple[str, Request, JSON]]:
     """The bad examples of a suite: name, request and the object that was denied."""
     suite = Suite(file=folder / "suite.yaml", root=folder)
-    policies = load([folder], OPTIONS)
+    policies = load_policy_set([folder], OPTIONS)
     for case in own.cases(suite):
         if case.expect.allowed or case.expect.errors:
             continue
-        request = own.request(case, suite, lambda: policies, OPTIONS)
+        request = own.request_of_case(case, suite, lambda: policies, OPTIONS)
         obj = request.attributes.object
         if obj is not None and isinstance(obj.get("metadata"), dict) and not request.attributes.sub_resource:
             yield case.name, request, obj
@@ -82,7 +82,7 @@ def denials(name: str, request: Request, change: str, obj: JSON) -> Iterator[str
     if pair is None:
         return
     for sub_resource in ("", "status") if change == "status" else ("",):
-        verdict = answer(updated(request, *pair, sub_resource)).verdict
+        verdict = answer_of_case(updated(request, *pair, sub_resource)).verdict
         if not verdict.allowed:
             yield f"{name}: {verdict.status and verdict.status.message}"
 
@@ -113,10 +113,12 @@ SPEC_CHANGES = {"image": with_image, "new field": with_new_field}
 
 def refusals(folder: Path, change: str) -> Iterator[tuple[bool, str]]:
     """For each problem that an update is denied for: whether it is ours alone to refuse, and the problem."""
-    rules = {rule.id: rule for policy in load([folder], OPTIONS).validating for rule in policy.catalogue.values()}
+    rules = {
+        rule.id: rule for policy in load_policy_set([folder], OPTIONS).validating for rule in policy.catalogue.values()
+    }
     for name, request, obj in stored(folder):
         pair = SPEC_CHANGES[change](obj)
-        decisions = answer(updated(request, *pair)).verdict.decisions if pair else ()
+        decisions = answer_of_case(updated(request, *pair)).verdict.decisions if pair else ()
         for decision in decisions:
             if decision.action == "deny" and decision.is_enforced:
                 for each in decision.problems:

@@ -11,23 +11,23 @@ from tests.literals import OPTIONS, shipped_policies
 from tests.yamldata import document
 from webhook import shipped
 from webhook.suites import find
-from webhook.suites.case import Case, check
+from webhook.suites.case import Case, run_case
 from webhook.suites.files import Suite
 
-POLICIES = Path(shipped.policies())
+POLICIES = Path(shipped.policies_folder())
 FOLDERS = sorted(path.parent for path in POLICIES.glob("*/policy.yaml"))
 
 
 @cache
 def cases(folder: Path) -> tuple[Case, ...]:
     """The cases of a policy's suite."""
-    return tuple(find.read(Suite(file=folder / "suite.yaml", root=folder), OPTIONS))
+    return tuple(find.read_suite(Suite(file=folder / "suite.yaml", root=folder), OPTIONS))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_its_suite_passes(folder: Path) -> None:
     assert cases(folder)
-    failed = {case.id: why for case in cases(folder) if (why := check(case).why)}
+    failed = {case.id: why for case in cases(folder) if (why := run_case(case).why)}
     assert failed == {}
 
 

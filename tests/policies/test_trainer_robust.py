@@ -21,10 +21,10 @@ from webhook.admission.review import answer_request
 from webhook.attributes import Operation, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.paths import FieldPath, get, render
-from webhook.policy.load import Options, load
+from webhook.paths import FieldPath, get, path_as_text
+from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
-from webhook.workloads.table import load as load_table
+from webhook.workloads.table import load_table
 
 GROUP = "trainer.kubeflow.org/v1alpha1"
 FOLDER = Path(__file__).parents[1] / "data" / "manifests" / "kubeflow"
@@ -162,8 +162,8 @@ NAMES = ("pod-template-shape", "trainer", "trainer-runtimes", "trainjob-num-proc
 
 @cache
 def policies(release: str) -> PolicySet:
-    places = [Path(shipped.policies()) / name for name in NAMES]
-    found = load(places, Options(table=load_table()))
+    places = [Path(shipped.policies_folder()) / name for name in NAMES]
+    found = load_policy_set(places, Options(table=load_table()))
     param = next(each for each in found.params if each["metadata"]["name"] == "trainer")
     param["data"] = {"trainer": release, "dynamicResourceAllocation": "false"}
     return found
@@ -189,7 +189,7 @@ def broken(obj: dict, every: int = 1) -> Iterator[tuple[str, dict]]:
     """An object with one node replaced, which keeps saying what it is; every n-th of all ways."""
     places = [at for at in nodes(obj) if at[0] not in ("apiVersion", "kind")]
     ways = [(at, odd) for at in places for odd in ODD if type(odd) is not type(get(obj, at))]
-    yield from ((f"{render(at)} = {odd!r}", with_odd(obj, at, odd)) for at, odd in some(ways, 2 * every))
+    yield from ((f"{path_as_text(at)} = {odd!r}", with_odd(obj, at, odd)) for at, odd in some(ways, 2 * every))
 
 
 def errors(obj: dict, *context: dict, release: str = "2.3", old: Any = None) -> list[str]:

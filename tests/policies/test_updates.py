@@ -8,7 +8,7 @@ from webhook.workloads import table
 
 
 def test_the_rules_name_the_rows_that_say_later() -> None:
-    policy = document(Path(shipped.policies()) / "workload-updates" / "policy.yaml")
+    policy = document(Path(shipped.policies_folder()) / "workload-updates" / "policy.yaml")
     rules = policy["spec"]["matchConstraints"]["resourceRules"]
     named = [
         (group, version, name)
@@ -17,5 +17,5 @@ def test_the_rules_name_the_rows_that_say_later() -> None:
         for version in rule["apiVersions"]
         for name in rule["resources"]
     ]
-    rows = [row for row in table.load().rows if row.templates == "later"]
+    rows = [row for row in table.load_table().rows if row.templates == "later"]
     assert sorted(named) == sorted((row.group, version, row.resource) for row in rows for version in row.versions)

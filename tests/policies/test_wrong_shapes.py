@@ -122,7 +122,7 @@ def errors(obj: Any) -> list[str]:
 
 
 @all_rows("kind", KINDS)
-@all_rows("path", list(places(TEMPLATE)), ids=paths.render)
+@all_rows("path", list(places(TEMPLATE)), ids=paths.path_as_text)
 def test_no_rule_fails_on_a_template_of_a_wrong_shape(path: paths.FieldPath, kind: str) -> None:
     version, spec = KINDS[kind]
     failed = []

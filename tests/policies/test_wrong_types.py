@@ -154,7 +154,7 @@ def failed(obj: JSON, old: JSON = None) -> list[str]:
 def test_a_wrong_value_anywhere_fails_no_expression(obj: JSON) -> None:
     assert failed(obj) == []
     for path, wrong in some(product(nodes(obj), WRONG), 7):
-        assert failed(replaced(obj, path, wrong)) == [], (paths.render(path), wrong)
+        assert failed(replaced(obj, path, wrong)) == [], (paths.path_as_text(path), wrong)
 
 
 @pytest.mark.parametrize("obj", WHOLE, ids=lambda obj: f"{obj['apiVersion']} {obj['kind']}")
@@ -162,8 +162,8 @@ def test_nor_does_one_that_was_stored_before(obj: JSON) -> None:
     for path in some(nodes(obj), 7):
         for wrong in WRONG[::4]:
             broken = replaced(obj, path, wrong)
-            assert failed(obj, broken) == [], (paths.render(path), wrong)
-            assert failed(broken, obj) == [], (paths.render(path), wrong)
+            assert failed(obj, broken) == [], (paths.path_as_text(path), wrong)
+            assert failed(broken, obj) == [], (paths.path_as_text(path), wrong)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -173,4 +173,4 @@ def test_nor_in_a_published_manifest(folder: str) -> None:
         found = list(nodes(document))
         for path in chosen.sample(found, min(A_FILE, len(found))):
             wrong = chosen.choice(WRONG)
-            assert failed(replaced(document, path, wrong)) == [], (file, paths.render(path), wrong)
+            assert failed(replaced(document, path, wrong)) == [], (file, paths.path_as_text(path), wrong)

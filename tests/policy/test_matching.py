@@ -8,15 +8,15 @@ from tests.rows import all_rows
 from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import BindingError, LookupFailed
 from webhook.manifests.models import LabelSelector, LabelSelectorRequirement, MatchResources, NamedRule
-from webhook.policy.equivalent_resources import equivalents
-from webhook.policy.matching import criteria, is_exempt, matches
+from webhook.policy.equivalent_resources import equivalent_resources
+from webhook.policy.matching import compile_criteria, is_exempt, match_request
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 
 TABLE = Table(
     (Row(group="example.com", versions=("v1", "v1beta1"), kind="Widget", resource="widgets", templates="mutable"),)
 )
-EQUAL = equivalents(TABLE)
+EQUAL = equivalent_resources(TABLE)
 
 
 def request(group="", version="v1", resource="pods", kind="Pod", **changes):
@@ -41,8 +41,8 @@ def rule(**changes):
 
 
 def asked(attributes, labels=None, **resources):
-    found = criteria(MatchResources(**{"resource_rules": [rule()], **resources}))
-    return matches(found, attributes, lambda: labels, EQUAL)
+    found = compile_criteria(MatchResources(**{"resource_rules": [rule()], **resources}))
+    return match_request(found, attributes, lambda: labels, EQUAL)
 
 
 @all_rows(
@@ -174,17 +174,17 @@ def test_a_namespaces_name_is_known_when_nobody_can_look_it_up():
 
     for name, taken in (("team", True), ("other", False)):
         selector = LabelSelector(match_labels={"kubernetes.io/metadata.name": name})
-        found = criteria(MatchResources(resource_rules=[rule()], namespace_selector=selector))
-        assert bool(matches(found, request(), fails, EQUAL)) is taken
+        found = compile_criteria(MatchResources(resource_rules=[rule()], namespace_selector=selector))
+        assert bool(match_request(found, request(), fails, EQUAL)) is taken
 
 
 def test_an_unknown_namespace_is_no_answer():
     def fails():
         raise LookupFailed("not synced")
 
-    found = criteria(MatchResources(resource_rules=[rule()], namespace_selector=NAMED))
+    found = compile_criteria(MatchResources(resource_rules=[rule()], namespace_selector=NAMED))
     with pytest.raises(LookupFailed):
-        matches(found, request(), fails, EQUAL)
+        match_request(found, request(), fails, EQUAL)
 
 
 WIDGETS = {"api_groups": ["example.com"], "resources": ["widgets"]}

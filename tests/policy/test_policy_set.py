@@ -11,7 +11,7 @@ from webhook.cel import celpy_engine
 from webhook.cluster.interest import interest_in_fields
 from webhook.errors import PolicyError
 from webhook.manifests.annotations import spelled_out
-from webhook.policy.load import Options, load, load_documents, refusal
+from webhook.policy.load import Options, load_documents, load_policy_set, refusal_of_manifest
 
 
 @pytest.mark.parametrize(
@@ -101,11 +101,11 @@ def test_a_folder_leaves_out_suites_cases_and_foreign_files(tmp_path):
     (tmp_path / "other.yaml").write_text(
         yamlfile.dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}})
     )
-    found = load([tmp_path], OPTIONS)
+    found = load_policy_set([tmp_path], OPTIONS)
     assert [(policy.name, len(policy.bindings)) for policy in found.policies] == [("v", 1)]
     assert found.params == ()
     with pytest.raises(PolicyError, match="not a Kubernetes object"):
-        load([tmp_path / "suite.yaml"], OPTIONS)
+        load_policy_set([tmp_path / "suite.yaml"], OPTIONS)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ def test_a_kind_in_place_of_a_resource_is_a_mistake(name, right, tmp_path):
     policy, binding = validating("true", rule={**CONFIG_MAPS, "apiGroups": ["*"], "resources": ["pods/log", name]})
     (tmp_path / "policy.yaml").write_text(f"{yamlfile.dump(policy)}---\n{yamlfile.dump(binding)}")
     if not right:
-        assert load([tmp_path], OPTIONS).policies
+        assert load_policy_set([tmp_path], OPTIONS).policies
         return
     with pytest.raises(PolicyError) as error:
-        load([tmp_path], OPTIONS)
+        load_policy_set([tmp_path], OPTIONS)
     (problem,) = error.value.problems
     assert (problem.path, problem.line > 1) == ("spec.matchConstraints.resourceRules[0].resources[1]", True)
     assert problem.message.startswith(f"`{name}` matches nothing, ")
@@ -163,7 +163,7 @@ def test_an_engine_is_chosen_by_name_or_given():
     for engine in ("celpy", celpy_engine()):
         found = load_documents(documents, Options(engine=engine, table=TABLE))
         assert found.validating[0].rules[0].expression.program is not None
-    assert refusal(documents[1].value, OPTIONS) == ""
+    assert refusal_of_manifest(documents[1].value, OPTIONS) == ""
 
 
 def test_a_thousand_policies_for_other_kinds_cost_nothing():

@@ -13,9 +13,9 @@ from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
-from webhook.policy.load import Options, load
+from webhook.policy.load import Options, load_policy_set
 from webhook.workloads import table
-policies = load([Path(shipped.policies())], Options(table=table.load()))
+policies = load_policy_set([Path(shipped.policies_folder())], Options(table=table.load_table()))
 policies.prepare()
 known = set(sys.modules)
 for path in sorted(Path("deploy/samples/reviews").glob("*.json")):

@@ -2,7 +2,7 @@
 
 from tests.literals import policies, shipped_policies, validating
 from tests.rows import all_rows
-from webhook.policy.unconvertible import unconvertible
+from webhook.policy.unconvertible import unconvertible_resources
 
 WIDGETS = ("example.com", "widgets")
 CLAIMS = ("resource.k8s.io", "resourceclaims")
@@ -47,10 +47,10 @@ def named(name, of, versions, bound=True, **spec):
 def test_a_version_that_cannot_be_converted_is_told(ours, theirs, expected):
     loaded = policies(ours, theirs)
     assert [
-        text for policy in loaded.policies if policy.name == "ours" for text in unconvertible(policy, loaded)
+        text for policy in loaded.policies if policy.name == "ours" for text in unconvertible_resources(policy, loaded)
     ] == expected
 
 
 def test_shipped_policies_have_none():
     loaded = shipped_policies()
-    assert [text for policy in loaded.policies for text in unconvertible(policy, loaded)] == []
+    assert [text for policy in loaded.policies for text in unconvertible_resources(policy, loaded)] == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.policy.load import Options, load
+from webhook.policy.load import Options, load_policy_set
 from webhook.policy.worst_case import REQUEST_SIZE, WorstCase, worst_case
 from webhook.workloads import table
 
@@ -22,7 +22,7 @@ spec:
 def found(tmp_path, expression, *, variable="1", conditions=""):
     text = POLICY.format(expression=expression, variable=variable, conditions=conditions)
     (tmp_path / "p.yaml").write_text(text)
-    return worst_case(load((tmp_path,), Options(table=table.load())).policies[0])
+    return worst_case(load_policy_set((tmp_path,), Options(table=table.load_table())).policies[0])
 
 
 def test_a_policy_without_loops_has_a_bound(tmp_path):

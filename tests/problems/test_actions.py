@@ -7,7 +7,15 @@ import pytest
 from webhook.deadline import Deadline
 from webhook.decisions import ValidationAction
 from webhook.errors import BudgetExceeded
-from webhook.problems.actions import EFFECTS, LEVELS, REPORTED, action, chosen, mistakes, within_binding
+from webhook.problems.actions import (
+    EFFECTS,
+    LEVELS,
+    REPORTED,
+    action_for_problem,
+    actions_of_param,
+    mistakes_in_param,
+    within_binding,
+)
 from webhook.problems.rule import Rule
 from webhook.user_cache import kept_bytes
 
@@ -41,14 +49,14 @@ def param(**data):
     ids=str,
 )
 def test_params_change_what_is_done(given, expected):
-    named = chosen(given, Deadline())
-    assert [action(name, CATALOGUE[name].level, named) for name in ("g/a", "g/b")] == expected
+    named = actions_of_param(given, Deadline())
+    assert [action_for_problem(name, CATALOGUE[name].level, named) for name in ("g/a", "g/b")] == expected
 
 
 def test_the_last_decider_that_names_a_rule_decides():
-    assert action("g/a", "deny", {"g/a": "Warn"}, {"g/a": "Off"}) == "Off"
-    assert action("g/a", "deny", {"g/a": "Warn"}, {"g/b": "Off"}) == "Warn"
-    assert action("g/a", "audit", {}, {}) == "Audit"
+    assert action_for_problem("g/a", "deny", {"g/a": "Warn"}, {"g/a": "Off"}) == "Off"
+    assert action_for_problem("g/a", "deny", {"g/a": "Warn"}, {"g/b": "Off"}) == "Warn"
+    assert action_for_problem("g/a", "audit", {}, {}) == "Audit"
 
 
 @pytest.mark.parametrize(
@@ -76,27 +84,27 @@ def test_every_level_but_off_makes_a_decision():
 
 def test_unknown_rules_are_told_with_the_nearest():
     found = param(warn="group/rule group/rul", deny="x")
-    assert list(mistakes(found, {"group/rule"})) == [
+    assert list(mistakes_in_param(found, {"group/rule"})) == [
         (("data", "deny"), "unknown rule `x`: `claimgate policies rules` prints all of them"),
         (("data", "warn"), "unknown rule `group/rul`: did you mean `group/rule`?"),
     ]
 
 
 def test_the_list_that_is_called_off_now_is_told():
-    assert list(mistakes(param(ignore=""), {})) == [
+    assert list(mistakes_in_param(param(ignore=""), {})) == [
         (("data", "ignore"), 'unknown list of rules `ignore`: write `"off"`')
     ]
-    ((path, message),) = mistakes(param(false="g/a"), {"g/a"})  # what kubectl makes of `off: g/a`
+    ((path, message),) = mistakes_in_param(param(false="g/a"), {"g/a"})  # what kubectl makes of `off: g/a`
     assert (path, message) == (
         ("data", "false"),
         'unknown list of rules `false`: write `"off"` in quotes, because YAML reads off as false',
     )
-    assert list(mistakes(None, {})) == list(mistakes({"data": "text"}, {})) == []
+    assert list(mistakes_in_param(None, {})) == list(mistakes_in_param({"data": "text"}, {})) == []
 
 
 def test_long_lists_are_read_and_not_kept():
     before = kept_bytes()
-    assert chosen(param(warn="g/a " * 100_000), Deadline()) == {"g/a": "Warn"}
+    assert actions_of_param(param(warn="g/a " * 100_000), Deadline()) == {"g/a": "Warn"}
     assert kept_bytes() == before
 
 
@@ -104,10 +112,10 @@ def test_lists_of_many_updates_are_kept_within_bounds():
     """A user may write a list of 100 KB anew again and again."""
     before = kept_bytes()
     for number in range(400):
-        chosen(param(warn=" ".join(f"g/{number}-{i}" for i in range(300))), Deadline())
+        actions_of_param(param(warn=" ".join(f"g/{number}-{i}" for i in range(300))), Deadline())
     assert kept_bytes() - before <= 2 << 20
 
 
 def test_long_lists_ask_for_time():
     with pytest.raises(BudgetExceeded):
-        chosen(param(warn="g/b " * 100_000), Deadline(time.monotonic() + 0.01))
+        actions_of_param(param(warn="g/b " * 100_000), Deadline(time.monotonic() + 0.01))

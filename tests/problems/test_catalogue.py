@@ -9,7 +9,7 @@ from webhook.problems import policy_rules
 
 
 def policies(text):
-    return policy_rules.read(yamlfile.load(text)[0])
+    return policy_rules.read_policy_rules(yamlfile.load(text)[0])
 
 
 def test_policies_name_their_validations():

@@ -320,7 +320,7 @@ def test_the_rules_of_a_policy_are_declared_once():
         policies(rules=[*yamlfile.load(text), *yamlfile.load(text)])
 
 
-README = (Path(shipped.policies()) / "README.md").read_text()
+README = (Path(shipped.policies_folder()) / "README.md").read_text()
 
 
 def test_the_readme_names_every_field_of_a_problem():

@@ -6,7 +6,7 @@ import pytest
 
 from webhook.errors import InputError
 from webhook.problem import MissingObject
-from webhook.problems.catalogue import LazyCatalogue, catalogue, rules_of
+from webhook.problems.catalogue import LazyCatalogue, catalogue_of_rules, rules_of
 from webhook.problems.rule import Group
 
 PODS = Group("pods", refused_by="the API server", source="somewhere", fails="pending")
@@ -84,19 +84,19 @@ def module(**values):
 def test_the_rules_of_modules_are_their_records_each_once():
     second = PODS.rule("pods/second", title="T", why="W")
     assert rules_of(module(A=second, GROUP=PODS), module(B=FIRST, A=second)) == (second, FIRST)
-    assert list(catalogue((second, FIRST, FIRST))) == ["pods/second", "pods/first"]
+    assert list(catalogue_of_rules((second, FIRST, FIRST))) == ["pods/second", "pods/first"]
 
 
 def test_an_id_belongs_to_one_rule():
     again = PODS.rule("pods/first", title="Another.", why="W")
     with pytest.raises(InputError, match="rule `pods/first` is declared twice: remove one"):
-        catalogue((FIRST, again))
+        catalogue_of_rules((FIRST, again))
 
 
 def test_a_catalogue_is_read_when_somebody_looks_for_a_rule():
     def read():
         reads.append("read")
-        return catalogue((FIRST,))
+        return catalogue_of_rules((FIRST,))
 
     reads = []
     lazy = LazyCatalogue(read)

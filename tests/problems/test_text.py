@@ -3,48 +3,48 @@
 from dataclasses import replace
 
 from webhook.problem import MissingObject, Problem
-from webhook.problems.text import ended, listed, message, sentence
+from webhook.problems.text import join_fitting_texts, message_of_problems, problem_as_sentence, text_of_at_most
 
 
 def test_a_sentence_has_problem_reason_and_fix():
     found = Problem(code="g/r", path="spec.a", message="must be whole", fix="set 1", found="`500m`")
-    assert sentence(found) == "spec.a: `500m` must be whole: set 1"
-    assert sentence(Problem(code="g/r", path="", message="must be there")) == "must be there"
+    assert problem_as_sentence(found) == "spec.a: `500m` must be whole: set 1"
+    assert problem_as_sentence(Problem(code="g/r", path="", message="must be there")) == "must be there"
 
 
 def test_what_is_missing_is_named():
     lacking = (MissingObject(kind="DeviceClass", name="x"), MissingObject(kind="Queue", name="q", why="not looked up"))
     found = Problem(code="g/r", path="spec.a", missing=lacking)
-    assert sentence(found) == "spec.a: not evaluated: DeviceClass x not found, Queue q not looked up"
+    assert problem_as_sentence(found) == "spec.a: not evaluated: DeviceClass x not found, Queue q not looked up"
 
 
 def test_a_very_long_path_is_cut():
-    assert sentence(Problem(code="g/r", path="a" * 10_000, message="m")) == "a" * 500 + "…: m"
+    assert problem_as_sentence(Problem(code="g/r", path="a" * 10_000, message="m")) == "a" * 500 + "…: m"
 
 
 def test_lists_are_cut_between_sentences():
     problems = [Problem(code="g/r", path="spec.a", message=f"must be {index}") for index in range(10)]
-    assert message(problems, 5000).endswith("; spec.a: must be 7; and 2 more")
-    assert listed(["one" * 9, "two", "three" * 9], 60) == f"{'one' * 9}; two; and 1 more"
-    assert listed(["one", "two"], 30) == "one; two"
+    assert message_of_problems(problems, 5000).endswith("; spec.a: must be 7; and 2 more")
+    assert join_fitting_texts(["one" * 9, "two", "three" * 9], 60) == f"{'one' * 9}; two; and 1 more"
+    assert join_fitting_texts(["one", "two"], 30) == "one; two"
 
 
 def test_the_same_of_several_places_is_said_once():
     whole = [Problem(code="g/r", path=f"spec.a[{index}]", message="must be whole", fix="set 1") for index in range(3)]
     other = Problem(code="g/r", path="spec.b", message="must be set")
-    assert message([whole[0], other, *whole[1:]], 5000) == (
+    assert message_of_problems([whole[0], other, *whole[1:]], 5000) == (
         "spec.a[0] (likewise spec.a[1] and spec.a[2]): must be whole: set 1; spec.b: must be set"
     )
     many = [replace(whole[0], path=f"spec.a[{index}]") for index in range(10)]
-    assert message(many, 5000).endswith("spec.a[7] and 2 more): must be whole: set 1")
+    assert message_of_problems(many, 5000).endswith("spec.a[7] and 2 more): must be whole: set 1")
 
 
 def test_problems_that_found_something_else_are_not_the_same():
     found = [Problem(code="g/r", path="spec.a", message="must be whole", found=each) for each in ("`1m`", "`2m`")]
-    assert message(found, 5000) == "spec.a: `1m` must be whole; spec.a: `2m` must be whole"
+    assert message_of_problems(found, 5000) == "spec.a: `1m` must be whole; spec.a: `2m` must be whole"
 
 
 def test_a_text_that_nobody_here_made_may_end_early():
-    assert ended("word " * 10, 12) == "word word …"
-    assert listed(["x" * 100, "y"], 60) == f"{'x' * 40} …; and 1 more"
-    assert listed(["x" * 100], 60) == f"{'x' * 40} …"
+    assert text_of_at_most("word " * 10, 12) == "word word …"
+    assert join_fitting_texts(["x" * 100, "y"], 60) == f"{'x' * 40} …; and 1 more"
+    assert join_fitting_texts(["x" * 100], 60) == f"{'x' * 40} …"

@@ -40,7 +40,7 @@ def made(*decisions, subject=POD):
 
 def written(name, findings=(), **totals):
     """The report of these findings in a format, and how many pieces it came in."""
-    writer = formats.of_findings()[name]()
+    writer = formats.writers_of_findings()[name]()
     pieces = [*writer.begin(RULES)]
     for one in findings:
         pieces += writer.entry(one)
@@ -275,7 +275,7 @@ def test_junit_is_a_test_case_for_each_finding():
 
 @pytest.mark.parametrize("name", ["json", "ndjson"])
 def test_findings_are_written_as_they_come(name):
-    writer = formats.of_findings()[name]()
+    writer = formats.writers_of_findings()[name]()
     "".join(writer.begin(RULES))
     assert all("".join(writer.entry(one)) for one in FINDINGS)
 

@@ -13,7 +13,7 @@ from webhook.attributes import GroupVersionKind
 from webhook.schema import decode_object, named, type_of
 from webhook.schema.kinds import at, declarations
 from webhook.schema.types import Fields, Items, Type
-from webhook.workloads.table import load
+from webhook.workloads.table import load_table
 
 CRDS = Path(__file__).parents[1] / "data" / "crds"
 TEMPLATES = {named("core.v1.PodTemplateSpec"), named("core.v1.PodSpec")}
@@ -65,7 +65,7 @@ def test_every_type_that_is_named_is_declared_and_used() -> None:
     assert len(found.kinds) > 15
 
 
-ROWS = [row for row in load().rows if row.podSets]
+ROWS = [row for row in load_table().rows if row.podSets]
 TYPED = [
     (row, version)
     for row in ROWS

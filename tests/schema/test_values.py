@@ -11,7 +11,7 @@ from tests.rows import all_rows
 from webhook.deadline import Deadline
 from webhook.facts.dra import claim_values, nvidia_device_config
 from webhook.facts.shapes import object_shape
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.schema import forms
 from webhook.schema.kinds import declarations
 from webhook.schema.types import Fields, Items, Type
@@ -42,7 +42,7 @@ GOOD = {"name": "a", "whole": {}}
 
 def notes(value: object, version: str = "v1") -> list[tuple[str, str, str, str, str]]:
     found = Values(OBJECTS, version).breaches(value, "Thing", (), Deadline())
-    return [(b.what, render(b.at), shown(b.given) if b.given != "" else "", b.expected, b.nearest) for b in found]
+    return [(b.what, path_as_text(b.at), shown(b.given) if b.given != "" else "", b.expected, b.nearest) for b in found]
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ from tests.literals import TABLE
 from webhook import shipped
 from webhook.cluster.files import FilesCluster
 from webhook.logs import Log
-from webhook.policy.load import Options, load
+from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.server.counters import Counters
 from webhook.server.live_params import MOST, LiveParams
 
-POLICIES = load([shipped.policies() / "storage"], Options(table=TABLE, lazy=True))
+POLICIES = load_policy_set([shipped.policies_folder() / "storage"], Options(table=TABLE, lazy=True))
 TOLD = (
     "ConfigMap claimgate-system/storage: data.deny: unknown rule `storage/claim-exist`: "
     "did you mean `storage/claim-exists`?"
@@ -94,12 +94,12 @@ SELECTED: dict[str, tuple[dict[str, Any], bool]] = {
 @pytest.mark.parametrize("row", SELECTED)
 def test_a_param_that_a_binding_selects_is_looked_at(row: str, tmp_path: Path) -> None:
     reference, is_told = SELECTED[row]
-    for document in yaml.safe_load_all((shipped.policies() / "storage" / "policy.yaml").read_text()):
+    for document in yaml.safe_load_all((shipped.policies_folder() / "storage" / "policy.yaml").read_text()):
         (tmp_path / f"{document['metadata']['name']}.yaml").write_text(yaml.safe_dump(document))
-    for binding in yaml.safe_load_all((shipped.policies() / "storage" / "binding.yaml").read_text()):
+    for binding in yaml.safe_load_all((shipped.policies_folder() / "storage" / "binding.yaml").read_text()):
         binding["spec"]["paramRef"] = {**reference, "parameterNotFoundAction": "Allow"}
         (tmp_path / f"{binding['metadata']['name']}-b.yaml").write_text(yaml.safe_dump(binding))
-    process = Process(load([tmp_path], Options(table=TABLE, lazy=True)))
+    process = Process(load_policy_set([tmp_path], Options(table=TABLE, lazy=True)))
     held = {
         **param(deny="storage/claim-exist"),
         "metadata": {"name": "own", "namespace": "team", "labels": {"team": "a"}},

@@ -14,7 +14,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.errors import LookupFailed
 from webhook.live_policies.objects import StoredPolicies
-from webhook.policy.load import load
+from webhook.policy.load import load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.server.live_policy_set import LivePolicySet
 from webhook.server.reload import Reloaded, marks
@@ -69,7 +69,7 @@ def folder(tmp_path: Path) -> Path:
 
 def live_set(folder: Path, view: Stored) -> LivePolicySet:
     def make() -> PolicySet:
-        return load([folder], OPTIONS)
+        return load_policy_set([folder], OPTIONS)
 
     files: Reloaded[PolicySet] = Reloaded(make, marks(lambda: sorted(folder.iterdir())))
     return LivePolicySet(files, StoredPolicies(view), NoWrites(), compiler())  # type: ignore[arg-type]

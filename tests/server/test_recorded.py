@@ -12,7 +12,7 @@ from tests.rows import all_rows
 from tests.server.asgi import Running
 from webhook.attributes import Phase
 from webhook.logs import Log
-from webhook.patch.jsonpatch import apply
+from webhook.patch.jsonpatch import apply_operations
 from webhook.server.runtime import ServedState
 from webhook.settings.shared import Settings
 
@@ -41,7 +41,7 @@ def test_it_is_answered_as_the_api_server_demands(running: Running, path: Path, 
     assert phase is Phase.MUTATE or "patch" not in response
     if "patch" in response:
         assert request["operation"] != "DELETE"
-        apply(request["object"], json.loads(base64.b64decode(response["patch"])))
+        apply_operations(request["object"], json.loads(base64.b64decode(response["patch"])))
 
 
 def test_a_recorded_pod_with_portable_gpu_is_changed(running: Running) -> None:
@@ -49,5 +49,5 @@ def test_a_recorded_pod_with_portable_gpu_is_changed(running: Running) -> None:
     (container, *_) = review["request"]["object"]["spec"]["containers"]
     container["resources"] = {**container.get("resources", {}), "limits": {"gpu": "2"}}
     response = running.post("/mutate", review).json()["response"]
-    changed = apply(review["request"]["object"], json.loads(base64.b64decode(response["patch"])))
+    changed = apply_operations(review["request"]["object"], json.loads(base64.b64decode(response["patch"])))
     assert changed["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2"}

@@ -11,21 +11,21 @@ from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.settings import values
 from webhook.settings.serving import ServerSettings
-from webhook.settings.setting import Declared, declared, read, setting
+from webhook.settings.setting import Declared, declare_setting, declared_settings, read_settings
 from webhook.settings.shared import Settings
 
-BY_NAME = {each.name: each for each in declared(ServerSettings)}
+BY_NAME = {each.name: each for each in declared_settings(ServerSettings)}
 
 
 def test_defaults():
-    assert read(ServerSettings, {}, {}) == ServerSettings()
+    assert read_settings(ServerSettings, {}, {}) == ServerSettings()
     assert ServerSettings().max_body_bytes == 20 * 1024 * 1024
 
 
 def test_flags_win_over_the_environment():
     environment = {"CLAIMGATE_LOG_LEVEL": "debug", "CLAIMGATE_CEL_ENGINE": "celpy", "CLAIMGATE_POLICIES": ""}
     flags = {"log_level": "error", "policies": [], "workloads": [Path("w")], "context": None}
-    chosen = read(ServerSettings, flags, environment)
+    chosen = read_settings(ServerSettings, flags, environment)
     assert chosen == ServerSettings(log_level="error", cel_engine="celpy", workloads=(Path("w"),))
     assert chosen.given == {"log_level", "workloads"}
 
@@ -47,7 +47,7 @@ def test_flags_win_over_the_environment():
     ],
 )
 def test_text_is_read(name, text, value):
-    assert getattr(read(ServerSettings, {}, {BY_NAME[name].variable: text}), name) == value
+    assert getattr(read_settings(ServerSettings, {}, {BY_NAME[name].variable: text}), name) == value
 
 
 @all_rows(
@@ -84,23 +84,23 @@ def test_what_cannot_be_used_names_its_flag_or_variable(name, text, message):
         ({}, {each.variable: text}, each.variable),
     ):
         with pytest.raises(ConfigurationError) as error:
-            read(ServerSettings, flags, environment)
+            read_settings(ServerSettings, flags, environment)
         assert str(error.value) == f"{origin}: {message}"
 
 
 def test_a_path_that_cannot_be_looked_at_is_left_to_its_reader():
     long = "x" * 300
-    assert read(ServerSettings, {}, {"CLAIMGATE_CONTEXT": f"-:{long}"}).context == (Path("-"), Path(long))
+    assert read_settings(ServerSettings, {}, {"CLAIMGATE_CONTEXT": f"-:{long}"}).context == (Path("-"), Path(long))
 
 
-@all_rows("each", declared(ServerSettings), ids=lambda each: each.name)
+@all_rows("each", declared_settings(ServerSettings), ids=lambda each: each.name)
 def test_every_default_can_be_written(each):
     """What README and help show as a default is read as that default."""
     if each.default not in (None, ()):
         assert each.type.read(each.shown_default) == each.default
 
 
-@all_rows("each", declared(ServerSettings), ids=lambda each: each.name)
+@all_rows("each", declared_settings(ServerSettings), ids=lambda each: each.name)
 def test_every_setting_is_explained_in_sentences(each):
     assert each.help[0].isupper() or each.help[0] == "`"
     assert each.help.endswith(".")
@@ -109,7 +109,7 @@ def test_every_setting_is_explained_in_sentences(each):
 def test_a_setting_that_is_added_is_a_flag_and_a_variable(monkeypatch):
     @dataclass(frozen=True, slots=True, kw_only=True)
     class More(Settings):
-        colours: int = setting(3, values.whole("COUNT", 1), "How many colours.")
+        colours: int = declare_setting(3, values.whole("COUNT", 1), "How many colours.")
 
     @options.with_settings(More, "colours")
     def command(*, settings: More) -> int:
@@ -121,12 +121,12 @@ def test_a_setting_that_is_added_is_a_flag_and_a_variable(monkeypatch):
 
 
 def test_shipped_policies_are_found(tmp_path):
-    assert shipped.policies().name in {"policies", "_policies"}
+    assert shipped.policies_folder().name in {"policies", "_policies"}
     package = tmp_path / "webhook"
     package.mkdir()
     with pytest.raises(ConfigurationError, match="no shipped policies"):
-        shipped.policies(package)
+        shipped.policies_folder(package)
     (tmp_path / "policies").mkdir()
-    assert shipped.policies(package) == tmp_path / "policies"
+    assert shipped.policies_folder(package) == tmp_path / "policies"
     (package / "_policies").mkdir()
-    assert shipped.policies(package) == package / "_policies"
+    assert shipped.policies_folder(package) == package / "_policies"

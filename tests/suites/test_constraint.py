@@ -17,7 +17,7 @@ TEMPLATE = {
 
 def native(match, action="deny"):
     constraint = {"metadata": {"name": "c"}, "spec": {"match": match, "enforcementAction": action}}
-    return policy_and_binding(TEMPLATE, constraint, table.load().row)
+    return policy_and_binding(TEMPLATE, constraint, table.load_table().row)
 
 
 @pytest.mark.parametrize(

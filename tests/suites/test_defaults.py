@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.suites.defaults import defaulted, pull_policy, settled
+from webhook.suites.defaults import comparable_object, pull_policy, with_template_defaults
 
 
 @pytest.mark.parametrize(
@@ -20,9 +20,9 @@ def test_images_are_pulled_by_their_tag(image, policy):
 
 
 def test_defaults_of_unusual_objects():
-    assert settled(None) is None
+    assert comparable_object(None) is None
     broken = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": ["text"]}}
-    assert defaulted(broken)["spec"]["containers"] == ["text"]
-    assert defaulted({"apiVersion": "apps/v1", "kind": "Deployment", "spec": "text"})["spec"] == "text"
+    assert with_template_defaults(broken)["spec"]["containers"] == ["text"]
+    assert with_template_defaults({"apiVersion": "apps/v1", "kind": "Deployment", "spec": "text"})["spec"] == "text"
     probes = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"image": "a:1", "livenessProbe": {}}]}}
-    assert defaulted(probes)["spec"]["containers"][0]["livenessProbe"]["periodSeconds"] == 10
+    assert with_template_defaults(probes)["spec"]["containers"][0]["livenessProbe"]["periodSeconds"] == 10

@@ -4,7 +4,7 @@ import pytest
 
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.quantity import parse
+from webhook.quantity import parse_quantity
 from webhook.typed import fields
 from webhook.typed.objects import Metadata
 from webhook.typed.view import Reading, Typed
@@ -57,7 +57,7 @@ def sample(**json):
         ("values", {"values": [1, None]}, [1, None], []),
         ("labels", {"labels": {"a": "b", "c": 1}}, {"a": "b"}, {}),
         ("amounts", {"amounts": {"cpu": 1, "memory": None}}, {"cpu": 1}, {}),
-        ("quantities", {"quantities": {"cpu": "2k", "memory": "much"}}, {"cpu": parse("2k")}, {}),
+        ("quantities", {"quantities": {"cpu": "2k", "memory": "much"}}, {"cpu": parse_quantity("2k")}, {}),
         ("text_lists", {"textLists": {"a": ["b"], "c": None}}, {"a": ["b"]}, {}),
         ("number_map", {"numberMap": {"a": 1, "b": 2.0, "c": "3"}}, {"a": 1, "b": 2}, {}),
         ("names", {"names": [{"name": "a"}, {}, "b", {"name": 1}]}, ["a", "", "", ""], []),

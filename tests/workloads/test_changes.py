@@ -3,8 +3,8 @@
 import pytest
 
 from tests.literals import TABLE
-from webhook.workloads.changes import change, changed
-from webhook.workloads.podsets import PodSet, podsets
+from webhook.workloads.changes import change_of_template, is_template_changed
+from webhook.workloads.podsets import PodSet, pod_templates
 
 
 def workload(api_version: str, kind: str, **spec: object) -> dict:
@@ -37,13 +37,13 @@ def workload(api_version: str, kind: str, **spec: object) -> dict:
     ],
 )
 def test_what_becomes_of_a_change(obj: object, old: object, expected: str) -> None:
-    assert change(obj, old, TABLE) == expected
+    assert change_of_template(obj, old, TABLE) == expected
 
 
 def test_a_change_is_one_of_the_pod_spec() -> None:
-    (before,) = podsets(workload("apps/v1", "Deployment", template={"spec": {"a": 1}}), TABLE)
-    (same,) = podsets(workload("apps/v1", "Deployment", template={"metadata": {}, "spec": {"a": 1}}), TABLE)
-    (other,) = podsets(workload("apps/v1", "Deployment", template={"spec": {"a": 2}}), TABLE)
-    assert [changed(each, before) for each in (same, other)] == [False, True]
-    assert not changed(other, None)
-    assert not changed(PodSet(name="main", path=(), template={"spec": {}}, elsewhere=True), before)
+    (before,) = pod_templates(workload("apps/v1", "Deployment", template={"spec": {"a": 1}}), TABLE)
+    (same,) = pod_templates(workload("apps/v1", "Deployment", template={"metadata": {}, "spec": {"a": 1}}), TABLE)
+    (other,) = pod_templates(workload("apps/v1", "Deployment", template={"spec": {"a": 2}}), TABLE)
+    assert [is_template_changed(each, before) for each in (same, other)] == [False, True]
+    assert not is_template_changed(other, None)
+    assert not is_template_changed(PodSet(name="main", path=(), template={"spec": {}}, elsewhere=True), before)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.literals import TABLE
-from webhook.paths import render
-from webhook.workloads.embedded import embedded, holds
+from webhook.paths import path_as_text
+from webhook.workloads.embedded import embedded_objects, may_hold_kind
 
 TRAIN_JOB = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": {}}
 
@@ -41,11 +41,15 @@ def optimization(**spec: object) -> dict:
     ],
 )
 def test_objects_inside_objects(obj: object, expected: list) -> None:
-    assert [(render(each.path), each.object["kind"], each.groups) for each in embedded(obj, TABLE)] == expected
+    assert [
+        (path_as_text(each.path), each.object["kind"], each.groups) for each in embedded_objects(obj, TABLE)
+    ] == expected
 
 
 def test_the_object_is_as_it_stands_but_for_its_kind() -> None:
-    (found,) = embedded(optimization(trainJobTemplate={"metadata": {"labels": {"a": "b"}}, "spec": {"x": 1}}), TABLE)
+    (found,) = embedded_objects(
+        optimization(trainJobTemplate={"metadata": {"labels": {"a": "b"}}, "spec": {"x": 1}}), TABLE
+    )
     assert found.object == {**TRAIN_JOB, "metadata": {"labels": {"a": "b"}}, "spec": {"x": 1}}
     assert found.row.resource == "trainjobs"
 
@@ -54,10 +58,10 @@ def test_a_wrapper_in_a_wrapper_ends_somewhere() -> None:
     obj = TRAIN_JOB
     for _ in range(9):
         obj = wrapper(obj)
-    assert len(list(embedded(obj, TABLE))) == 4
+    assert len(list(embedded_objects(obj, TABLE))) == 4
 
 
 def test_who_may_hold_a_kind() -> None:
-    holders = {row.kind for row in TABLE.rows if holds(row, "trainer.kubeflow.org", "TrainJob")}
+    holders = {row.kind for row in TABLE.rows if may_hold_kind(row, "trainer.kubeflow.org", "TrainJob")}
     assert holders == {"AppWrapper", "Experiment", "OptimizationJob"}
-    assert {row.kind for row in TABLE.rows if holds(row, "batch", "Job")} == {"AppWrapper", "Experiment"}
+    assert {row.kind for row in TABLE.rows if may_hold_kind(row, "batch", "Job")} == {"AppWrapper", "Experiment"}

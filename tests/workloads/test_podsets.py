@@ -9,7 +9,7 @@ from tests.literals import TABLE
 from tests.rows import all_rows
 from tests.yamldata import documents
 from webhook import paths
-from webhook.workloads.podsets import fragments, patches, podsets
+from webhook.workloads.podsets import partial_pod_templates, patch_templates, pod_templates
 from webhook.workloads.rows import Factor, PodSetRule, Row
 from webhook.workloads.table import Table
 
@@ -26,8 +26,8 @@ COMPUTED = [
 @all_rows(("folder", "expected"), COMPUTED)
 def test_published_manifests_have_the_computed_pod_sets(folder: str, expected: dict) -> None:
     obj = documents(DATA / folder / expected["file"])[expected["doc"]]
-    found = podsets(obj, TABLE)
-    assert [(p.name, p.count, paths.render(p.path) or "$") for p in found] == [
+    found = pod_templates(obj, TABLE)
+    assert [(p.name, p.count, paths.path_as_text(p.path) or "$") for p in found] == [
         (p["name"], p["count"], p["path"]) for p in expected["podSets"]
     ]
     for podset in found:
@@ -308,7 +308,7 @@ CASES = [
 
 @all_rows(("obj", "expected"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
 def test_pod_sets(obj: object, expected: list) -> None:
-    assert [(p.name, paths.render(p.path), p.count) for p in podsets(obj, TABLE)] == expected
+    assert [(p.name, paths.path_as_text(p.path), p.count) for p in pod_templates(obj, TABLE)] == expected
 
 
 def test_groups_multiply_pods() -> None:
@@ -318,41 +318,43 @@ def test_groups_multiply_pods() -> None:
         replicas=3,
         leaderWorkerTemplate={"size": 4, "leaderTemplate": POD, "workerTemplate": POD},
     )
-    leader, worker = podsets(lws, TABLE)
+    leader, worker = pod_templates(lws, TABLE)
     assert (leader.count, leader.groups, leader.pods) == (1, 3, 3)
     assert (worker.count, worker.groups, worker.pods) == (3, 3, 9)
 
 
 def test_trials_that_run_at_once_multiply_pods() -> None:
     trial = {"trialTemplate": {"trialSpec": workload("batch/v1", "Job", parallelism=2, template=POD)}}
-    (known,) = podsets(workload("kubeflow.org/v1beta1", "Experiment", parallelTrialCount=4, **trial), TABLE)
-    (default,) = podsets(workload("kubeflow.org/v1beta1", "Experiment", **trial), TABLE)
+    (known,) = pod_templates(workload("kubeflow.org/v1beta1", "Experiment", parallelTrialCount=4, **trial), TABLE)
+    (default,) = pod_templates(workload("kubeflow.org/v1beta1", "Experiment", **trial), TABLE)
     assert (known.pods, default.pods) == (8, 6)
 
 
 def test_groups_are_those_of_the_object() -> None:
     roles = [{"name": "r", "spec": {"replicas": 2, "leaderWorkerTemplate": {"size": 4, "workerTemplate": POD}}}]
-    (podset,) = podsets(workload("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet", slices=3, roles=roles), TABLE)
+    (podset,) = pod_templates(
+        workload("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet", slices=3, roles=roles), TABLE
+    )
     assert (podset.name, podset.count, podset.groups, podset.pods) == ("r", 8, 3, 24)
 
 
 def test_unknown_counts_stay_unknown() -> None:
-    (podset,) = podsets(workload("apps/v1", "DaemonSet", template=POD), TABLE)
+    (podset,) = pod_templates(workload("apps/v1", "DaemonSet", template=POD), TABLE)
     assert podset.pods is None
 
 
 def test_a_bare_pod_spec_is_wrapped_and_located() -> None:
     service = workload("serving.kserve.io/v1beta1", "InferenceService", predictor={**POD["spec"], "minReplicas": 2})
-    (podset,) = podsets(service, TABLE)
+    (podset,) = pod_templates(service, TABLE)
     assert podset.template == {"spec": service["spec"]["predictor"]}
     assert (podset.count, podset.bare) == (2, True)
-    assert paths.render(podset.locate(("spec", "containers", 0))) == "spec.predictor.containers[0]"
-    assert paths.render(podset.locate(("metadata", "labels"))) == "spec.predictor"
+    assert paths.path_as_text(podset.locate(("spec", "containers", 0))) == "spec.predictor.containers[0]"
+    assert paths.path_as_text(podset.locate(("metadata", "labels"))) == "spec.predictor"
 
 
 def test_a_template_is_located_as_it_stands() -> None:
-    (podset,) = podsets(workload("apps/v1", "Deployment", template=POD), TABLE)
-    assert paths.render(podset.locate(("spec", "containers", 0))) == "spec.template.spec.containers[0]"
+    (podset,) = pod_templates(workload("apps/v1", "Deployment", template=POD), TABLE)
+    assert paths.path_as_text(podset.locate(("spec", "containers", 0))) == "spec.template.spec.containers[0]"
 
 
 def test_wrapping_ends() -> None:
@@ -360,10 +362,10 @@ def test_wrapping_ends() -> None:
     obj: dict = workload("apps/v1", "Deployment", template=POD)
     for _ in range(3):
         obj = workload("workload.codeflare.dev/v1beta2", "AppWrapper", components=[{"template": obj}])
-    assert len(podsets(obj, TABLE)) == 1
+    assert len(pod_templates(obj, TABLE)) == 1
     for _ in range(10):
         obj = workload("workload.codeflare.dev/v1beta2", "AppWrapper", components=[{"template": obj}])
-    assert podsets(obj, TABLE) == ()
+    assert pod_templates(obj, TABLE) == ()
 
 
 def test_fragments_are_partial_templates() -> None:
@@ -378,24 +380,24 @@ def test_fragments_are_partial_templates() -> None:
     job = workload(
         "trainer.kubeflow.org/v1alpha1", "TrainJob", runtimePatches=[{"trainingRuntimeSpec": {"template": patch}}, None]
     )
-    (fragment,) = fragments(job, TABLE)
+    (fragment,) = partial_pod_templates(job, TABLE)
     assert fragment.template == {"spec": {"tolerations": []}}
     assert fragment.of == "runtime"
-    assert paths.render(fragment.path) == (
+    assert paths.path_as_text(fragment.path) == (
         "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template"
     )
     shards = workload("sandbox.opensandbox.io/v1alpha1", "BatchSandbox", shardPatches=[{"spec": {}}, None, "x"])
-    assert [paths.render(f.path) for f in fragments(shards, TABLE)] == ["spec.shardPatches[0]"]
-    assert fragments({"kind": "ConfigMap"}, TABLE) == ()
-    assert [(each.path, each.template, each.is_patch) for each in patches(job, TABLE)] == [
+    assert [paths.path_as_text(f.path) for f in partial_pod_templates(shards, TABLE)] == ["spec.shardPatches[0]"]
+    assert partial_pod_templates({"kind": "ConfigMap"}, TABLE) == ()
+    assert [(each.path, each.template, each.is_patch) for each in patch_templates(job, TABLE)] == [
         (fragment.path, fragment.template, True)
     ]
-    assert patches(shards, TABLE) == ()
+    assert patch_templates(shards, TABLE) == ()
 
 
 def test_old_overrides_are_bare_pod_specs() -> None:
     job = workload("trainer.kubeflow.org/v1alpha1", "TrainJob", podSpecOverrides=[{"nodeSelector": {"a": "b"}}])
-    (fragment,) = fragments(job, TABLE)
+    (fragment,) = partial_pod_templates(job, TABLE)
     assert fragment.template == {"spec": {"nodeSelector": {"a": "b"}}}
 
 
@@ -405,4 +407,6 @@ def test_a_table_made_by_hand() -> None:
     )
     table = Table((Row(group="g", versions=("v1",), kind="K", resource="ks", templates="mutable", podSets=(rule,)),))
     obj = {"apiVersion": "g/v1", "kind": "K", "spec": {"a": [{"b": {"X": {"r": 2, "spec": {}}, "Y": None}}]}}
-    assert [(p.name, p.count, paths.render(p.path)) for p in podsets(obj, table)] == [("x-n", 8, "spec.a[0].b.X")]
+    assert [(p.name, p.count, paths.path_as_text(p.path)) for p in pod_templates(obj, table)] == [
+        ("x-n", 8, "spec.a[0].b.X")
+    ]

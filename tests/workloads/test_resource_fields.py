@@ -15,7 +15,7 @@ LIMITS = {"limits": {"gpu": 1}}
 
 def found(obj: JSON) -> list[tuple[str, JSON, str, str, int | None]]:
     fields = resource_fields(obj, TABLE)
-    return [(paths.render(each.path), each.resources, each.podset, each.container, each.count) for each in fields]
+    return [(paths.path_as_text(each.path), each.resources, each.podset, each.container, each.count) for each in fields]
 
 
 def test_the_nodes_of_a_train_job_have_resources_of_their_own() -> None:

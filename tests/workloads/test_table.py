@@ -17,7 +17,7 @@ from webhook.workloads.rows import Factor, Row
 DATA = Path(__file__).parents[1] / "data"
 CRDS = json.loads((DATA / "crds" / "templates.json").read_text())
 POLICIES_PAGE = DATA.parents[1] / "docs" / "policies.md"
-SHIPPED = table.load()
+SHIPPED = table.load_table()
 
 WITHOUT_ROW = {
     ("kueue.x-k8s.io", "Workload"): "made by Kueue out of the jobs that are in the table",
@@ -176,7 +176,7 @@ ODD = "group: a.b\n  versions: [v1]\n  kind: X\n  resource: xs\n  templates: mut
 def test_the_row_that_the_readme_shows_is_one(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(re.search(r"```yaml\n(- group: example.org\n.*?)```", POLICIES_PAGE.read_text(), re.DOTALL)[1])
-    assert table.load([file]).row("example.org", "Fleet").podSets[0].template == "spec.ships[].pod"
+    assert table.load_table([file]).row("example.org", "Fleet").podSets[0].template == "spec.ships[].pod"
 
 
 def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
         "- {group: example.org, versions: [v1], kind: Fleet, resource: fleets, templates: mutable, podSets: [{name: main, template: spec.pod}]}\n"
         "- {group: apps, versions: [v1], kind: Deployment, resource: deployments, templates: immutable}\n"
     )
-    own = table.load([file])
+    own = table.load_table([file])
     assert own.row("example.org", "Fleet").podSets[0].template == "spec.pod"
     assert own.row("apps", "Deployment").templates == "immutable"
     assert own.row("example.org", "Fleet").gvk.api_version == "example.org/v1"
@@ -294,6 +294,6 @@ def test_a_bad_row_is_named_with_its_place(tmp_path: Path, text: str, place: str
     file = tmp_path / "own.yaml"
     file.write_text(text)
     with pytest.raises(InputError) as raised:
-        table.load([file])
+        table.load_table([file])
     assert place in str(raised.value)
     assert message in str(raised.value)

@@ -14,7 +14,7 @@ import msgspec
 from webhook.admission import json_bounds, wire
 from webhook.attributes import JSON, NOBODY, Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
 from webhook.errors import CallError
-from webhook.problems.text import ended
+from webhook.problems.text import text_of_at_most
 
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
@@ -192,7 +192,7 @@ def _user(user: wire.User | None) -> UserInfo:
 
 def _shown(given: str | None) -> str:
     """What was found where something short is expected: a message with 2 MB of it would be logged and sent."""
-    return ended(given or "", _LONGEST_NAME)
+    return text_of_at_most(given or "", _LONGEST_NAME)
 
 
 def _refuse(message: str) -> CallError:

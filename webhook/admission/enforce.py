@@ -104,12 +104,12 @@ def status_of_denials(denied: Sequence[Decision], attributes: Attributes, furthe
     besides = {each.text: each for each in _for_users_first(each for each in further if _is_denial(each))}
     told = list((enforced | {text: each for text, each in besides.items() if text not in enforced}).values())
     first = min(denied, key=lambda decision: decision.code != _BAD_REQUEST)
-    said = text.fitting([each.text for each in told], MAX_MESSAGE)
+    said = text.texts_that_fit([each.text for each in told], MAX_MESSAGE)
     note = _BESIDES.format(count=len(told) - len(enforced)) if len(told) > len(enforced) else ""
     return Status(
         code=first.code,
         reason=first.reason,
-        message=text.itemized(said, len(told) - len(said), note),
+        message=text.itemized_text(said, len(told) - len(said), note),
         details=Details(
             group=attributes.kind.group,
             kind=attributes.kind.kind,
@@ -133,7 +133,7 @@ def _cause(told: _Told, attributes: Attributes) -> Cause:
 
 
 def _native_status(denied: Decision, attributes: Attributes) -> Status:
-    said = text.ended(native_text(denied, attributes), MAX_MESSAGE)
+    said = text.text_of_at_most(native_text(denied, attributes), MAX_MESSAGE)
     return Status(code=denied.code, reason=denied.reason, message=said)
 
 
@@ -153,7 +153,7 @@ def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_Told]:
     for decision in sorted(decisions, key=lambda decision: severity_rank(decision.severity)):
         for problem in decision.problems:
             yield _Told(
-                text=f"{text.sentence(problem)} ({problem.code})",
+                text=f"{text.problem_as_sentence(problem)} ({problem.code})",
                 field=problem.path,
                 message=f"{text.without_path(problem)} (claimgate: {problem.code})",
                 rule=problem.code,
@@ -161,11 +161,11 @@ def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_Told]:
             )
         if not decision.problems:
             rule = decision.rule or decision.policy
-            said = text.ended(decision.message, MAX_MESSAGE - _SUFFIX)
+            said = text.text_of_at_most(decision.message, MAX_MESSAGE - _SUFFIX)
             named = rule if "/" in rule else f"policy {rule}"
-            at, rest = paths.leading(said)
+            at, rest = paths.path_at_start(said)
             message = f"{rest.removeprefix(':').strip()} (claimgate: {named})"
-            yield _Told(text=f"{said} ({named})", field=paths.render(at), message=message, rule=rule)
+            yield _Told(text=f"{said} ({named})", field=paths.path_as_text(at), message=message, rule=rule)
 
 
 def native_text(decision: Decision, attributes: Attributes) -> str:
@@ -206,7 +206,7 @@ def _passed_on(texts: Iterable[str]) -> tuple[str, ...]:
     for said in dict.fromkeys(texts):
         if remaining <= 0:
             break
-        kept.append(text.ended(said, MAX_MESSAGE))
+        kept.append(text.text_of_at_most(said, MAX_MESSAGE))
         remaining -= min(len(said), MAX_WARNING)
     return tuple(kept)
 
@@ -222,7 +222,7 @@ def bounded_warnings(texts: Iterable[str]) -> tuple[str, ...]:
     kept: list[str] = []
     remaining = MAX_WARNINGS - _MORE
     for line in lines:
-        shown = line if kept else text.ended(line, remaining)
+        shown = line if kept else text.text_of_at_most(line, remaining)
         if len(shown) > remaining:
             break
         kept.append(shown)
@@ -245,13 +245,13 @@ def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
             published.setdefault(f"{decision.policy}/{key}", {})[value] = None
         if not failure and decision.action == "deny" and ValidationAction.AUDIT in decision.actions:
             failure = _failure(decision)
-    annotations = {key: text.ended(", ".join(values), MAX_ANNOTATION) for key, values in published.items()}
+    annotations = {key: text.text_of_at_most(", ".join(values), MAX_ANNOTATION) for key, values in published.items()}
     return {**annotations, FAILURE_KEY: failure} if failure else annotations
 
 
 def _failure(decision: Decision) -> str:
     value: JSON = {
-        "message": text.ended(decision.message, MAX_MESSAGE),
+        "message": text.text_of_at_most(decision.message, MAX_MESSAGE),
         "policy": decision.policy,
         "binding": decision.binding,
         "expressionIndex": decision.index or 0,

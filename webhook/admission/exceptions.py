@@ -79,7 +79,9 @@ def _about(decision: Decision, problems: Sequence[Problem]) -> Decision:
         problems=tuple(problems),
         rule=problems[0].code,
         path=problems[0].path,
-        message=text.listed([text.sentence(each) for each in problems], _LONGEST, text.MOST_LISTED),
+        message=text.join_fitting_texts(
+            [text.problem_as_sentence(each) for each in problems], _LONGEST, text.MOST_LISTED
+        ),
         missing=tuple(dict.fromkeys(each for problem in problems for each in problem.missing)),
     )
 

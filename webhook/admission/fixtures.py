@@ -18,7 +18,7 @@ from webhook.errors import CallError
 from webhook.paths import FieldPath
 from webhook.schema.sent import as_sent
 from webhook.wording import shown
-from webhook.workloads.plurals import plural
+from webhook.workloads.plurals import plural_of_kind
 
 
 class KnownKind(Protocol):
@@ -123,7 +123,7 @@ def attributes_of_object(
     """
     kind = kind_of(value)
     known = row(kind.group, kind.kind) if row else None
-    resource = GroupVersionResource(kind.group, kind.version, known.resource if known else plural(kind.kind))
+    resource = GroupVersionResource(kind.group, kind.version, known.resource if known else plural_of_kind(kind.kind))
     metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
     name = _text(metadata, "name")
     namespaced = known.namespaced if known else not is_cluster_scoped(kind)

@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.cluster.known_kinds import COMPLETE, KNOWN
-from webhook.similar_names import nearest
+from webhook.similar_names import nearest_name
 from webhook.workloads.table import Table
 
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
@@ -34,7 +34,7 @@ def kind_mistake(value: JSON, table: Table) -> str:
         return ""
     refused = f"`{kind}` is not a kind of `{version}`, so the API server refuses the object"
     sure = [name for name in own if group in COMPLETE or table.row(group, name)]
-    same = next((name for name in own if name.lower() == kind.lower()), "") or nearest(kind, sure)
+    same = next((name for name in own if name.lower() == kind.lower()), "") or nearest_name(kind, sure)
     if same:
         return f"{refused}: write `{same}`"
     groups = sorted(where for where, name in known if name == kind and where not in ("", "extensions"))

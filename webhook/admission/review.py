@@ -31,7 +31,7 @@ from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.evaluation.typed_input import is_mistyped
 from webhook.evaluation.validating import validate
-from webhook.patch.diff import diff
+from webhook.patch.diff import operations_between
 from webhook.policy.policy_set import PolicySet
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None
     if changed is attributes.object:
         return verdict
     try:
-        patch = diff(attributes.object, changed, deadline)
+        patch = operations_between(attributes.object, changed, deadline)
     except BudgetExceeded as error:
         late = (*decisions, *at_most(decisions_of_unfinished_mutations(policies, mutations, str(error)), most))
         return verdict_of_decisions(late, attributes, api_server_text=api_server_text)

@@ -97,7 +97,7 @@ def command(
     could not decide; --fail-on changes what ends with 1. What .claimgateignore in a named folder lists, a pattern a
     line, is left out. After Ctrl-C the report has what was audited by then, and the exit code is 130.
     """
-    writers = formats.of_findings()
+    writers = formats.writers_of_findings()
     outputs = output.parse_outputs(chosen, writers)
     given = report_options.Given(rules=rule, skip=skip, min_severity=min_severity, baseline=baseline)
     if write_baseline is not None:
@@ -129,7 +129,7 @@ def command(
                     bar.advance(result.size_bytes, result.entries)
                     if interrupts.is_set:
                         break
-            notes = submitted.notes(assembled.files, settings)
+            notes = submitted.notes_on_context(assembled.files, settings)
             totals.finish(path, stream, notes, is_interrupted=interrupts.is_set)
             if interrupts.is_set:
                 sys.stderr.write(f"error: interrupted after {totals.entries} objects; the report has these alone\n")

@@ -54,7 +54,7 @@ def _rules(rules: Mapping[str, RuleCount]) -> dict[str, Any]:
 
 def _lines(counts: PartCounts) -> Iterator[str]:
     for side, each in counts.sides.items():
-        yield from _of_side(_TITLES[side], each)
+        yield from _answers_of_side(_TITLES[side], each)
         yield ""
     if len(counts.sides) > 1:
         yield from _changes(counts.changed)
@@ -66,7 +66,7 @@ def _lines(counts: PartCounts) -> Iterator[str]:
         yield f"  not read: {counts.broken}"
 
 
-def _of_side(title: str, counts: SideCounts) -> Iterator[str]:
+def _answers_of_side(title: str, counts: SideCounts) -> Iterator[str]:
     undecided = f", {counts.undecided} not decided" if counts.undecided else ""
     yield f"{title} would have denied {counted(counts.denied, 'request')} and warned of {counts.warned}{undecided}"
     for name in _by_effect(counts.rules):

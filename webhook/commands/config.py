@@ -16,7 +16,7 @@ from webhook.commands import options
 from webhook.configuration.leave_alone import current_day
 from webhook.configuration.model import configuration_schema
 from webhook.settings.configured import read_settings
-from webhook.settings.setting import declared
+from webhook.settings.setting import declared_settings
 from webhook.settings.shared import Settings
 
 app = typer.Typer(
@@ -74,7 +74,7 @@ def _mistakes(settings: Settings) -> int:
 
 def _lines(settings: Settings) -> Iterator[str]:
     yield f"# policies: {assembly.describe_named_sets(settings)}"
-    for each in declared(Settings):
+    for each in declared_settings(Settings):
         value: Any = getattr(settings, each.name)
         shown = each.type.show(value) if value not in (None, ()) else "[]" if each.type.many else "none"
         yield f"{each.name.replace('_', '-')}: {shown}  # {settings.origins.get(each.name, _DEFAULT)}"

@@ -50,7 +50,7 @@ def command(
 
     Exits with 0 when every review was answered; that some are denied is the point.
     """
-    samples = Path(shipped.shown(shipped.samples()))
+    samples = Path(shipped.path_as_shown(shipped.samples_folder()))
     _issue(directory)
     if serve:
         return _serve(directory, samples / "context")
@@ -140,7 +140,7 @@ def _ready(process: subprocess.Popen[bytes], log: Path) -> tuple[int, int]:
 def _send(url: str, ca: Path, reviews: Path) -> None:
     _say("replay", str(reviews), "--server", url, "--ca", str(ca))
     inputs = documents.read_documents([reviews])
-    row = table.load().row
+    row = table.load_table().row
     with closing(Remote.connect(url, ca)) as door:
         _print(_table([_row(review, door, row) for review in inputs.documents]))
 

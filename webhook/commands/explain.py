@@ -12,7 +12,7 @@ import typer
 
 from webhook import shipped
 from webhook.errors import ConfigurationError
-from webhook.similar_names import nearest
+from webhook.similar_names import nearest_name
 
 _ID: Final = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
 _NAMED: Final = re.compile(r"(?m)^## (\S+/\S+)$")
@@ -44,7 +44,7 @@ def _section(folder: Path, name: str) -> str:
         sections = dict(zip(parts[1::2], parts[2::2], strict=True))
         if name in sections:
             return f"{name}\n\n{sections[name].strip()}\n"
-    close = nearest(name, _all(folder))
+    close = nearest_name(name, _all(folder))
     advice = f"did you mean {close}?" if close else "`claimgate policies rules` lists all"
     raise ConfigurationError(f"explain: no shipped rule is called `{name}`; {advice}")
 

@@ -17,7 +17,7 @@ from webhook.export.lockout import Danger, lockout_dangers
 from webhook.export.registrations import Registered, webhook_registrations
 from webhook.manifests.webhook_configurations import KINDS, parse_webhook_configuration
 from webhook.policy.compiled import Policy
-from webhook.policy.interests import interests
+from webhook.policy.interests import interests_of_policies
 from webhook.policy.policy_set import PolicySet
 
 Manifest: TypeAlias = Mapping[str, Any]
@@ -130,7 +130,7 @@ def grants(rules: Iterable[Mapping[str, Any]]) -> frozenset[Grant]:
 
 def needed(policies: PolicySet, some: Iterable[Policy]) -> frozenset[Grant]:
     """What some of the policies of a set look up."""
-    looked_up = interests(tuple(some), policies.registry, policies.params)
+    looked_up = interests_of_policies(tuple(some), policies.registry, policies.params)
     return grants(cluster_role("", looked_up, policies.table)["rules"])
 
 

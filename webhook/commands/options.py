@@ -18,7 +18,7 @@ from webhook.policy import unbound
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
 from webhook.settings.configured import read_settings
-from webhook.settings.setting import REQUIRED, Setting, declared
+from webhook.settings.setting import REQUIRED, Setting, declared_settings
 from webhook.settings.shared import Settings
 
 ReportOutputs: TypeAlias = Annotated[
@@ -46,7 +46,7 @@ def tell_policies(settings: Settings, policies: PolicySet) -> None:
 
 def warn_of_unbound(policies: PolicySet) -> None:
     """Say on stderr which policies are not evaluated."""
-    sys.stderr.write(terminal.lines(f"warning: {each}" for each in unbound.warnings(policies)))
+    sys.stderr.write(terminal.lines(f"warning: {each}" for each in unbound.warnings_about_unbound(policies)))
 
 
 _ONE: Mapping[str, Any] = {"text": str | None, "path": Path | None, "switch": bool | None}
@@ -60,7 +60,7 @@ def with_settings(kind: type[Settings], *names: str) -> Callable[[Callable[..., 
         kind: the class of the settings.
         names: which of them have a flag; all when none is named. The others are those of the environment.
     """
-    wanted = [each for each in declared(kind) if not names or each.name in names]
+    wanted = [each for each in declared_settings(kind) if not names or each.name in names]
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         own = inspect.signature(command, eval_str=True)

@@ -17,7 +17,7 @@ from webhook.policy.field_names import undefined_fields
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.readability import hard_to_read
-from webhook.policy.unconvertible import unconvertible
+from webhook.policy.unconvertible import unconvertible_resources
 from webhook.policy.worst_case import worst_case
 from webhook.releases import Release
 from webhook.suites.idempotence import not_idempotent
@@ -36,7 +36,7 @@ def brief_details(policy: Policy) -> dict[str, Any]:
         "bound": bool(policy.bindings),
         "severity": policy.severity,
         "category": policy.category,
-        "file": shipped.shown(policy.file),
+        "file": shipped.path_as_shown(policy.file),
     }
 
 
@@ -74,7 +74,7 @@ def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Opt
         "undefinedFields": [each.text for each in undefined_fields(policy) if not each.fails],
         "notIdempotent": [again] if again else [],
         "expandedFacts": list(expanded_facts(policy, loaded.registry)),
-        "unconvertible": list(unconvertible(policy, loaded)),
+        "unconvertible": list(unconvertible_resources(policy, loaded)),
         "crashes": list(dict.fromkeys(_crashes(policy))),
     }
 

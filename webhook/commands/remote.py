@@ -109,7 +109,7 @@ def _verdict(attributes: Attributes, got: httpx.Response) -> Verdict:
             warnings=tuple(response.get("warnings") or ()),
             audit_annotations=response.get("auditAnnotations") or {},
             patch=patch,
-            patched_object=jsonpatch.apply(attributes.object, patch) if patch else attributes.object,
+            patched_object=jsonpatch.apply_operations(attributes.object, patch) if patch else attributes.object,
         )
     except (ValueError, KeyError, TypeError, binascii.Error, PatchError) as error:
         raise CallError(200, "", f"not an answer to a review: {error}") from None

@@ -14,7 +14,7 @@ from webhook import documents
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import Problem as InputProblem
-from webhook.paths import parse, render
+from webhook.paths import parse_path, path_as_text
 from webhook.problem import Problem
 from webhook.report.finding import Finding, Place, Result, subject
 from webhook.report.rule import Rule
@@ -76,7 +76,7 @@ def _holder(problem: InputProblem, listed: Sequence[tuple[tuple[int, int], docum
 
 def _finding(problem: InputProblem, each: documents.Input, attributes: Attributes) -> Finding:
     """The finding of an audit for one key that a mapping has twice."""
-    path = render(parse(problem.path)[len(each.path) :])
+    path = path_as_text(parse_path(problem.path)[len(each.path) :])
     repeated = Problem(code=RULE.id, path=path, message=problem.message.removesuffix(_EXPECTED), fix=_FIX)
     decision = Decision(
         policy=RULE.policy,

@@ -82,7 +82,7 @@ def command(
     allowed, 1 when one is denied, 2 when an input or a policy cannot be read, and 3 when none is denied but a policy
     that may deny could not decide.
     """
-    writers = formats.of_answers()
+    writers = formats.writers_of_answers()
     outputs = output.parse_outputs(chosen, writers)
     if server and (
         unbound or advice or explain or settings.given & {"policies", "only", "config", "context", "context_is_whole"}
@@ -154,7 +154,7 @@ def _local(
         )
 
     problems = assembly.param_problems(assembled.policies, inputs)
-    notes = partial(submitted.notes, assembled.files, settings)
+    notes = partial(submitted.notes_on_context, assembled.files, settings)
     known = rules(assembled.policies, settings.docs_address)
     yield Asked(sent, assembled.table, known, problems, notes, assembled.policies)
 
@@ -175,7 +175,7 @@ def _remote(server: str, ca: Path | None, settings: ReportSettings) -> Iterator[
     from webhook.commands.remote import Remote
 
     with closing(Remote.connect(server, ca)) as door:
-        known = table.load(settings.workloads)
+        known = table.load_table(settings.workloads)
         yield Asked(lambda each: (fixtures.attributes_of_fixture(each.value, known.row), door), known, {})
 
 

@@ -11,7 +11,7 @@ import typer
 
 from webhook.configuration.model import FailOn, Severity
 from webhook.errors import ConfigurationError
-from webhook.policy.configured_rules import rule_ids, unknown
+from webhook.policy.configured_rules import describe_unknown_id, rule_ids
 from webhook.policy.policy_set import PolicySet
 from webhook.report import baseline
 from webhook.report.filters import Filters
@@ -98,5 +98,5 @@ def report_filters(given: Given, settings: Settings, policies: PolicySet) -> Fil
 
 def _check(flag: str, rules: Iterable[str], known: frozenset[str]) -> None:
     for rule in rules:
-        if told := unknown(rule, known, _GROUP):
+        if told := describe_unknown_id(rule, known, _GROUP):
             raise ConfigurationError(f"{flag}: {told}")

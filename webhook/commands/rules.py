@@ -12,7 +12,7 @@ import typer
 from webhook import assembly
 from webhook.commands import options, policy_folders
 from webhook.errors import ConfigurationError
-from webhook.policy.load import load
+from webhook.policy.load import load_policy_set
 from webhook.settings.shared import Settings
 
 
@@ -47,13 +47,15 @@ def command(
         raise ConfigurationError("--rule, --pages and --late exclude each other: give one of them")
     chosen = policy_folders.settings_with_named_policies(folder, settings)
     places, how = assembly.policy_places(chosen), assembly.compile_options(chosen)
-    policies = load(places, how).policies
+    policies = load_policy_set(places, how).policies
     if late:
-        sys.stdout.write(late_failures.markdown(policies, () if folder else late_failures.not_covered()))
+        sys.stdout.write(
+            late_failures.late_failures_as_markdown(policies, () if folder else late_failures.not_covered())
+        )
     elif pages is not None:
-        _write(pages, rule_pages.pages(policies, examples(places, how)))
+        _write(pages, rule_pages.rule_pages(policies, examples(places, how)))
     else:
-        sys.stdout.write(rule_pages.text(policies, examples(places, how), rule or ()))
+        sys.stdout.write(rule_pages.rules_as_text(policies, examples(places, how), rule or ()))
     return 0
 
 

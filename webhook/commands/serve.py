@@ -60,7 +60,7 @@ def command(*, settings: ServerSettings) -> int:
         live_policies=settings.live_policies,
     )
     authority = AccessReviews(connect_to_cluster(settings.kubeconfig)) if settings.authorizer else None
-    bounds = memory_bounds.of_this_process(settings)
+    bounds = memory_bounds.memory_bounds_of_process(settings)
     bounds.check(memory_bounds.limit(settings))
     place = Place(
         host=settings.host,

@@ -115,7 +115,7 @@ def _answers(
                     cluster = LayeredCluster(assembled.files.view(each.source), watched)
                 attributes = _in_namespace(sent.attributes, namespace)
                 yield _simulated(each, attributes, RecordingCluster(cluster), assembled, when)
-    sys.stderr.write(terminal.lines(f"note: {each}" for each in submitted.notes(assembled.files, settings)))
+    sys.stderr.write(terminal.lines(f"note: {each}" for each in submitted.notes_on_context(assembled.files, settings)))
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from webhook.report.finding import Result
 from webhook.report.writer import Totals
 from webhook.settings.shared import Settings
 from webhook.suites import find, golden
-from webhook.suites.case import Case, Entry, Unreadable, check
+from webhook.suites.case import Case, Entry, Unreadable, run_case
 from webhook.suites.files import Suite
 from webhook.wording import counted
 
@@ -67,9 +67,9 @@ def command(
     that hold. Exits with 0 when all other cases pass, 1 when one fails, and 2 when a suite, its policies or a case
     cannot be read, or when no case of a file that is named was run.
     """
-    writers = formats.of_cases()
+    writers = formats.writers_of_cases()
     outputs = output.parse_outputs(chosen, writers)
-    named = folder or [Path(shipped.shown(each)) for each in assembly.policy_places(settings)]
+    named = folder or [Path(shipped.path_as_shown(each)) for each in assembly.policy_places(settings)]
     chosen_cases = _regex(run)
     how = _How(
         options=assembly.compile_options(settings),
@@ -124,7 +124,7 @@ class _Tests:
 
     def results(self) -> Iterator[CaseResult]:
         """Every case of every suite, once; what cannot be read is kept, and the others still run."""
-        for suite in find.suites(self._named):
+        for suite in find.find_suites(self._named):
             ran = False
             for entry in _entries(suite, self._how):
                 if not self._how.run.search(entry.id) and not isinstance(entry, Unreadable):
@@ -133,7 +133,7 @@ class _Tests:
                     continue
                 if isinstance(entry, Unreadable):
                     self._problems.extend(entry.problems)
-                result = check(entry)
+                result = run_case(entry)
                 if result.result is Result.ERROR and not isinstance(entry, Unreadable):
                     self._problems.append(Problem(message=f"{entry.id}: {result.why}", file=str(suite.file)))
                 self._results[result.result] += 1
@@ -181,7 +181,7 @@ def _entries(suite: Suite, how: _How) -> Iterator[Entry]:
         if golden.is_golden(suite.file):
             yield from golden.read(suite, how.options, how.policies, updates=how.updates_golden)
         else:
-            yield from find.read(suite, how.options)
+            yield from find.read_suite(suite, how.options)
     except InputError as error:
         yield Unreadable(id=str(suite.file), suite=str(suite.file), problems=error.problems)
 

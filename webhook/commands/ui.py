@@ -41,7 +41,7 @@ def command(
         )
     import uvicorn
 
-    from webhook.playground.application import Playground, create
+    from webhook.playground.application import Playground, create_application
     from webhook.playground.worker import Workers
 
     engine = MeasuredEngine(compiled_engine())
@@ -56,7 +56,9 @@ def command(
     sys.stdout.flush()
     if open_browser:
         webbrowser.open(address)
-    config = uvicorn.Config(create(playground, hosts), log_level="warning", server_header=False, access_log=False)
+    config = uvicorn.Config(
+        create_application(playground, hosts), log_level="warning", server_header=False, access_log=False
+    )
     uvicorn.Server(config).run(sockets=[listening])
     return 0
 

@@ -20,7 +20,7 @@ FailOn: TypeAlias = Literal["deny", "warn", "never"]
 
 
 def _release(text: str) -> str:
-    if releases.parsed(text) is None:
+    if releases.parse_release(text) is None:
         raise ValueError("is not a release: write one such as `0.18`, in quotes")
     return text
 

@@ -13,7 +13,7 @@ from webhook.errors import LookupFailed
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.patch import structural
-from webhook.patch.schema import definition, is_builtin_group
+from webhook.patch.schema import is_builtin_group, schema_of_definition
 from webhook.policy.compiled import Policy
 
 
@@ -39,5 +39,5 @@ def definition_of(target: Target, policy: Policy, context: RequestContext) -> JS
 
 def without_unknown_fields(obj: JSON, crd: JSON, version: str, deadline: Deadline) -> JSON:
     """An object without the fields that its definition does not know."""
-    declared = definition(crd, version)
-    return structural.pruned(obj, declared.schema, deadline) if declared else obj
+    declared = schema_of_definition(crd, version)
+    return structural.without_unknown_fields(obj, declared.schema, deadline) if declared else obj

@@ -17,7 +17,7 @@ from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.policy.candidates import PODS, Candidate, CriteriaIndex
 from webhook.policy.compiled import Binding, Policy
-from webhook.policy.matching import Match, matches
+from webhook.policy.matching import Match, match_request
 from webhook.policy.static_params import Param
 
 
@@ -51,7 +51,7 @@ def _match_of_request(index: CriteriaIndex, context: RequestContext) -> Match | 
     sent, namespace = context.objects.sent, context.namespace
     if index.own is None:
         equal = context.policies.equivalents
-        return matches(index.criteria, context.attributes, namespace.labels, equal, sent)
+        return match_request(index.criteria, context.attributes, namespace.labels, equal, sent)
     return sent if index.own and namespace.is_selected_by(index.criteria.namespaces) else None
 
 
@@ -118,5 +118,5 @@ def _matches(index: CriteriaIndex, target: Target, context: RequestContext) -> b
         is_certain = index.own
     if is_certain is None:
         equal = context.policies.equivalents
-        return matches(index.criteria, attributes, namespace.labels, equal, target.match) is not None
+        return match_request(index.criteria, attributes, namespace.labels, equal, target.match) is not None
     return is_certain and namespace.is_selected_by(index.criteria.namespaces)

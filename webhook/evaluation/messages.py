@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from webhook import paths
 from webhook.policy.compiled import Validation
-from webhook.problems.declarations import Listed, listed
+from webhook.problems.declarations import Listed, problems_of_cel_value
 
 MAX_BYTES = 5 * 1024
 """MaxEvaluatedMessageExpressionSizeBytes (pkg/apis/cel/config.go)."""
@@ -42,7 +42,7 @@ def _shortened(text: str) -> str:
     Upstream falls back to `message` for every text that is too long. A list whose sentences begin with field paths,
     `spec.a: no; spec.b: no`, says more than that however many mistakes an object has.
     """
-    root, *_ = paths.leading(text[:MAX_BYTES])[0] or ("",)
+    root, *_ = paths.path_at_start(text[:MAX_BYTES])[0] or ("",)
     beginning = f"; {root}"
     head = text.encode("utf-8", "surrogatepass")[: MAX_BYTES - _MORE].decode("utf-8", "ignore")
     end = head.rfind(beginning) if root else -1
@@ -51,7 +51,7 @@ def _shortened(text: str) -> str:
 
 def problems_of_failed_rule(rule: Validation, evaluated: object) -> tuple[Listed, ...]:
     """The problems that a failed rule lists; () for one that gives a text, and where the list could not be made."""
-    return listed(evaluated) if rule.lists_problems and isinstance(evaluated, list) else ()
+    return problems_of_cel_value(evaluated) if rule.lists_problems and isinstance(evaluated, list) else ()
 
 
 def message_of_failed_rule(rule: Validation, evaluated: object) -> str:

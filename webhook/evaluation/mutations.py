@@ -19,7 +19,7 @@ from webhook.errors import PatchError
 from webhook.evaluation import patch_values as patchvalues
 from webhook.evaluation.object_decoding import convert_applied_object, decode_patched_object
 from webhook.patch import configuration, jsonpatch, structural
-from webhook.patch.schema import definition
+from webhook.patch.schema import schema_of_definition
 from webhook.policy.compiled import Mutation
 
 
@@ -54,7 +54,7 @@ def apply_mutation(
         BudgetExceeded: the time is up.
 
     """
-    declared = definition(crd, kind.version) if crd else None
+    declared = schema_of_definition(crd, kind.version) if crd else None
     given = patchvalues.Given(seen.values(), deadline, origins)
     if change.kind == "JSONPatch":
         changed = _patched(value, obj, kind, deadline, given)
@@ -63,11 +63,11 @@ def apply_mutation(
         head = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
         wanted = {**patchvalues.apply_configuration_of_value(value, given), **head}
         deadline.look()  # merging reads no clock
-        merged = configuration.apply(obj, wanted, kind, crd=crd, sent=sent, deadline=deadline)
+        merged = configuration.apply_configuration(obj, wanted, kind, crd=crd, sent=sent, deadline=deadline)
         if given.has_nil:
-            merged = structural.written(merged, declared.schema if declared else None, deadline)
+            merged = structural.object_as_stored(merged, declared.schema if declared else None, deadline)
         changed = convert_applied_object(merged, obj, kind)
-    return structural.defaulted(changed, declared.schema, deadline) if declared else changed
+    return structural.with_schema_defaults(changed, declared.schema, deadline) if declared else changed
 
 
 def _patched(value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline, given: patchvalues.Given) -> JSON:
@@ -75,7 +75,7 @@ def _patched(value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline, 
     if not operations:
         return obj
     try:
-        patched = jsonpatch.apply(obj, operations, deadline)
+        patched = jsonpatch.apply_operations(obj, operations, deadline)
     except jsonpatch.FailedTest:
         return obj
     except PatchError as error:

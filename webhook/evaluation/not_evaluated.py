@@ -20,7 +20,7 @@ from webhook.facts.check import problems_of_groups
 from webhook.policy.compiled import Policy, Validation
 from webhook.policy.static_params import Param
 from webhook.problem import MissingObject
-from webhook.problems.declarations import PROBLEMS, Listed, value
+from webhook.problems.declarations import PROBLEMS, Listed, problem_as_cel_value
 
 
 def missing_objects_of_fields(
@@ -54,7 +54,7 @@ def unchecked_problems(
     judged = problem_values.problems_with_actions(problems, policy, param, context, advice=advice)
     if not judged:
         return ()
-    values = [(listed, value(*listed)) for listed in judged]
+    values = [(listed, problem_as_cel_value(*listed)) for listed in judged]
     budget = CostBudget(RUNTIME_BUDGET, context.deadline)
     if context.options.trace is not None:
         context.options.trace.meter(budget)

@@ -16,7 +16,7 @@ from typing import Any
 from webhook import quantity
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.errors import PatchError
-from webhook.patch.schema import Node, resolve, root
+from webhook.patch.schema import Node, schema_of_kind, shape_of_node
 
 _INT64 = frozenset(
     (
@@ -45,7 +45,7 @@ def decode_patched_object(patched: JSON, before: JSON, kind: GroupVersionKind) -
     if not isinstance(patched, dict) or not patched.get("kind"):
         text = json.dumps(patched, separators=(",", ":"), sort_keys=True)
         raise Undecodable(f"Object 'Kind' is missing in '{text}'")
-    node = root(kind)
+    node = schema_of_kind(kind)
     if not isinstance(node, str):
         return patched
     for wrong in _wrong_types(patched, before, node, kind.kind, ""):
@@ -62,7 +62,7 @@ def convert_applied_object(merged: JSON, before: JSON, kind: GroupVersionKind) -
         PatchError: a number with a fraction stands where an integer belongs.
 
     """
-    node = root(kind)
+    node = schema_of_kind(kind)
     if not isinstance(node, str):
         return merged
     for path in _fractions(merged, before, node, ""):
@@ -76,7 +76,7 @@ def convert_applied_object(merged: JSON, before: JSON, kind: GroupVersionKind) -
 
 def _fractions(value: JSON, before: JSON, node: Node, name: str) -> Iterator[str]:
     """The names of the integers that a change made fractions."""
-    if value is not before and node is not None and resolve(node).scalar == "numeric":
+    if value is not before and node is not None and shape_of_node(node).scalar == "numeric":
         if isinstance(value, float) and not value.is_integer():
             yield name
         return
@@ -88,7 +88,7 @@ def _changed(value: JSON, before: JSON, node: Node) -> Iterator[tuple[str | int,
     """What a change made new below a value, in the order of Go's JSON: key, new and old value, node."""
     if value is before or node is None:
         return
-    shape = resolve(node)
+    shape = shape_of_node(node)
     if shape.map and isinstance(value, dict):
         known: Mapping[str, JSON] = before if isinstance(before, dict) else {}
         fields, other = shape.map.fields, shape.map.other
@@ -110,7 +110,7 @@ def _wrong_types(value: JSON, before: JSON, node: Node, struct: str, path: str) 
         yield complaint
         return
     own = _struct(node) or struct if isinstance(value, dict) else struct
-    fields = resolve(node).map.fields if isinstance(value, dict) and resolve(node).map else {}  # type: ignore[union-attr]
+    fields = shape_of_node(node).map.fields if isinstance(value, dict) and shape_of_node(node).map else {}  # type: ignore[union-attr]
     for key, item, old, inner in _changed(value, before, node):
         inside = f"{path}.{key}" if key in fields else path
         yield from _wrong_types(item, old, inner, own, inside)
@@ -127,7 +127,7 @@ def _complaint(value: JSON, node: Node, struct: str, path: str) -> str:
 
 def _bad_quantity(value: JSON) -> str:
     try:
-        quantity.parse(value if isinstance(value, str) else json.dumps(value))
+        quantity.parse_quantity(value if isinstance(value, str) else json.dumps(value))
     except ValueError as error:
         return str(error)
     return ""
@@ -135,7 +135,7 @@ def _bad_quantity(value: JSON) -> str:
 
 def _expected(value: JSON, node: Node, path: str) -> str:
     """The Go type that a value does not fit, or "" when it fits."""
-    shape = resolve(node)
+    shape = shape_of_node(node)
     if shape.map or shape.list:
         fits = isinstance(value, dict if shape.map else list)
     elif node == _INT_OR_STRING:
@@ -153,7 +153,7 @@ _PLAIN: dict[str | None, type] = {"string": str, "boolean": bool}
 
 
 def _go_type(node: Node, path: str) -> str:
-    shape = resolve(node)
+    shape = shape_of_node(node)
     if shape.scalar:
         name = path.rpartition(".")[2]
         return {"string": "string", "boolean": "bool"}.get(shape.scalar, "int64" if name in _INT64 else "int32")
@@ -202,7 +202,7 @@ def _settle(value: JSON, before: JSON, node: Node) -> JSON:
             settled[str(name)] = ""  # a null among the texts of a map is an empty text
         elif new is None or (new in ({}, []) and not _struct(inner)):
             del settled[str(name)]
-        elif isinstance(new, float) and new.is_integer() and resolve(inner).scalar == "numeric":
+        elif isinstance(new, float) and new.is_integer() and shape_of_node(inner).scalar == "numeric":
             settled[str(name)] = int(new)
         elif inner == _QUANTITY and not isinstance(new, str):
             settled[str(name)] = json.dumps(new)

@@ -34,7 +34,7 @@ from webhook.cel.values import (
 )
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
-from webhook.patch.gotext import NULL, Foreign, NilList, plain, sharp
+from webhook.patch.gotext import NULL, Foreign, NilList, go_syntax_text, plain_go_text
 
 _SAFE = 2**53 - 1
 """Integers beyond it become text in a JSON value of protobuf (cel-go int.go, isJSONSafe)."""
@@ -171,14 +171,14 @@ def _shown(value: Any) -> str:
         return f"[{', '.join(map(_shown, value))}]"
     if type(value) in MAPS and type(value) is not Struct:
         return f"{{{', '.join(f'{_shown(key)}: {_shown(item)}' for key, item in map_items(value))}}}"
-    return plain(_scalar(value))[2:-1]
+    return plain_go_text(_scalar(value))[2:-1]
 
 
 def _sharp(value: Any) -> str:
     """A value of cel-go as %#v prints it."""
     if value is None:
         return "0"
-    return sharp(_scalar(value))[len(_WRAPPED) : -1]
+    return go_syntax_text(_scalar(value))[len(_WRAPPED) : -1]
 
 
 def _text(key: Any) -> str:

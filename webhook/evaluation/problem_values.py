@@ -16,7 +16,7 @@ from webhook.policy.compiled import Policy
 from webhook.policy.static_params import Param
 from webhook.problem import Problem
 from webhook.problems import actions
-from webhook.problems.declarations import PROBLEMS, Listed, value
+from webhook.problems.declarations import PROBLEMS, Listed, problem_as_cel_value
 
 
 def problems_as_cel_value(policy: Policy, target: Target, param: Param, context: RequestContext) -> list[JSON]:
@@ -31,7 +31,7 @@ def problems_as_cel_value(policy: Policy, target: Target, param: Param, context:
     problems = [problem for each in reported for problem in each.problems]
     advice = shows_advice(policy, context)
     return [
-        value(problem, action)
+        problem_as_cel_value(problem, action)
         for problem, action in problems_with_actions(problems, policy, param, context, advice=advice)
     ]
 
@@ -45,8 +45,10 @@ def problems_with_actions(
     problems: Iterable[Problem], policy: Policy, param: Param, context: RequestContext, *, advice: bool
 ) -> Sequence[Listed]:
     """Problems with what is done about each, without those that are switched off; with advice where it is wanted."""
-    named = actions.chosen(param.object, context.deadline)
+    named = actions.actions_of_param(param.object, context.deadline)
     rules = policy.catalogue
     configured = context.policies.configured
-    acted = ((each, actions.action(each.code, rules[each.code].level, named, configured)) for each in problems)
+    acted = (
+        (each, actions.action_for_problem(each.code, rules[each.code].level, named, configured)) for each in problems
+    )
     return [(problem, action) for problem, action in acted if action != "Off" and (advice or action != "Advice")]

@@ -42,7 +42,7 @@ def about_problems(problems: Sequence[Problem], policy: Policy) -> AboutProblems
     return {
         "rule": problems[0].code,
         "path": problems[0].path,
-        "message": wording.message(problems, MAX_BYTES),
+        "message": wording.message_of_problems(problems, MAX_BYTES),
         "severity": min(map(policy.severity_of, codes), key=severity_rank),
         "problems": tuple(problems),
         "missing": tuple(dict.fromkeys([each for problem in problems for each in problem.missing])),
@@ -149,5 +149,5 @@ def _places(decision: Decision) -> Iterator[_Place]:
         yield from ((each.code, each.path) for each in decision.problems)
         return
     for sentence in decision.message.split("; "):
-        at, _ = paths.leading(sentence)
-        yield decision.rule, paths.render(at)
+        at, _ = paths.path_at_start(sentence)
+        yield decision.rule, paths.path_as_text(at)

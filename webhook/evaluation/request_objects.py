@@ -19,13 +19,13 @@ from webhook.facts.train_job_pods.installation import installation_with_assumpti
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import pruned_once, pruned_part
 from webhook.facts.view import View
 from webhook.patch.schema import is_builtin
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.policy.candidates import as_pod
-from webhook.policy.matching import Match, native
+from webhook.policy.matching import Match, match_of_unconverted
 from webhook.releases import Release
 from webhook.schema import Decoded
-from webhook.workloads.embedded import Embedded, embedded
-from webhook.workloads.podsets import PodSet, patches, podsets
+from webhook.workloads.embedded import Embedded, embedded_objects
+from webhook.workloads.podsets import PodSet, patch_templates, pod_templates
 from webhook.workloads.resource_fields import has_resources
 from webhook.workloads.table import Table
 
@@ -47,7 +47,7 @@ class RequestObjects:
 
     def __init__(self, attributes: Attributes, table: Table, view: View) -> None:
         self.attributes = attributes
-        self.sent = native(attributes)
+        self.sent = match_of_unconverted(attributes)
         self._table = table
         self._view = view
         self._is_typed = attributes.is_decoded and is_builtin(attributes.kind)
@@ -108,8 +108,8 @@ class RequestObjects:
         """The objects inside the request's own, such as those that an AppWrapper wraps."""
         if self._inner is None:
             paced = self._view.deadline.paced
-            before = {each.path: each for each in paced(embedded(self.attributes.old_object, self._table))}
-            now = {each.path: each for each in paced(embedded(self.attributes.object, self._table))} or before
+            before = {each.path: each for each in paced(embedded_objects(self.attributes.old_object, self._table))}
+            now = {each.path: each for each in paced(embedded_objects(self.attributes.object, self._table))} or before
             self._inner = tuple(self._inner_target(each, before.get(path)) for path, each in paced(now.items()))
         return self._inner
 
@@ -156,7 +156,7 @@ class RequestObjects:
         is_as_written = old is None or bool(template.mismatches)
         before = old and pod_of(old.template if is_as_written else self._typed().old_template(old), attributes)
         virtual = as_pod(attributes, object=now, old_object=before, is_decoded=self._is_typed)
-        place = podset.name if podset.is_patch else render(podset.path)  # a patch is named after its place
+        place = podset.name if podset.is_patch else path_as_text(podset.path)  # a patch is named after its place
         return Target(virtual, self.sent, now, before, written, podset, template.mismatches, place=place)
 
     def _inner_target(self, inner: Embedded, before: Embedded | None) -> Target:
@@ -175,10 +175,10 @@ class RequestObjects:
     def _decoded_target(self, attributes: Attributes, typed: TypedInput, place: PodSet | None) -> Target:
         """An object as policies see it, which is as it stands where it is not of its type outside its pod templates."""
         written, old = attributes.object, attributes.old_object
-        templates = podsets(written, self._table, self._view.deadline) if typed.mismatches else ()
+        templates = pod_templates(written, self._table, self._view.deadline) if typed.mismatches else ()
         mismatches = typed.own(templates)
         now, before = (written, old) if mismatches else (typed.object, typed.old_object)
-        at = render(place.path) if place else ""
+        at = path_as_text(place.path) if place else ""
         if now is not written or before is not old:
             attributes = replace(attributes, object=now, old_object=before)
         omitted = typed.omitted(templates)
@@ -197,7 +197,7 @@ class RequestObjects:
 
 
 def _patches(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
-    return patches(obj, table, view.deadline)
+    return patch_templates(obj, table, view.deadline)
 
 
 def _pods(podset: PodSet, template: Decoded, attributes: Attributes) -> tuple[JSON, JSON]:

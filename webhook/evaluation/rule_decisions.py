@@ -23,7 +23,7 @@ from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.static_params import Param
 from webhook.problem import Problem
 from webhook.problems import text as wording
-from webhook.problems.actions import REPORTED, warning, within_binding
+from webhook.problems.actions import REPORTED, actions_without_denial, within_binding
 from webhook.problems.declarations import Listed
 
 MOST_PROBLEMS = 1000
@@ -141,7 +141,9 @@ class RuleDecisions:
             index=index,
             action="deny" if is_denial else "admit",
             evaluation=evaluation,
-            actions=warning(actions) if evaluation == "unknown" and policy.missing == "warn" else actions,
+            actions=actions_without_denial(actions)
+            if evaluation == "unknown" and policy.missing == "warn"
+            else actions,
             reason=(rule.reason if rule else "Invalid") if is_denial else "",
             code=(rule.code if rule else 422) if is_denial else 0,
             elapsed_s=perf_counter() - self._started,

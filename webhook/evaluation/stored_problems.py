@@ -22,7 +22,7 @@ from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Policy
 from webhook.problem import Problem
-from webhook.problems.actions import warning
+from webhook.problems.actions import actions_without_denial
 
 SAID: Final = "the stored object has this problem already, so it does not stop the update"
 Ask: TypeAlias = Callable[[RequestContext, Collection[str]], Sequence[Decision]]
@@ -78,7 +78,7 @@ def _split(decision: Decision, policy: Policy, stored: _StoredProblems, deadline
     if new:
         yield replace(decision, **about_problems(new, policy)) if passing else decision
     if passing:
-        yield replace(decision, actions=warning(decision.actions), **about_problems(passing, policy))
+        yield replace(decision, actions=actions_without_denial(decision.actions), **about_problems(passing, policy))
 
 
 def _said(problem: Problem) -> Problem:
@@ -120,6 +120,6 @@ class _StoredProblems:
 
     def _is_kept(self, path: str) -> bool:
         """Whether a field has the same text, number or boolean as before, or neither object has it."""
-        where = paths.parse(path) if path else ()
+        where = paths.parse_path(path) if path else ()
         old, new = paths.get(self._old, where), paths.get(self._new, where)
         return not isinstance(new, Mapping | list) and type(old) is type(new) and old == new

@@ -63,10 +63,10 @@ class Target:
         The one place where a sentence is read: the text of a policy that is CEL alone may begin with a field path, as
         the API server's own errors do. What checks say has its path beside it.
         """
-        path, rest = paths.leading(message) if message else ((), "")
+        path, rest = paths.path_at_start(message) if message else ((), "")
         if self.podset is None:
-            return paths.render(path), message
-        where = paths.render(self.podset.locate(path)) if path else self.place
+            return paths.path_as_text(path), message
+        where = paths.path_as_text(self.podset.locate(path)) if path else self.place
         if not message:
             return where, ""
         return where, f"{where}{self._others(rest)}" if path else f"{where}: {message}"
@@ -75,10 +75,10 @@ class Target:
         """A problem of this object as one of the whole object."""
         if self.podset is None:
             return problem
-        path = self.podset.locate(paths.parse(problem.path)) if problem.path else self.podset.path
-        return replace(problem, path=paths.render(path))
+        path = self.podset.locate(paths.parse_path(problem.path)) if problem.path else self.podset.path
+        return replace(problem, path=paths.path_as_text(path))
 
     def _others(self, text: str) -> str:
         if self.podset is None or self.podset.elsewhere:
             return text
-        return paths.reroot_others(text, paths.render(self.podset.locate(("spec",))))
+        return paths.reroot_others(text, paths.path_as_text(self.podset.locate(("spec",))))

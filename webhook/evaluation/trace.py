@@ -18,7 +18,7 @@ from webhook.evaluation.target import Target
 from webhook.explanation import Explanation, Outcome
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Condition, Policy
-from webhook.policy.matching import Criteria, Match, is_exempt, matches
+from webhook.policy.matching import Criteria, Match, is_exempt, match_request
 from webhook.policy.static_params import Param
 
 if TYPE_CHECKING:
@@ -193,7 +193,9 @@ def _mismatch(criteria: Criteria, attributes: Attributes, sent: Match, context: 
     """The part of criteria because of which they do not match; "" where they do."""
     parts: list[str] = []
     try:
-        matches(criteria, attributes, context.namespace.labels, context.policies.equivalents, sent, tell=parts.append)
+        match_request(
+            criteria, attributes, context.namespace.labels, context.policies.equivalents, sent, tell=parts.append
+        )
     except (BindingError, LookupFailed) as error:
         return str(error)
     return "".join(parts)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from webhook.cluster.interest import Interest
-from webhook.workloads.plurals import plural
+from webhook.workloads.plurals import plural_of_kind
 from webhook.workloads.table import Table
 
 _VERBS = ("get", "list", "watch")
@@ -33,7 +33,7 @@ def cluster_role(name: str, interests: Iterable[Interest], table: Table, *, may_
     named: dict[tuple[str, str], set[str]] = {}
     for each in interests:
         row = table.row(*each.kind)
-        group, resource = each.gvk.group, row.resource if row else plural(each.gvk.kind)
+        group, resource = each.gvk.group, row.resource if row else plural_of_kind(each.gvk.kind)
         if each.scope.name:
             named.setdefault((group, resource), set()).add(each.scope.name)
         else:

@@ -220,7 +220,7 @@ class _Several:
         self._inliner = rewrite.Inliner(trees, policy.names.variables)
         self._all = self._listed(rows)
         self._holds = " && ".join(
-            f"({self._of_one(each['expression'])})" for each in policy.spec.get("matchConditions") or ()
+            f"({self._templates_of_kind(each['expression'])})" for each in policy.spec.get("matchConditions") or ()
         )
 
     def spec(self) -> JSON:
@@ -250,7 +250,7 @@ class _Several:
         entry = f'{{"at": dyn(e.at), "pod": {now}, "old": {old}}}'
         return f"[{templates.templates_expression('dyn(oldObject)', rows)}].map(before, {listed}.map(e, {entry}))[0]"
 
-    def _of_one(self, written: str) -> str:
+    def _templates_of_kind(self, written: str) -> str:
         tree = self._policy.read(written)
         if any(isinstance(each, Ident) and each.name == "variables" for each in _without_variables(tree)):
             raise Unrewritable("an expression uses `variables` without selecting a variable by its name")
@@ -260,13 +260,13 @@ class _Several:
             raise Unrewritable("its variables refer to each other too often to be written out") from None
 
     def _validation(self, each: JSON) -> JSON:
-        name, rule = self._names.template, self._of_one(each["expression"])
+        name, rule = self._names.template, self._templates_of_kind(each["expression"])
         asked = f"{self._holds} ? {rule} : true" if self._holds else rule
         first = f"variables.templates.filter({name}, !({asked}))[0]"
         at, fixed = f"string({name}.at)", text(_static(each))
         said = _rerooted(_static(each), at, self._embeds)
         if each.get("messageExpression"):
-            said = _dynamic(self._policy, self._of_one(each["messageExpression"]), said, at, self._embeds)
+            said = _dynamic(self._policy, self._templates_of_kind(each["messageExpression"]), said, at, self._embeds)
         return {
             **each,
             "expression": f"variables.templates.all({name}, {asked})",
@@ -310,19 +310,19 @@ def _static(each: JSON) -> str:
 
 
 def _prefixed(message: str, rule: PodSetRule) -> str:
-    path, rest = paths.leading(message)
+    path, rest = paths.path_at_start(message)
     if not path:
         return f"{rule.template}: {message}"
     inner = path if rule.embeds != "podSpec" else path[1:] if path[0] == "spec" else ()
     spec = rule.template if rule.embeds == "podSpec" else f"{rule.template}.spec"
-    return paths.render((*paths.parse(rule.template), *inner)) + reroot_others(rest, spec)
+    return paths.path_as_text((*paths.parse_path(rule.template), *inner)) + reroot_others(rest, spec)
 
 
 def _rerooted(message: str, at: str, embeds: str) -> str:
     """The same as an expression, for a template whose path is one."""
-    path, rest = paths.leading(message)
+    path, rest = paths.path_at_start(message)
     inner = path if embeds != "podSpec" else path[1:] if path[:1] == ("spec",) else ()
-    behind = paths.render(inner)
+    behind = paths.path_as_text(inner)
     joined = f".{behind}{rest}" if behind and not behind.startswith("[") else f"{behind}{rest}"
     further = templates.others(at, bare=embeds == "podSpec") if path and "spec." in rest else ""
     return f"{at} + {text(joined if path else f': {message}')}{further}"

@@ -114,7 +114,7 @@ _EXAMPLES: Final = {"kubernetes": releases.DEFAULT, "trainer": TRAINER, "kueue":
 
 def _release(of: str, texts: Mapping[str, str], name: str) -> Release | None:
     text = texts.get(of, "")
-    release = releases.parsed(text.strip())
+    release = releases.parse_release(text.strip())
     if text and release is None:
         example = releases.shown(_EXAMPLES[of])
         told = f"the policy cannot be asked: data.{of} of {name} is `{text}`"

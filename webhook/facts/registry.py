@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.attributes import JSON
 from webhook.facts.fact import Fact
 from webhook.facts.packages import PACKAGES, Package
-from webhook.problems.catalogue import Catalogue, LazyCatalogue, catalogue, rules_of
+from webhook.problems.catalogue import Catalogue, LazyCatalogue, catalogue_of_rules, rules_of
 from webhook.problems.rule import Rule
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _checks(packages: tuple[Package, ...], group: str) -> Sequence[Check]:
 @cache
 def _catalogue(packages: tuple[Package, ...], groups: tuple[str, ...]) -> Catalogue:
     asked = [package for package in packages if not set(groups).isdisjoint(package.groups)]
-    rules = catalogue(rule for package in asked for rule in rules_of_package(package))
+    rules = catalogue_of_rules(rule for package in asked for rule in rules_of_package(package))
     return {name: rule for name, rule in rules.items() if rule.group in groups}
 
 

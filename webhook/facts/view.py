@@ -18,7 +18,7 @@ from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.facts.fact import Missing
 from webhook.problem import MissingObject
-from webhook.similar_names import nearest
+from webhook.similar_names import nearest_name
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
 from webhook.typed.view import Reading
@@ -199,7 +199,7 @@ class View:
             return ""
         compared = list(islice(known, _MOST_COMPARED - self._seen.compared))
         self._seen.compared += len(compared)
-        return nearest(name, self.deadline.paced(compared))
+        return nearest_name(name, self.deadline.paced(compared))
 
     def once(self, key: object, make: Callable[[], T]) -> T:
         """What is made under a key when it is first asked for in this request; the key holds what it is made of."""

@@ -14,7 +14,7 @@ from webhook.live_policies.compile import CompiledObject
 from webhook.manifests.claimgate_kinds import NATIVE
 from webhook.manifests.models import MUTATING, VALIDATING
 from webhook.policy.compiled import Binding, Policy
-from webhook.policy.load import join
+from webhook.policy.load import join_bindings
 from webhook.policy.policy_set import PolicySet
 
 _TAKEN: Final = "a policy of this kind and name is shipped or mounted, and counts in its place: rename this one"
@@ -91,7 +91,7 @@ def _joined(kind: str, every: Mapping[Key, Policy], bound: Mapping[Key, list[Bin
     """The policies of a kind in the order of their names, with the bindings that they have and stored ones."""
     named = sorted((name, policy) for (policy_kind, name), policy in every.items() if policy_kind == kind)
     return tuple(
-        join(policy, (*policy.bindings, *sorted(more, key=lambda each: each.name)))
+        join_bindings(policy, (*policy.bindings, *sorted(more, key=lambda each: each.name)))
         if (more := bound.get((kind, name), []))
         else policy
         for name, policy in named

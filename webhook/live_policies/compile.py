@@ -15,7 +15,7 @@ from webhook.live_policies.objects import StoredPolicy
 from webhook.manifests.claimgate_kinds import parse_claimgate_kind, written_path
 from webhook.manifests.field_errors import FieldError
 from webhook.manifests.models import MutatingPolicyManifest, ShapeError, ValidatingPolicyManifest
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.policy.compile import compile_policy
 from webhook.policy.compile_binding import compile_binding
 from webhook.policy.compiled import Binding, Condition, Deferred, Expression, MatchConditions, Policy
@@ -90,7 +90,7 @@ class Compiler:
         try:
             manifest = parse_claimgate_kind(stored.value)
         except ShapeError as error:
-            told = tuple(f"{render(path)}: {text}" for path, text in error.problems)
+            told = tuple(f"{path_as_text(path)}: {text}" for path, text in error.problems)
             return CompiledObject(stored=stored, errors=told, reason="WrongShape")
         if isinstance(manifest, ValidatingPolicyManifest | MutatingPolicyManifest):
             return self._policy(stored, manifest)

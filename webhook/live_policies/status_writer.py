@@ -21,7 +21,7 @@ from webhook.errors import LookupFailed
 from webhook.live_policies.conditions import is_stored, timed
 from webhook.live_policies.objects import StoredPolicy, now
 from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, VERSION
-from webhook.workloads.plurals import plural
+from webhook.workloads.plurals import plural_of_kind
 
 MOST_WRITES: Final = 20
 """Of one look: 400 objects that all change are told of within a minute."""
@@ -101,7 +101,7 @@ class StatusWriter:
 
 def _applied(stored: StoredPolicy, conditions: Conditions) -> tuple[str, JSON]:
     """The path of the status and what is applied to it; the uid keeps a new object of the name apart."""
-    path = f"/apis/{GROUP}/{VERSION}/{plural(stored.kind)}/{quote(stored.name, safe='')}/status"
+    path = f"/apis/{GROUP}/{VERSION}/{plural_of_kind(stored.kind)}/{quote(stored.name, safe='')}/status"
     return path, {
         "apiVersion": API_VERSION,
         "kind": stored.kind,

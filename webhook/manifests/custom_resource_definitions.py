@@ -14,7 +14,7 @@ from webhook.decisions import SEVERITIES
 from webhook.manifests import validation
 from webhook.manifests.annotations import CONCERNS, MISSING, PHASES
 from webhook.manifests.claimgate_kinds import GROUP, MUTATING_POLICY, POLICY_BINDING, SPECS, VALIDATING_POLICY, VERSION
-from webhook.workloads.plurals import plural
+from webhook.workloads.plurals import plural_of_kind
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -97,7 +97,7 @@ def custom_resource_definitions() -> tuple[JSON, ...]:
 
 
 def _definition(kind: str) -> JSON:
-    resource = plural(kind)
+    resource = plural_of_kind(kind)
     schema = {
         "type": "object",
         "description": _SUMMARIES[kind],
@@ -167,7 +167,7 @@ def _structural(schema: Schema, name: str, models: dict[str, Schema]) -> Schema:
         return {**_structural(models[schema["$ref"].rpartition("/")[2]], name, models), **_described(schema)}
     made: Schema = {"type": schema["type"], **_described(schema)}
     if schema["type"] == "object":
-        made |= _of_object(schema, models)
+        made |= _schema_of_object(schema, models)
     elif schema["type"] == "array":
         made |= {"items": _structural(schema["items"], "", models), "maxItems": MOST_ENTRIES}
         if name in _BY_NAME:
@@ -179,7 +179,7 @@ def _structural(schema: Schema, name: str, models: dict[str, Schema]) -> Schema:
     return made
 
 
-def _of_object(schema: Schema, models: dict[str, Schema]) -> Schema:
+def _schema_of_object(schema: Schema, models: dict[str, Schema]) -> Schema:
     if "properties" not in schema:
         return {"additionalProperties": {"type": "string", "maxLength": _longest("")}, "maxProperties": MOST_ENTRIES}
     fields = {name: _structural(each, name, models) for name, each in schema["properties"].items()}

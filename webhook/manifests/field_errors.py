@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from webhook.cel.library.go_text import quote
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath, path_as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class FieldError:
     note: str = ""
 
     def __str__(self) -> str:
-        return f"{render(self.path)}: {self.body}"
+        return f"{path_as_text(self.path)}: {self.body}"
 
 
 def _body(kind: str, detail: str) -> str:

@@ -14,7 +14,7 @@ from webhook.attributes import JSON
 from webhook.errors import ConfigurationError
 from webhook.manifests.models import LabelSelector, MatchCondition, NamedRule
 from webhook.model_errors import describe_model_error
-from webhook.paths import render
+from webhook.paths import path_as_text
 
 GROUP: Final = "admissionregistration.k8s.io"
 KINDS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -82,4 +82,6 @@ def parse_webhook_configuration(value: dict[str, JSON]) -> WebhookConfiguration:
         return WebhookConfiguration.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise ConfigurationError(f"{value['kind']}: {render(first['loc'])}: {describe_model_error(first)}") from None
+        raise ConfigurationError(
+            f"{value['kind']}: {path_as_text(first['loc'])}: {describe_model_error(first)}"
+        ) from None

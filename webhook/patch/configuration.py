@@ -17,7 +17,7 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.patch import gotext
-from webhook.patch.schema import ListShape, MapShape, Node, Shape, resolve, root
+from webhook.patch.schema import ListShape, MapShape, Node, Shape, schema_of_kind, shape_of_node
 
 Key: TypeAlias = tuple[Any, ...]
 """What tells the items of a list apart: its keys with their values, or the value itself."""
@@ -25,7 +25,7 @@ Key: TypeAlias = tuple[Any, ...]
 _ABSENT: Final = object()
 
 
-def apply(
+def apply_configuration(
     document: JSON,
     configuration: JSON,
     gvk: GroupVersionKind,
@@ -48,7 +48,7 @@ def apply(
         PatchError: the configuration does not fit the kind, or names something atomic; in the API server's words from
             `error applying patch:` on, but for the way a wrong value is shown.
     """
-    node = root(gvk, crd)
+    node = schema_of_kind(gvk, crd)
     until = deadline or Deadline()
     if problems := tuple(_Validation(until).problems(configuration, node, "")):
         raise PatchError(f"error applying patch: failed to convert patch object to typed object: {_join(problems)}")
@@ -104,10 +104,10 @@ class _Validation:
         """One after the other, as the API server tells them."""
         if value is None:  # that of JSON; CEL's is a Foreign, which no field accepts
             return
-        shape = _deduce(resolve(node), value)
+        shape = _deduce(shape_of_node(node), value)
         if shape.map:
             if not isinstance(value, dict):
-                yield _at(path, f"expected map, got {gotext.plain(value)}")
+                yield _at(path, f"expected map, got {gotext.plain_go_text(value)}")
             else:
                 yield from self._members(value, shape.map, path, sent)
         elif shape.scalar:
@@ -115,7 +115,7 @@ class _Validation:
                 word, show = _SCALAR_WORDS[shape.scalar]
                 yield _at(path, f"{word}, got {show(value)}")
         elif not isinstance(value, list):
-            yield _at(path, f"expected list, got {gotext.plain(value)}")
+            yield _at(path, f"expected list, got {gotext.plain_go_text(value)}")
         else:
             assert shape.list is not None
             yield from self._items(value, shape.list, path)
@@ -162,15 +162,15 @@ def _is_scalar(scalar: str, value: JSON) -> bool:
 
 _SCALAR_WORDS: Final = {
     "numeric": ("expected numeric (int or float)", gotext.type_name),
-    "string": ("expected string", gotext.sharp),
-    "boolean": ("expected boolean", gotext.plain),
-    "untyped": ("expected any scalar", gotext.plain),
+    "string": ("expected string", gotext.go_syntax_text),
+    "boolean": ("expected boolean", gotext.plain_go_text),
+    "untyped": ("expected any scalar", gotext.plain_go_text),
 }
 
 
 def _atomics(value: JSON, node: Node, path: str) -> Iterator[str]:
     """The paths of everything atomic that the configuration names; undeclared fields are not looked into."""
-    shape = resolve(node)
+    shape = shape_of_node(node)
     if isinstance(value, dict) and shape.map:
         if shape.map.is_atomic:
             yield path
@@ -191,7 +191,7 @@ def _merge(old: JSON, new: JSON, node: Node, path: str) -> JSON:
     """`new` laid over `old`, which may be absent."""
     if old is _ABSENT:
         return new
-    shape = resolve(node)
+    shape = shape_of_node(node)
     of_new = _deduce(shape, new)
     if old is not None and new is not None and _deduce(shape, old) != of_new:
         return new  # a value of another form, which the schema allows too, is replaced
@@ -205,13 +205,13 @@ def _merge(old: JSON, new: JSON, node: Node, path: str) -> JSON:
 def _mapping(value: JSON, side: str, path: str) -> dict[str, JSON] | None:
     if value is None or isinstance(value, dict):
         return value
-    raise _Misfit(_at(path, f"{side}: expected map, got {gotext.plain(value)}"))
+    raise _Misfit(_at(path, f"{side}: expected map, got {gotext.plain_go_text(value)}"))
 
 
 def _listing(value: JSON, side: str, path: str) -> list[JSON] | None:
     if value is None or isinstance(value, list):
         return value
-    raise _Misfit(_at(path, f"{side}: expected list, got {gotext.plain(value)}"))
+    raise _Misfit(_at(path, f"{side}: expected list, got {gotext.plain_go_text(value)}"))
 
 
 def _merge_maps(old: dict[str, JSON] | None, new: dict[str, JSON] | None, shape: MapShape, path: str) -> JSON:
@@ -311,12 +311,12 @@ def _key(item: JSON, shape: ListShape) -> Key:
             raise _Misfit("not supported: associative list with lists as elements")
         if item is None:
             raise _Misfit("associative list without keys has an element that's an explicit null")
-        return ("", gotext.identity(item))
+        return ("", gotext.identity_of_item(item))
     if not isinstance(item, dict):
         kind = "a null element" if item is None else "non-map elements"
         raise _Misfit(f"associative list with keys may not have {kind}")
     known = {**(shape.defaults or {}), **item}
-    key = tuple((name, gotext.identity(known[name])) for name in sorted(shape.keys) if name in known)
+    key = tuple((name, gotext.identity_of_item(known[name])) for name in sorted(shape.keys) if name in known)
     if not key:
         names = " ".join(f'"{name}"' for name in shape.keys)
         raise _Misfit(
@@ -328,8 +328,8 @@ def _key(item: JSON, shape: ListShape) -> Key:
 
 def _show_key(key: Key) -> str:
     if key[0] == "":
-        return f"[={gotext.of_identity(key[1])}]"
-    return f"[{','.join(f'{name}={gotext.of_identity(value)}' for name, value in key)}]"
+        return f"[={gotext.text_of_identity(key[1])}]"
+    return f"[{','.join(f'{name}={gotext.text_of_identity(value)}' for name, value in key)}]"
 
 
 def _at(path: str, text: str) -> str:

@@ -11,14 +11,14 @@ from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.patch.jsonpatch import equal
-from webhook.paths import pointer
+from webhook.patch.jsonpatch import equal_as_json
+from webhook.paths import json_pointer
 
 Operation: TypeAlias = dict[str, JSON]
 _GONE: Final = object()
 
 
-def diff(before: JSON, after: JSON, deadline: Deadline | None = None) -> tuple[Operation, ...]:
+def operations_between(before: JSON, after: JSON, deadline: Deadline | None = None) -> tuple[Operation, ...]:
     """Operations that turn `before` into `after`; none when they are equal.
 
     Members of objects come in the order they have. Lists of one length are compared item by item; else what is the
@@ -34,7 +34,7 @@ def _diff(before: JSON, after: JSON, path: str, deadline: Deadline) -> Iterator[
         yield from _members(before, after, path, deadline)
     elif isinstance(before, list) and isinstance(after, list):
         yield from _items(before, after, path, deadline)
-    elif not equal(before, after):
+    elif not equal_as_json(before, after):
         yield {"op": "replace", "path": path, "value": after}
 
 
@@ -42,23 +42,23 @@ def _members(before: dict[str, JSON], after: dict[str, JSON], path: str, deadlin
     for key, value in deadline.paced(before.items()):
         now = after.get(key, _GONE)
         if now is _GONE:
-            yield {"op": "remove", "path": path + pointer((key,))}
+            yield {"op": "remove", "path": path + json_pointer((key,))}
         elif now is not value:  # asked first: nearly every member stays the same
-            yield from _diff(value, now, path + pointer((key,)), deadline)
+            yield from _diff(value, now, path + json_pointer((key,)), deadline)
     for key, value in deadline.paced(after.items()):
         if key not in before:
-            yield {"op": "add", "path": path + pointer((key,)), "value": value}
+            yield {"op": "add", "path": path + json_pointer((key,)), "value": value}
 
 
 def _items(before: list[JSON], after: list[JSON], path: str, deadline: Deadline) -> Iterator[Operation]:
     shorter = min(len(before), len(after))
     start = 0
     if len(before) != len(after):
-        while start < shorter and equal(before[start], after[start]):
+        while start < shorter and equal_as_json(before[start], after[start]):
             deadline.spend(1)
             start += 1
         end = 0
-        while end < shorter - start and equal(before[-1 - end], after[-1 - end]):
+        while end < shorter - start and equal_as_json(before[-1 - end], after[-1 - end]):
             deadline.spend(1)
             end += 1
         shorter -= end

@@ -49,7 +49,7 @@ def type_name(value: JSON) -> str:
     return names.get(type(value), "<nil>")
 
 
-def plain(value: JSON) -> str:
+def plain_go_text(value: JSON) -> str:
     """%v of the value inside its wrapper: `&{x}`."""
     return f"&{{{_plain(value)}}}"
 
@@ -68,7 +68,7 @@ def _plain(value: JSON) -> str:
     return "<nil>" if value is None else str(value)
 
 
-def sharp(value: JSON) -> str:
+def go_syntax_text(value: JSON) -> str:
     """%#v of the value inside its wrapper: `&value.valueUnstructured{Value:5}`."""
     return f"&value.valueUnstructured{{Value:{_sharp(value)}}}"
 
@@ -89,14 +89,14 @@ def _sharp(value: JSON) -> str:
     return "interface {}(nil)" if value is None else _plain(value)
 
 
-def identity(value: JSON) -> Hashable:
+def identity_of_item(value: JSON) -> Hashable:
     """What a value is compared by where it tells items of a list apart: 1 is 1.0, and one Foreign like another."""
     if isinstance(value, bool | list | dict):
         return type(value), _to_string(value)
     return _UNDEFINED if isinstance(value, Foreign) else value
 
 
-def of_identity(value: Any) -> str:
+def text_of_identity(value: Any) -> str:
     """How an item's key is written: ToString of structured-merge-diff's value.go."""
     return str(value[1]) if isinstance(value, tuple) else _to_string(value)
 

@@ -26,7 +26,7 @@ class FailedTest(PatchError):
     """A `test` operation found another value. A MutatingAdmissionPolicy then changes nothing, a webhook call fails."""
 
 
-def apply(document: JSON, operations: Sequence[Operation], deadline: Deadline | None = None) -> JSON:
+def apply_operations(document: JSON, operations: Sequence[Operation], deadline: Deadline | None = None) -> JSON:
     """The document after all operations, in order; the document itself is not changed.
 
     Raises:
@@ -217,20 +217,22 @@ def _test(patched: _Patched, operation: Operation) -> None:
         missing = f"test operation does not apply: is missing path: {path}"
         container, step = patched.find(path, missing, for_change=False)
         current = _read(container, step, f"error in test for path: '{path}'")
-    if not equal(current, expected):
+    if not equal_as_json(current, expected):
         raise FailedTest(f"testing value {path} failed: test failed")
 
 
-def equal(one: JSON, other: JSON) -> bool:
+def equal_as_json(one: JSON, other: JSON) -> bool:
     """Equal as JSON text: true is not 1, and 1 is not 1.0."""
     if one is other:
         return True
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
-        return len(one) == len(other) and all(key in other and equal(value, other[key]) for key, value in one.items())
+        return len(one) == len(other) and all(
+            key in other and equal_as_json(value, other[key]) for key, value in one.items()
+        )
     if isinstance(one, list):
-        return len(one) == len(other) and all(map(equal, one, other))
+        return len(one) == len(other) and all(map(equal_as_json, one, other))
     return bool(one == other)
 
 

@@ -76,11 +76,11 @@ def _table() -> Any:
     return json.loads(text, object_hook=_Inline)
 
 
-def root(gvk: GroupVersionKind, crd: JSON = None) -> Node:
+def schema_of_kind(gvk: GroupVersionKind, crd: JSON = None) -> Node:
     """The node of a kind: from the table, else from its CustomResourceDefinition, else an object of unknown fields."""
     if is_builtin(gvk):
         return f"#{_table()['groups'][gvk.group]}.{gvk.version}.{gvk.kind}"
-    declared = definition(crd, gvk.version) if crd else None
+    declared = schema_of_definition(crd, gvk.version) if crd else None
     return declared.node if declared else _OPEN
 
 
@@ -96,16 +96,16 @@ def is_builtin_group(group: str) -> bool:
     return group in _table()["groups"]
 
 
-def resolve(node: Node) -> Shape:
+def shape_of_node(node: Node) -> Shape:
     """The shape that a node describes."""
     if isinstance(node, str):
         return _resolve(node)
     if isinstance(node, _Inline):
-        return _of_inline(node)
+        return _shape_of_inline_node(node)
     return node.shape() if isinstance(node, Declared) else _shape(node)
 
 
-def _of_inline(node: _Inline) -> Shape:
+def _shape_of_inline_node(node: _Inline) -> Shape:
     try:
         return node.shape
     except AttributeError:
@@ -117,7 +117,7 @@ def _of_inline(node: _Inline) -> Shape:
 def _resolve(name: str) -> Shape:
     if not name.startswith("#"):
         return Shape(scalar=name)
-    return resolve(_named(name))
+    return shape_of_node(_named(name))
 
 
 def _named(name: str) -> Node:
@@ -126,7 +126,7 @@ def _named(name: str) -> Node:
 
 def _shape(node: Mapping[str, Node]) -> Shape:
     if "ref" in node:  # a use of a type that says itself whether it is replaced whole
-        shape = resolve(f"#{node['ref']}")
+        shape = shape_of_node(f"#{node['ref']}")
         assert shape.map is not None
         return Shape(map=MapShape(shape.map.fields, shape.map.other, bool(node["atomic"])))
     items = None
@@ -221,7 +221,7 @@ class Definition:
     node: Node
 
 
-def definition(crd: JSON, version: str) -> Definition | None:
+def schema_of_definition(crd: JSON, version: str) -> Definition | None:
     """What is declared of a version; None where it has no schema. The same value for the same object."""
     return _definition(Same(crd), version)
 

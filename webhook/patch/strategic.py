@@ -97,7 +97,7 @@ class _Walk:
     indexes: Indexes
 
 
-def merge(
+def merge_patch(
     original: JSON, patch: JSON, root: Root, deadline: Deadline | None = None, indexes: Indexes | None = None
 ) -> JSON:
     """The original with the patch merged into it; neither is changed.

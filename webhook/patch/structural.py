@@ -22,7 +22,7 @@ _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 
 
-def defaulted(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
+def with_schema_defaults(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
     """The value with the defaults of fields that are absent, or null where they may not be."""
     if not schema:
         return value
@@ -48,7 +48,7 @@ def _missing(value: dict[str, JSON], properties: Mapping[str, Schema]) -> dict[s
 def _filled(value: JSON, schema: Schema | None, is_declared: bool, deadline: Deadline) -> JSON:
     if not is_declared and schema is not None and value is None and is_null(value, schema):
         value = schema.get("default")
-    return defaulted(value, schema, deadline)
+    return with_schema_defaults(value, schema, deadline)
 
 
 def is_null(value: JSON, schema: Schema) -> bool:
@@ -65,7 +65,7 @@ def _field(name: str, schema: Schema) -> tuple[Schema | None, bool]:
     return (others if isinstance(others, dict) else None), False
 
 
-def pruned(value: JSON, schema: Schema, deadline: Deadline) -> JSON:
+def without_unknown_fields(value: JSON, schema: Schema, deadline: Deadline) -> JSON:
     """The object without the fields that its schema does not know."""
     return _pruned(value, {**schema, _EMBEDDED: True}, deadline)
 
@@ -73,7 +73,7 @@ def pruned(value: JSON, schema: Schema, deadline: Deadline) -> JSON:
 def _pruned(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
     if isinstance(value, dict):
         deadline.spend(1 + len(value))
-        made = {name: _kept(name, inner, schema or _EMPTY, deadline) for name, inner in value.items()}
+        made = {name: _pruned_field(name, inner, schema or _EMPTY, deadline) for name, inner in value.items()}
         if all(made[name] is inner for name, inner in value.items()):
             return value
         return {name: inner for name, inner in made.items() if inner is not _ABSENT}
@@ -85,7 +85,7 @@ def _pruned(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
     return value
 
 
-def _kept(name: str, value: JSON, schema: Schema, deadline: Deadline) -> JSON:
+def _pruned_field(name: str, value: JSON, schema: Schema, deadline: Deadline) -> JSON:
     """A field as it stays; absent where it does not. What `additionalProperties: true` lets in has no fields."""
     if name in _META and schema.get(_EMBEDDED) is True:
         return value
@@ -99,7 +99,7 @@ def _keeps_unknown(schema: Schema | None) -> bool:
     return schema is not None and schema.get(_PRESERVE) is True
 
 
-def written(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
+def object_as_stored(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
     """A merged object as it is stored: an empty list of CEL is null there, and left out where null may not be.
 
     Without a schema every such list is null.
@@ -108,21 +108,21 @@ def written(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
         return None
     if type(value) is dict:
         deadline.spend(1 + len(value))
-        made = {name: _written(name, inner, schema or _EMPTY, deadline) for name, inner in value.items()}
+        made = {name: _value_as_stored(name, inner, schema or _EMPTY, deadline) for name, inner in value.items()}
         if all(made[name] is inner for name, inner in value.items()):
             return value
         return {name: inner for name, inner in made.items() if inner is not _ABSENT}
     if type(value) is list:
         items = (schema or _EMPTY).get("items")
-        return _same_items(value, lambda inner: written(inner, items, deadline), deadline)
+        return _same_items(value, lambda inner: object_as_stored(inner, items, deadline), deadline)
     return value
 
 
-def _written(name: str, value: JSON, schema: Schema, deadline: Deadline) -> JSON:
+def _value_as_stored(name: str, value: JSON, schema: Schema, deadline: Deadline) -> JSON:
     inner, _ = _field(name, schema)
     if type(value) is NilList and inner is not None and inner.get("nullable") is not True:
         return inner.get("default", _ABSENT)
-    return written(value, inner, deadline)
+    return object_as_stored(value, inner, deadline)
 
 
 def _same_items(value: list[JSON], change: Callable[[JSON], JSON], deadline: Deadline) -> list[JSON]:

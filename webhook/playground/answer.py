@@ -27,7 +27,7 @@ WEBHOOK: Final = "validate.claimgate.dev"
 _DONE: Final = {Operation.CREATE: "created", Operation.UPDATE: "configured", Operation.DELETE: "deleted"}
 
 
-def errors(error: ClaimgateError) -> list[dict[str, Any]]:
+def parse_errors(error: ClaimgateError) -> list[dict[str, Any]]:
     """What could not be read, each with the text and line that it is about."""
     problems = error.problems if isinstance(error, InputError | PolicyError) else (Problem(message=str(error)),)
     return [
@@ -42,7 +42,7 @@ def errors(error: ClaimgateError) -> list[dict[str, Any]]:
     ]
 
 
-def review(
+def review_object(
     document: documents.Input,
     asked: Submitted,
     outcome: Outcome,
@@ -62,7 +62,7 @@ def review(
         "object": str(subject(attributes)),
         "operation": str(attributes.operation),
         "allowed": verdict.allowed,
-        "kubectl": kubectl(attributes, outcome),
+        "kubectl": kubectl_output(attributes, outcome),
         "status": asdict(verdict.status) if verdict.status and not verdict.allowed else None,
         "warnings": list(verdict.warnings),
         "patch": [encoded(each) for each in verdict.patch],
@@ -84,7 +84,7 @@ def _owners(policies: PolicySet, asked: Container[str]) -> Mapping[str, Sequence
     return {source: list(names) for source, names in owners.items()}
 
 
-def kubectl(attributes: Attributes, outcome: Outcome) -> list[str]:
+def kubectl_output(attributes: Attributes, outcome: Outcome) -> list[str]:
     """What `kubectl apply` prints: warnings, and the error or that it is done.
 
     Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/errors/statuserror.go, k8s.io/kubectl pkg/cmd/util

@@ -21,10 +21,10 @@ from webhook.admission.respond import status_body
 from webhook.decisions import Status
 from webhook.errors import CallError
 from webhook.playground import question as questions
-from webhook.playground.evaluation import evaluate
+from webhook.playground.evaluation import answer_question
 from webhook.playground.measured_engine import MeasuredEngine
 from webhook.playground.question import Question
-from webhook.playground.samples import samples
+from webhook.playground.samples import read_samples
 from webhook.playground.worker import Workers
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
@@ -57,10 +57,10 @@ class Playground:
 
     async def answer(self, question: Question) -> bytes:
         """The answer to a question, as JSON."""
-        return await self.workers.run(lambda: evaluate(question, self.policies, self.options, self.engine))
+        return await self.workers.run(lambda: answer_question(question, self.policies, self.options, self.engine))
 
 
-def create(playground: Playground, hosts: frozenset[str]) -> FastAPI:
+def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI:
     """The application.
 
     Args:
@@ -86,11 +86,11 @@ def create(playground: Playground, hosts: frozenset[str]) -> FastAPI:
 
     @app.get("/samples")
     async def listed() -> JSONResponse:
-        return JSONResponse([{"name": name, **sample} for name, sample in samples().items()])
+        return JSONResponse([{"name": name, **sample} for name, sample in read_samples().items()])
 
     @app.post("/evaluate")
     async def evaluated(request: Request) -> Response:
-        answered = await playground.answer(questions.read(await _body(request)))
+        answered = await playground.answer(questions.read_question(await _body(request)))
         return Response(answered, media_type="application/json")
 
     return app

@@ -37,7 +37,7 @@ def pod_sets(attributes: Attributes, cluster: Cluster, table: Table) -> list[dic
     ]
 
 
-def queues(objects: Iterable[JSON]) -> dict[str, str] | None:
+def describe_queues(objects: Iterable[JSON]) -> dict[str, str] | None:
     """The queues of Kueue as a picture and as text; None where the cluster has none."""
     made = read_queue_overview(View(FilesCluster(objects, is_whole=True), ""))
     return {"svg": queue_svg(made), "text": queue_text(made)} if made.rows else None

@@ -22,7 +22,7 @@ from webhook.evaluation.review_options import ReviewOptions
 from webhook.manifests.models import GROUP, MODELS
 from webhook.paths import get
 from webhook.playground import answer
-from webhook.playground.cluster_parts import queues
+from webhook.playground.cluster_parts import describe_queues
 from webhook.playground.measured_engine import MeasuredEngine
 from webhook.playground.question import Question
 from webhook.policy import unbound
@@ -37,7 +37,9 @@ OBJECT, CLUSTER = "object", "cluster"
 _MOST_OBJECTS: Final = 20
 
 
-def evaluate(question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine) -> dict[str, Any]:
+def answer_question(
+    question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine
+) -> dict[str, Any]:
     """Answer a question.
 
     Args:
@@ -52,7 +54,7 @@ def evaluate(question: Question, standing: PolicySet, options: Options, engine: 
     try:
         return _answered(question, standing, options, engine)
     except ClaimgateError as error:
-        return {"errors": answer.errors(error)}
+        return {"errors": answer.parse_errors(error)}
 
 
 def _answered(question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine) -> dict[str, Any]:
@@ -73,14 +75,19 @@ def _answered(question: Question, standing: PolicySet, options: Options, engine:
         notes = [
             f"policy {each.name} has no binding; it is evaluated here as if one denied" for each in _loose(policies)
         ]
-        policies = unbound.bound(policies)
+        policies = unbound.with_default_bindings(policies)
     context = [(CLUSTER, each.value) for each in listed if not _is_policy(each.value)]
     files = FileTree(((OBJECT, obj) for obj in _objects(asked)), context=context, is_whole=question.is_whole)
     submissions = submitted.Submissions(files, options.table.row)
     reviews = [_review(each, submissions, policies, question, engine) for each in asked.documents]
-    notes += [*submitted.notes(files, Settings(context_is_whole=question.is_whole))]
+    notes += [*submitted.notes_on_context(files, Settings(context_is_whole=question.is_whole))]
     notes += [told for each in asked.documents if (told := _mistake(each, options))]
-    return {"reviews": reviews, "queues": queues(value for _, value in context), "notes": notes, "ownPolicies": is_own}
+    return {
+        "reviews": reviews,
+        "queues": describe_queues(value for _, value in context),
+        "notes": notes,
+        "ownPolicies": is_own,
+    }
 
 
 def _loose(policies: PolicySet) -> Iterator[Policy]:
@@ -122,4 +129,4 @@ def _review(
     engine.evaluations.clear()
     door = Local(policies=policies, cluster=each.cluster, options=ReviewOptions(advice=True), explains=True)
     outcome = run_phases(each.attributes, question.phase, door)
-    return answer.review(document, each, outcome, policies, tuple(engine.evaluations))
+    return answer.review_object(document, each, outcome, policies, tuple(engine.evaluations))

@@ -34,7 +34,7 @@ class Question:
     is_whole: bool = False
 
 
-def read(body: bytes) -> Question:
+def read_question(body: bytes) -> Question:
     """The question of a request's body.
 
     Raises:
@@ -46,10 +46,10 @@ def read(body: bytes) -> Question:
         raise _bad("the body is not JSON") from None
     if not isinstance(value, dict):
         raise _bad("the body must be an object")
-    return of(value)
+    return question_of_mapping(value)
 
 
-def of(value: Mapping[str, Any]) -> Question:
+def question_of_mapping(value: Mapping[str, Any]) -> Question:
     """The question in a mapping, such as a sample or a file that somebody shares.
 
     Raises:

@@ -24,18 +24,18 @@ def atomic_fields(policy: Policy) -> Iterator[str]:
     """A sentence for each such field."""
     told: dict[str, None] = {}
     for kind in filter(None, named_kinds(policy)):
-        root = schema.root(kind)
+        root = schema.schema_of_kind(kind)
         for change in policy.changes:
             if change.kind == "ApplyConfiguration":
-                told.update(dict.fromkeys(_of_node(parse(change.expression.source), root)))
+                told.update(dict.fromkeys(_fields_of_node(parse(change.expression.source), root)))
     yield from told
 
 
-def _of_node(node: Node, root: schema.Node) -> Iterator[str]:
+def _fields_of_node(node: Node, root: schema.Node) -> Iterator[str]:
     if isinstance(node, StructNode) and (place := _place(node, root)) is not None:
-        yield from (text for entry in node.entries if (text := _of_entry(node.name, entry, place)))
+        yield from (text for entry in node.entries if (text := _sentence_about_entry(node.name, entry, place)))
     for each in children(node):
-        yield from _of_node(each, root)
+        yield from _fields_of_node(each, root)
 
 
 def _place(node: StructNode, root: schema.Node) -> schema.Shape | None:
@@ -43,21 +43,21 @@ def _place(node: StructNode, root: schema.Node) -> schema.Shape | None:
     first, *path = node.name.split(".")
     if first != "Object":
         return None
-    shape = schema.resolve(root)
+    shape = schema.shape_of_node(root)
     for name in path:
         if shape.map is None or name not in shape.map.fields:
             return None
-        shape = schema.resolve(shape.map.fields[name])
+        shape = schema.shape_of_node(shape.map.fields[name])
         while shape.list is not None and shape.map is None:
-            shape = schema.resolve(shape.list.element)
+            shape = schema.shape_of_node(shape.list.element)
     return shape
 
 
-def _of_entry(name: str, entry: FieldEntry, shape: schema.Shape) -> str:
+def _sentence_about_entry(name: str, entry: FieldEntry, shape: schema.Shape) -> str:
     """A sentence about one field of a literal; "" where it may be set."""
     if entry.optional or shape.map is None or entry.field not in shape.map.fields:
         return ""
-    of = schema.resolve(shape.map.fields[entry.field])
+    of = schema.shape_of_node(shape.map.fields[entry.field])
     what = "list" if of.list and not of.list.is_associative and _is_list(entry.value) else ""
     what = what or ("map" if of.map and of.map.is_atomic and _is_map(entry.value) else "")
     if not what:

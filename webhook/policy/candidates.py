@@ -16,7 +16,7 @@ from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.policy.compiled import Binding, MatchConditions, Policy
 from webhook.policy.equivalent_resources import Equivalents
-from webhook.policy.matching import Criteria, is_exempt, matches, native
+from webhook.policy.matching import Criteria, is_exempt, match_of_unconverted, match_request
 
 PODS: Final = GroupVersionResource("", "v1", "pods")
 
@@ -60,7 +60,9 @@ class Candidate:
     concerns: frozenset[str]
 
 
-def candidates(policies: Iterable[Policy], attributes: Attributes, equal: Equivalents) -> tuple[Candidate, ...]:
+def candidates_for_request(
+    policies: Iterable[Policy], attributes: Attributes, equal: Equivalents
+) -> tuple[Candidate, ...]:
     """Those of some policies that may speak about requests for the same resource and operation as this one.
 
     No policy may speak about policies, bindings and webhook configurations.
@@ -125,6 +127,6 @@ def _certainly(criteria: Criteria, attributes: Attributes, equal: Equivalents) -
         return None
     if any(each.names for each in (*criteria.rules, *criteria.excluded)):
         return None
-    sent = native(attributes)
-    match = matches(replace(criteria, namespaces=EVERYTHING), attributes, dict, equal, sent)
+    sent = match_of_unconverted(attributes)
+    match = match_request(replace(criteria, namespaces=EVERYTHING), attributes, dict, equal, sent)
     return None if match is not None and match is not sent else match is not None

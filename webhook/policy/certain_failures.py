@@ -16,7 +16,7 @@ from webhook.patch.schema import is_builtin
 from webhook.policy.atomic_fields import atomic_fields
 from webhook.policy.compiled import Policy
 from webhook.policy.field_names import undefined_fields
-from webhook.similar_names import nearest
+from webhook.similar_names import nearest_name
 
 _PARAMS = "params"
 
@@ -37,7 +37,7 @@ def _param_kind(policy: Policy) -> Iterator[str]:
     if (kind.group, kind.kind) in KNOWN:
         yield f"spec.paramKind: {kind.kind} has no version `{kind.api_version}`: write a version that is served"
         return
-    near = nearest(kind.kind, sorted(name for group, name in KNOWN if group == kind.group))
+    near = nearest_name(kind.kind, sorted(name for group, name in KNOWN if group == kind.group))
     fix = f"did you mean `{near}`?" if near else "name a kind that exists"
     yield f"spec.paramKind: {kind.api_version} has no kind `{kind.kind}`: {fix}"
 

@@ -18,10 +18,10 @@ from webhook.manifests.field_errors import FieldError, invalid_error
 from webhook.manifests.models import MutatingSpec, PolicyManifest
 from webhook.manifests.portability import export_obstacles, names_pods
 from webhook.paths import FieldPath
-from webhook.policy.compile_expressions import body, gate, reports_problems
+from webhook.policy.compile_expressions import compile_body, compile_match_conditions, reports_problems
 from webhook.policy.compiled import Deferred, Policy
 from webhook.policy.expressions import Walk
-from webhook.policy.matching import criteria
+from webhook.policy.matching import compile_criteria
 from webhook.policy.param_references import param_kind
 
 _SPEC: FieldPath = ("spec",)
@@ -56,11 +56,14 @@ def compile_policy(
     rules = registry.catalogue(settings.checks) if settings.checks else {}
     walk = partial(Walk, engine, version, spec.param_kind is not None, facts, rules)
     is_about_specs = settings.is_about_specs
-    policy_gate = Deferred(lambda: gate(manifest, walk(), is_about_specs=is_about_specs))
-    policy_body = Deferred(lambda: body(manifest, walk()))
+    policy_gate = Deferred(lambda: compile_match_conditions(manifest, walk(), is_about_specs=is_about_specs))
+    policy_body = Deferred(lambda: compile_body(manifest, walk()))
     if not is_lazy:
         first, second = walk(), walk()
-        compiled_gate, compiled_body = gate(manifest, first, is_about_specs=is_about_specs), body(manifest, second)
+        compiled_gate, compiled_body = (
+            compile_match_conditions(manifest, first, is_about_specs=is_about_specs),
+            compile_body(manifest, second),
+        )
         policy_gate, policy_body = Deferred(lambda: compiled_gate), Deferred(lambda: compiled_body)
         errors += [*first.errors, *second.errors]
     is_mutating = isinstance(spec, MutatingSpec)
@@ -71,7 +74,7 @@ def compile_policy(
         annotations=meta.annotations,
         is_fail=spec.failure_policy != "Ignore",
         param_kind=param_kind(spec.param_kind),
-        criteria=criteria(spec.match_constraints),
+        criteria=compile_criteria(spec.match_constraints),
         gate=policy_gate,
         body=policy_body,
         rule_count=0 if isinstance(spec, MutatingSpec) else len(spec.validations),

@@ -8,7 +8,7 @@ from webhook.manifests.field_errors import FieldError
 from webhook.manifests.models import BindingManifest, ValidatingBindingManifest
 from webhook.paths import FieldPath
 from webhook.policy.compiled import Binding
-from webhook.policy.matching import criteria
+from webhook.policy.matching import compile_criteria
 from webhook.policy.param_references import param_source
 
 _SPEC: FieldPath = ("spec",)
@@ -32,7 +32,7 @@ def compile_binding(manifest: BindingManifest, file: str = "") -> tuple[Binding,
     binding = Binding(
         name=manifest.metadata.name,
         policy=spec.policy_name,
-        criteria=criteria(spec.match_resources) if spec.match_resources is not None else None,
+        criteria=compile_criteria(spec.match_resources) if spec.match_resources is not None else None,
         param_source=param_source(spec.param_ref),
         actions=tuple(ValidationAction(action) for action in actions if action in verification.ACTIONS),
         file=file,

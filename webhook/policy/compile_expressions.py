@@ -40,7 +40,7 @@ _SPEC: FieldPath = ("spec",)
 _UNSPECIFIED = "expression is not specified"
 
 
-def gate(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> MatchConditions:
+def compile_match_conditions(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> MatchConditions:
     """The matchConditions of a policy; what is wrong with them is in the walk."""
     conditions = _conditions(walk, manifest)
     programs = [each.expression.program for each in conditions]
@@ -56,7 +56,7 @@ def _spec_changes(walk: Walk) -> Condition:
     return _condition(walk, name, extensions.SPEC_CHANGES["expression"], ("metadata", "annotations", name))
 
 
-def body(manifest: PolicyManifest, walk: Walk) -> Body:
+def compile_body(manifest: PolicyManifest, walk: Walk) -> Body:
     """The other expressions of a policy; what is wrong with them and with what stands between them is in the walk."""
     _variables(walk, manifest)
     rules, audits, changes = _parts(walk, manifest)

@@ -16,13 +16,15 @@ from webhook.errors import Issue
 from webhook.facts.registry import SHIPPED
 from webhook.manifests.annotations import PREFIX
 from webhook.problems.declarations import PROBLEMS
-from webhook.similar_names import nearest
+from webhook.similar_names import nearest_name
 
 _UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
 _UNDEFINED: Final = re.compile(r"undefined field '([^']*)'")
 
 
-def hints(issues: Iterable[Issue], place: Environment, facts: Iterable[str] = SHIPPED.fact_names) -> tuple[str, ...]:
+def hints_for_issues(
+    issues: Iterable[Issue], place: Environment, facts: Iterable[str] = SHIPPED.fact_names
+) -> tuple[str, ...]:
     """A sentence for each issue that something can be said to, each once.
 
     Args:
@@ -37,14 +39,14 @@ def hints(issues: Iterable[Issue], place: Environment, facts: Iterable[str] = SH
 
 def _hint(message: str, place: Environment, facts: frozenset[str]) -> str:
     if match := _UNDECLARED.match(message):
-        return _of_name(match[1], place, facts)
+        return _hint_for_name(match[1], place, facts)
     if match := _UNDEFINED.match(message):
         fields = {name for structure in place.structures.values() for name in structure.fields}
         return _meant(match[1], fields)
     return ""
 
 
-def _of_name(name: str, place: Environment, facts: frozenset[str]) -> str:
+def _hint_for_name(name: str, place: Environment, facts: frozenset[str]) -> str:
     if name in facts:
         return f"`{name}` is a fact, which a policy has to ask for: add the annotation `{PREFIX}facts: {name}`"
     if name == PROBLEMS:
@@ -61,5 +63,5 @@ def _functions(place: Environment) -> Iterator[str]:
 
 
 def _meant(name: str, others: Iterable[str]) -> str:
-    near = nearest(name, sorted(others))
+    near = nearest_name(name, sorted(others))
     return f"did you mean `{near}`?" if near else ""

@@ -20,7 +20,7 @@ def rule_ids(policies: PolicySet) -> frozenset[str]:
     return frozenset(named.union(checks, (policy.name for policy in policies.policies)))
 
 
-def unknown(rule: str, known: Collection[str], word: str = "rule") -> str:
+def describe_unknown_id(rule: str, known: Collection[str], word: str = "rule") -> str:
     """What is said of an id that no rule has; "" where one has it."""
     if rule in known:
         return ""
@@ -29,7 +29,7 @@ def unknown(rule: str, known: Collection[str], word: str = "rule") -> str:
     return f"unknown {word} `{rule}`: {hint}"
 
 
-def configured(policies: PolicySet, file: ConfigurationFile) -> PolicySet:
+def policies_under_configuration(policies: PolicySet, file: ConfigurationFile) -> PolicySet:
     """The same policies under a configuration.
 
     Raises:
@@ -53,7 +53,7 @@ def _mistakes(file: ConfigurationFile, known: Collection[str]) -> Iterator[Probl
     groups = {rule.partition("/")[0] for rule in known}
     for path, name in _named(file):
         is_group = path[:2] == ("levels", "groups")
-        if told := unknown(name, groups if is_group else known, "group" if is_group else "rule"):
+        if told := describe_unknown_id(name, groups if is_group else known, "group" if is_group else "rule"):
             yield file.problem(path, told)
 
 

@@ -114,7 +114,7 @@ _PLAIN = frozenset((BOOL, BYTES, DOUBLE, DURATION, INT, NULL, STRING, TIMESTAMP,
 
 
 @cache
-def environment(version: Version, *, params: bool, authorizer: bool, mutation: bool) -> Environment:
+def environment_of_place(version: Version, *, params: bool, authorizer: bool, mutation: bool) -> Environment:
     """The names of one place, `variables` and facts aside."""
     variables = {"object": DYN, "oldObject": DYN, "namespaceObject": object_type(NAMESPACE)}
     variables["request"] = object_type(REQUEST)

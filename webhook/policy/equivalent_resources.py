@@ -47,11 +47,11 @@ class Equivalents:
         return self.groups.get(key, key)
 
 
-def equivalents(table: Table) -> Equivalents:
+def equivalent_resources(table: Table) -> Equivalents:
     """The shipped equivalences and those of the workload table's kinds with several versions."""
     pairs: dict[GroupVersionResource, dict[GroupVersionResource, Equivalent]] = {}
     groups: dict[tuple[str, str], tuple[str, str]] = {}
-    for resource, kind, versions, conversion in (*_shipped(), *_of_table(table)):
+    for resource, kind, versions, conversion in (*_shipped(), *_equivalents_of_table(table)):
         for group, version in versions:
             groups.setdefault((group, resource), (versions[0][0], resource))
             own = pairs.setdefault(GroupVersionResource(group, version, resource), {})
@@ -72,7 +72,7 @@ def _shipped() -> tuple[_Row, ...]:
     return tuple((row["resource"], row["kind"], tuple(map(tuple, row["versions"])), row["conversion"]) for row in rows)
 
 
-def _of_table(table: Table) -> Iterator[_Row]:
+def _equivalents_of_table(table: Table) -> Iterator[_Row]:
     for row in table.rows:
         if row.versions:
             versions = tuple((row.group, version) for version in row.versions)

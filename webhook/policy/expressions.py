@@ -19,7 +19,7 @@ from webhook.facts.fact import Fact
 from webhook.manifests.field_errors import FieldError, internal_error, invalid_error, required_error
 from webhook.paths import FieldPath
 from webhook.policy import declarations
-from webhook.policy.compile_hints import hints
+from webhook.policy.compile_hints import hints_for_issues
 from webhook.policy.compiled import Expression, Reads
 from webhook.problems.catalogue import Catalogue
 from webhook.problems.declarations import PROBLEMS
@@ -54,7 +54,7 @@ class Walk:
 
     def place(self, *, authorizer: bool = True, variables: bool = True, mutation: bool = False) -> Environment:
         """The environment of one kind of expression, with the variables declared so far."""
-        environment = declarations.environment(
+        environment = declarations.environment_of_place(
             self.version, params=self.has_params, authorizer=authorizer, mutation=mutation
         )
         environment = declarations.with_problems(declarations.with_facts(environment, self.facts), self.rules)
@@ -102,7 +102,7 @@ class Walk:
             if error.issues and error.issues[0].message.startswith(_NOT_INSTANTIATED):
                 self.errors.append(internal_error(path, error.issues[0].message))
                 return Expression(source, error=error.issues[0].message)
-            note = "\n".join(hints(error.issues, place))
+            note = "\n".join(hints_for_issues(error.issues, place))
             return self._refuse(path, source, shown, f"compilation failed: {error}", note)
         if expected and program.result not in expected:
             return self._refuse(path, source, shown, mismatch(program.result, expected))

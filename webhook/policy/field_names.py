@@ -21,9 +21,9 @@ from webhook.cluster.known_kinds import KNOWN
 from webhook.patch import schema as kubernetes
 from webhook.patch.schema import is_builtin
 from webhook.policy.compiled import Policy
-from webhook.schema.types import Fields, Items, Type, of_node
-from webhook.similar_names import nearest
-from webhook.workloads.plurals import plural
+from webhook.schema.types import Fields, Items, Type, type_of_node
+from webhook.similar_names import nearest_name
+from webhook.workloads.plurals import plural_of_kind
 
 _GONE: Final = frozenset(("source",))
 """Fields of earlier releases, which policies ask for to name their successor: that of claims of pods, until 1.30."""
@@ -54,7 +54,7 @@ def undefined_fields(policy: Policy) -> Iterator[UndefinedField]:
         return
     reader = _Reader()
     for kind in filter(None, kinds):
-        root = of_node(kubernetes.root(kind))
+        root = type_of_node(kubernetes.schema_of_kind(kind))
         scope: dict[str, Type | None] = {"object": root, "oldObject": root, "Object": root}
         for name, expression in policy.variables.items():
             scope[f"variables.{name}"] = reader.read(expression.source, scope)
@@ -70,7 +70,7 @@ def undefined_fields(policy: Policy) -> Iterator[UndefinedField]:
 
 def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
     """The kinds that the rules name; None stands for those that nothing is known of."""
-    known = {(group, plural(kind)): kind for group, kind in sorted(KNOWN)}
+    known = {(group, plural_of_kind(kind)): kind for group, kind in sorted(KNOWN)}
     for rule in policy.criteria.rules:
         for group in sorted(rule.groups or ("*",)):
             for version in sorted(rule.versions or ("*",)):
@@ -128,7 +128,7 @@ class _Reader:
     def _look_up(self, of: Fields, name: str, path: str) -> None:
         is_escaped = name.startswith("__")  # how typed objects spell fields that are words of CEL
         if of.fields and of.others is None and name not in {*of.fields, *_GONE} and not is_escaped:
-            self.unknown.setdefault(path, nearest(name, of.fields))
+            self.unknown.setdefault(path, nearest_name(name, of.fields))
         else:
             self.known.add(path)
 

@@ -28,7 +28,9 @@ _USE: Final = re.compile(
 """One use of `namespaceObject`, and which field it reads, if that is written out."""
 
 
-def interests(policies: Sequence[Policy], registry: Registry, params: Iterable[JSON] = ()) -> tuple[Interest, ...]:
+def interests_of_policies(
+    policies: Sequence[Policy], registry: Registry, params: Iterable[JSON] = ()
+) -> tuple[Interest, ...]:
     """What a view of the cluster must hold for these policies; params are the objects shipped beside them."""
     wanted = [interest_in_fields(NAMESPACE, *_namespace_fields(policies))]
     for policy in policies:

@@ -73,7 +73,7 @@ class Options:
     registry: Registry = SHIPPED
 
 
-def load(places: Sequence[Path | str], options: Options) -> PolicySet:
+def load_policy_set(places: Sequence[Path | str], options: Options) -> PolicySet:
     """Read, verify and compile the policies of files and folders; `-` is standard input.
 
     Args:
@@ -150,7 +150,7 @@ def chosen_engine(chosen: Engine | EngineName) -> Engine:
     return chosen
 
 
-def refusal(value: JSON, options: Options) -> str:
+def refusal_of_manifest(value: JSON, options: Options) -> str:
     """What the API server answers to a policy or binding that it does not take; "" when it takes it."""
     manifest = parse_manifest(value)
     kind, name = manifest.kind, manifest.metadata.name
@@ -249,7 +249,7 @@ class _Loading:
     def name_rules(self, document: yamlfile.Document) -> None:
         """Take the rules that a document declares for the validations of policies."""
         try:
-            declared = policy_rules.read(document)
+            declared = policy_rules.read_policy_rules(document)
         except InputError as error:
             self.problems += error.problems
             return
@@ -307,7 +307,7 @@ class _Loading:
             if key == binding_kind:
                 bound.setdefault(binding.policy, []).append(binding)
         named = sorted((name, policy) for (key, name), (_, policy) in self.policies.items() if key == kind)
-        return tuple(join(self._ruled(policy), bound.get(name, ())) for name, policy in named)
+        return tuple(join_bindings(self._ruled(policy), bound.get(name, ())) for name, policy in named)
 
     def _ruled(self, policy: Policy) -> Policy:
         return replace(policy, named=self.rules.get(policy.name, ()))
@@ -319,7 +319,7 @@ def _with_hints(source: _Source, error: FieldError) -> Problem:
     return replace(source.problem(error.path, error.body), excerpt=below)
 
 
-def join(policy: Policy, bindings: Iterable[Binding]) -> Policy:
+def join_bindings(policy: Policy, bindings: Iterable[Binding]) -> Policy:
     """A policy with its bindings, and the decisions of rules that hold made beforehand."""
     return replace(policy, bindings=tuple(replace(binding, admits=_admits(policy, binding)) for binding in bindings))
 

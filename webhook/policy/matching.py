@@ -86,20 +86,20 @@ class Match(NamedTuple):
     conversion: Conversion = "none"
 
 
-def criteria(manifest: MatchResources | None) -> Criteria:
+def compile_criteria(manifest: MatchResources | None) -> Criteria:
     """The criteria of a manifest that has passed verification; none at all match everything."""
     if manifest is None:
         return Criteria()
     return Criteria(
-        rules=tuple(map(rule, manifest.resource_rules)),
-        excluded=tuple(map(rule, manifest.exclude_resource_rules)),
+        rules=tuple(map(compile_rule, manifest.resource_rules)),
+        excluded=tuple(map(compile_rule, manifest.exclude_resource_rules)),
         namespaces=compile_selector(manifest.namespace_selector),
         objects=compile_selector(manifest.object_selector),
         policy="Exact" if manifest.match_policy == "Exact" else "Equivalent",
     )
 
 
-def rule(manifest: NamedRule) -> ResourceRule:
+def compile_rule(manifest: NamedRule) -> ResourceRule:
     """One rule of a manifest."""
     pairs = (resource.partition("/") for resource in manifest.resources)
     return ResourceRule(
@@ -122,7 +122,7 @@ def is_exempt(attributes: Attributes) -> bool:
     return (group == GROUP and kind in _EXEMPT) or group == CLAIMGATE_GROUP
 
 
-def matches(
+def match_request(
     criteria: Criteria,
     attributes: Attributes,
     labels: NamespaceLabels,
@@ -146,7 +146,7 @@ def matches(
     if criteria.objects.requirements and not _matches_object(criteria.objects, attributes):
         tell("objectSelector")
         return None
-    sent = sent or native(attributes)
+    sent = sent or match_of_unconverted(attributes)
     if criteria.excluded and _match_rules(criteria.excluded, criteria, attributes, equal, sent):
         tell("excludeResourceRules")
         return None
@@ -167,7 +167,7 @@ def matches(
     return None
 
 
-def native(attributes: Attributes) -> Match:
+def match_of_unconverted(attributes: Attributes) -> Match:
     """The request taken as what it is."""
     return Match(attributes.resource, attributes.kind)
 

@@ -36,8 +36,10 @@ class ParamRules:
     def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
         """What is wrong with a param."""
         loaded = {rule for policy in self._policies for rule in policy.catalogue}
-        if any(actions.mistakes(param, loaded)):  # rules of policies that are not loaded may be named all the same
-            yield from actions.mistakes(param, loaded.union(self._registry.catalogue(self._registry.groups)))
+        if any(
+            actions.mistakes_in_param(param, loaded)
+        ):  # rules of policies that are not loaded may be named all the same
+            yield from actions.mistakes_in_param(param, loaded.union(self._registry.catalogue(self._registry.groups)))
 
     def kinds(self) -> frozenset[GroupVersionKind]:
         """The kinds of the params."""

@@ -16,10 +16,10 @@ from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest
 from webhook.configuration.model import EMPTY, Configuration
 from webhook.facts.registry import SHIPPED, Registry
-from webhook.policy.candidates import Candidate, candidates
+from webhook.policy.candidates import Candidate, candidates_for_request
 from webhook.policy.compiled import Policy
-from webhook.policy.equivalent_resources import Equivalents, equivalents
-from webhook.policy.interests import interests
+from webhook.policy.equivalent_resources import Equivalents, equivalent_resources
+from webhook.policy.interests import interests_of_policies
 from webhook.policy.matching import ResourceRule
 from webhook.policy.static_params import StaticParams
 from webhook.problems.actions import Chosen
@@ -74,7 +74,7 @@ class PolicySet:
     _candidate_index: dict[_RequestKey, tuple[Candidate, ...]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        equal = equivalents(self.table)
+        equal = equivalent_resources(self.table)
         phases = {phase: tuple(p for p in self.validating if p.phase in (phase, "both")) for phase in Phase}
         asked = {"validate": phases[Phase.VALIDATE], "mutate": phases[Phase.MUTATE], "change": self.mutating}
         indexes = {name: _index(policies, self.table, equal) for name, policies in asked.items()}
@@ -109,7 +109,7 @@ class PolicySet:
         if listed is None:
             group, plural = self.equivalents.identity(resource.group, resource.resource)
             policies = self._indexes[name].find(group, plural, attributes.operation)
-            listed = candidates(policies, attributes, self.equivalents)
+            listed = candidates_for_request(policies, attributes, self.equivalents)
             if len(self._candidate_index) >= _MOST_INDEXED:
                 self._candidate_index.clear()
             self._candidate_index[key] = listed
@@ -131,7 +131,7 @@ class PolicySet:
 
     def interests(self) -> tuple[Interest, ...]:
         """What the view of the cluster must hold: namespaces, parameters, and what facts look up."""
-        return interests(self.policies, self.registry, self.params)
+        return interests_of_policies(self.policies, self.registry, self.params)
 
 
 def _index(policies: tuple[Policy, ...], table: Table, equal: Equivalents) -> _Index:
@@ -175,7 +175,7 @@ def holders(rule: ResourceRule, table: Table) -> Iterator[Row]:
         if (rule.groups is None or row.group in rule.groups)
         and any(resource in (row.resource, "*") and sub in ("", "*") for resource, sub in rule.resources)
     ]
-    yield from (row for row in table.rows if any(embedded.holds(row, each.group, each.kind) for each in named))
+    yield from (row for row in table.rows if any(embedded.may_hold_kind(row, each.group, each.kind) for each in named))
 
 
 def covers_pods(rule: ResourceRule) -> bool:

@@ -13,7 +13,7 @@ from webhook.cluster.known_kinds import KNOWN
 from webhook.errors import Problem
 from webhook.object_lists import objects_of_list
 from webhook.paths import FieldPath, get
-from webhook.workloads.plurals import plural
+from webhook.workloads.plurals import plural_of_kind
 from webhook.workloads.table import Table
 from webhook.yamlfile import Document
 
@@ -50,7 +50,7 @@ def _listed(value: JSON) -> Sequence[JSON]:
 
 def _plurals(table: Table) -> Mapping[str, str]:
     """Every known resource by its kind in lower case."""
-    known = {kind.lower(): plural(kind) for _, kind in KNOWN}
+    known = {kind.lower(): plural_of_kind(kind) for _, kind in KNOWN}
     return known | {row.kind.lower(): row.resource for row in table.rows}
 
 
@@ -60,5 +60,5 @@ def _corrected(name: str, plurals: Mapping[str, str]) -> str:
     small = resource.lower()
     if resource == small and (small not in plurals or small in plurals.values()):
         return ""
-    right = small if small in plurals.values() else plurals.get(small) or plural(resource)
+    right = small if small in plurals.values() else plurals.get(small) or plural_of_kind(resource)
     return f"{right}{slash}{sub}"

@@ -12,22 +12,22 @@ from dataclasses import replace
 from webhook import shipped
 from webhook.decisions import ValidationAction
 from webhook.policy.compiled import Binding, Policy
-from webhook.policy.load import join
+from webhook.policy.load import join_bindings
 from webhook.policy.policy_set import PolicySet
 
 NAME = "unbound"
 """The name of the binding that stands for none."""
 
 
-def warnings(policies: PolicySet) -> Iterator[str]:
+def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
     """A sentence for each policy that is not evaluated."""
     for policy in policies.policies:
         if not policy.bindings:
-            where = f"policy `{policy.name}` ({shipped.shown(policy.file)})"
+            where = f"policy `{policy.name}` ({shipped.path_as_shown(policy.file)})"
             yield f"{where} is not evaluated, because no binding names it: add a binding, or evaluate it with --unbound"
 
 
-def bound(policies: PolicySet) -> PolicySet:
+def with_default_bindings(policies: PolicySet) -> PolicySet:
     """The same set, in which each policy without a binding has one that applies to all that the policy matches."""
     return replace(
         policies, validating=tuple(map(_bound, policies.validating)), mutating=tuple(map(_bound, policies.mutating))
@@ -39,4 +39,4 @@ def _bound(policy: Policy) -> Policy:
         return policy
     actions = (ValidationAction.DENY,) if policy.kind == "validating" else ()
     binding = Binding(name=NAME, policy=policy.name, criteria=None, param_source=None, actions=actions)
-    return join(policy, [binding])
+    return join_bindings(policy, [binding])

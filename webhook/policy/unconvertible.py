@@ -13,11 +13,11 @@ from dataclasses import replace
 from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.policy.compiled import Policy
-from webhook.policy.matching import ResourceRule, matches
+from webhook.policy.matching import ResourceRule, match_request
 from webhook.policy.policy_set import PolicySet
 
 
-def unconvertible(policy: Policy, loaded: PolicySet) -> Iterator[str]:
+def unconvertible_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
     """What of a policy set makes a policy fail, because nobody can convert an object to the version that it names."""
     criteria = replace(policy.criteria, namespaces=EVERYTHING, objects=EVERYTHING)
     told: set[GroupVersionResource] = set()
@@ -25,7 +25,7 @@ def unconvertible(policy: Policy, loaded: PolicySet) -> Iterator[str]:
         for attributes in _sent(other):
             if attributes.resource in told or not _may_be_served(attributes.resource, loaded):
                 continue
-            match = matches(criteria, attributes, dict, loaded.equivalents)
+            match = match_request(criteria, attributes, dict, loaded.equivalents)
             if match is not None and match.conversion == "impossible":
                 told.add(attributes.resource)
                 yield _text(other, attributes.resource, match.resource.version)
@@ -46,10 +46,10 @@ def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:
 def _sent(policy: Policy) -> Iterator[Attributes]:
     """A request for each group, version and resource that a policy names in full."""
     for rule in policy.criteria.rules if policy.bindings and policy.is_registered else ():
-        yield from _of_rule(rule)
+        yield from _requests_of_rule(rule)
 
 
-def _of_rule(rule: ResourceRule) -> Iterator[Attributes]:
+def _requests_of_rule(rule: ResourceRule) -> Iterator[Attributes]:
     for operation in Operation if rule.operations is None else sorted(rule.operations):
         for group in sorted(rule.groups or ()):
             for version in sorted(rule.versions or ()):

@@ -78,7 +78,7 @@ _ID_BYTES: Final = 150
 _KEPT: Final[UserCache[tuple[str, ...], Chosen | None]] = UserCache(2 << 20)
 
 
-def chosen(param: JSON, deadline: Deadline) -> Chosen:
+def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
     """The rules that a param names, with what is done about each.
 
     Raises:
@@ -112,7 +112,7 @@ def _ids(text: str) -> Iterator[str]:
     return filter(None, _SEPARATOR.split(text))
 
 
-def action(rule: str, level: Level, *deciders: Chosen) -> Action:
+def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
     """What is done about a problem of a rule: its level, unless a decider names the rule; the last one that does."""
     for decided in reversed(deciders):
         if rule in decided:
@@ -125,16 +125,16 @@ def within_binding(decided: Action, allowed: tuple[ValidationAction, ...]) -> tu
     if decided == "Deny":
         return allowed
     if decided == "Warn":
-        return warning(allowed)
+        return actions_without_denial(allowed)
     return (ValidationAction.AUDIT,) if decided == "Audit" else (ValidationAction.ADVICE,)
 
 
-def warning(allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
+def actions_without_denial(allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
     """The actions of a binding, without a denial: a warning in its place."""
     return tuple(dict.fromkeys(ValidationAction.WARN if each is ValidationAction.DENY else each for each in allowed))
 
 
-def mistakes(param: JSON, known: Collection[str]) -> Iterator[tuple[FieldPath, str]]:
+def mistakes_in_param(param: JSON, known: Collection[str]) -> Iterator[tuple[FieldPath, str]]:
     """What is wrong with the lists of a param, each with the field: rules that do not exist, and lists of no action."""
     data = _data(param)
     yield from (

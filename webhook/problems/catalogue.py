@@ -48,7 +48,7 @@ class LazyCatalogue(Mapping[str, Rule]):
         return len(self._rules)
 
 
-def catalogue(rules: Iterable[Rule]) -> Catalogue:
+def catalogue_of_rules(rules: Iterable[Rule]) -> Catalogue:
     """Rules by their ids.
 
     Raises:

@@ -67,7 +67,7 @@ def code_function(known: Collection[str]) -> Overload:
     return Overload("code", "claimgate_code", (STRING,), CODE, code, is_literal=True)
 
 
-def value(problem: Problem, action: str) -> JSON:
+def problem_as_cel_value(problem: Problem, action: str) -> JSON:
     """A problem as CEL sees it."""
     return {
         "code": Code(problem.code),
@@ -79,7 +79,7 @@ def value(problem: Problem, action: str) -> JSON:
     }
 
 
-def listed(values: Iterable[JSON]) -> tuple[Listed, ...]:
+def problems_of_cel_value(values: Iterable[JSON]) -> tuple[Listed, ...]:
     """The problems that an expression gives back."""
     return tuple(
         (

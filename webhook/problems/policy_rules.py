@@ -26,7 +26,7 @@ _FIELDS: Final = (*_SHARED, "policies")
 _RULE: Final = ("rule", *OWN)
 
 
-def read(document: yamlfile.Document) -> Mapping[str, tuple[Rule, ...]]:
+def read_policy_rules(document: yamlfile.Document) -> Mapping[str, tuple[Rule, ...]]:
     """Policies with their rules.
 
     Raises:

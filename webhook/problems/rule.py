@@ -21,7 +21,7 @@ from typing import Any, Final
 from webhook import errors
 from webhook.attributes import JSON
 from webhook.decisions import SEVERITIES
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath, path_as_text
 from webhook.problem import MissingObject, Problem
 from webhook.problems.actions import LEVELS, Level
 from webhook.problems.moments import AT_ONCE, MOMENTS, Moment
@@ -76,7 +76,7 @@ class Rule:
     @property
     def reports(self) -> Mapping[str, str]:
         """Links to issues and pull requests by their short names, `owner/repository#number`; the source may be one."""
-        return reports((self.source, *self.issues))
+        return github_reports((self.source, *self.issues))
 
     def problem(
         self,
@@ -93,7 +93,7 @@ class Rule:
 
         `for_administrators`: nobody else can do what the fix says.
         """
-        where = path if isinstance(path, str) else render(path)
+        where = path if isinstance(path, str) else path_as_text(path)
         value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
         return Problem(
             code=self.id,
@@ -169,7 +169,7 @@ class Group:
         return rule
 
 
-def reports(links: Iterable[str]) -> Mapping[str, str]:
+def github_reports(links: Iterable[str]) -> Mapping[str, str]:
     """Those of some links that are issues and pull requests on GitHub, by their short names."""
     matches = map(_REPORT.fullmatch, links)
     return {f"{match[1]}#{match[2]}": match[0] for match in matches if match}

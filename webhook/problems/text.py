@@ -23,7 +23,7 @@ _NOTE: Final = 100
 """Characters of what is said of a list as a whole, at most."""
 
 
-def sentence(problem: Problem) -> str:
+def problem_as_sentence(problem: Problem) -> str:
     """`path (likewise path): found message: fix`, without the parts that are not there."""
     where = f"{_path(problem.path)} (likewise {_places(problem.also)})" if problem.also else _path(problem.path)
     return ": ".join(
@@ -33,7 +33,7 @@ def sentence(problem: Problem) -> str:
 
 def without_path(problem: Problem) -> str:
     """The sentence without the path that it begins with, for those who show that apart."""
-    return sentence(replace(problem, path="")).strip()
+    return problem_as_sentence(replace(problem, path="")).strip()
 
 
 def _path(path: str) -> str:
@@ -53,12 +53,14 @@ def not_evaluated(missing: Iterable[str]) -> str:
     return f"not evaluated: {', '.join(dict.fromkeys(missing))}"
 
 
-def message(problems: Sequence[Problem], longest: int) -> str:
+def message_of_problems(problems: Sequence[Problem], longest: int) -> str:
     """The problems of one validation in a text of at most so many characters; the same of several places once."""
-    return listed([sentence(problem) for problem in _said_once(problems)], longest, MOST_LISTED)
+    return join_fitting_texts(
+        [problem_as_sentence(problem) for problem in _group_similar_problems(problems)], longest, MOST_LISTED
+    )
 
 
-def _said_once(problems: Sequence[Problem]) -> Iterator[Problem]:
+def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
     """Problems whose sentences differ in more than the place, the first of each with the places of the others."""
     same: dict[tuple[object, ...], list[Problem]] = {}
     for problem in problems:
@@ -69,14 +71,14 @@ def _said_once(problems: Sequence[Problem]) -> Iterator[Problem]:
         yield replace(first, also=(*first.also, *places)) if others else first
 
 
-def fitting(texts: Sequence[str], longest: int) -> Sequence[str]:
+def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
     """The first of some texts, as many as a list of so many characters has room for; the first one always."""
     if len(texts) == 1:
-        return [ended(texts[0], longest)]
-    remaining = longest - len(itemized((), len(texts))) - _NOTE
+        return [text_of_at_most(texts[0], longest)]
+    remaining = longest - len(itemized_text((), len(texts))) - _NOTE
     kept: list[str] = []
     for text in texts:
-        shown = text if kept else ended(text, remaining - len(_ITEM))
+        shown = text if kept else text_of_at_most(text, remaining - len(_ITEM))
         remaining -= len(shown) + len(_ITEM)
         if remaining < 0:
             break
@@ -84,7 +86,7 @@ def fitting(texts: Sequence[str], longest: int) -> Sequence[str]:
     return kept
 
 
-def itemized(texts: Sequence[str], left: int = 0, note: str = "") -> str:
+def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
     """A text alone, or a list with a line for each; `left` is how many more there are, `note` says more of them.
 
     A list looks as kubectl's own lists of problems do.
@@ -95,12 +97,12 @@ def itemized(texts: Sequence[str], left: int = 0, note: str = "") -> str:
     return "".join((f"{len(texts) + left} problems{note}:", *(f"{_ITEM}{text}" for text in (*texts, *more))))
 
 
-def listed(texts: Sequence[str], longest: int, most: int = 1_000_000) -> str:
+def join_fitting_texts(texts: Sequence[str], longest: int, most: int = 1_000_000) -> str:
     """Texts in one, as many as fit, and how many more there are; the first one always, and cut where it is too long."""
     whole = "; ".join(texts[:most])
     if len(texts) <= most and len(whole) <= longest:
         return whole
-    kept = [ended(texts[0], longest - _LAST)]
+    kept = [text_of_at_most(texts[0], longest - _LAST)]
     remaining = longest - _LAST - len(kept[0])
     for text in texts[1:most]:
         remaining -= len(text) + 2
@@ -111,6 +113,6 @@ def listed(texts: Sequence[str], longest: int, most: int = 1_000_000) -> str:
     return "; ".join((*kept, f"and {left} more")) if left else kept[0]
 
 
-def ended(text: str, longest: int) -> str:
+def text_of_at_most(text: str, longest: int) -> str:
     """A text of at most so many characters; only one that nobody here has made is ever too long."""
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"

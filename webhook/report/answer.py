@@ -10,7 +10,7 @@ from webhook.admission.enforce import warnings_of_decisions
 from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision, ValidationAction, Verdict
 from webhook.explanation import Explanation
-from webhook.problems.text import sentence
+from webhook.problems.text import problem_as_sentence
 from webhook.report.finding import Finding, Locate, Place, Subject, findings
 from webhook.report.rule import Rules
 
@@ -63,7 +63,9 @@ class Answer:
     def advice(self) -> tuple[str, ...]:
         """What rules of level advice say, each once with its rule."""
         told = [each for _, each in self.decisions if each.is_advice and each.evaluation == "deny"]
-        return tuple(dict.fromkeys(f"{sentence(each)} ({each.code})" for made in told for each in made.problems))
+        return tuple(
+            dict.fromkeys(f"{problem_as_sentence(each)} ({each.code})" for made in told for each in made.problems)
+        )
 
     @property
     def is_undecided(self) -> bool:
@@ -72,7 +74,7 @@ class Answer:
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
         """The same as findings, for formats that know nothing else."""
-        decided = (*self.decisions, *self.further) or self._of_server()
+        decided = (*self.decisions, *self.further) or self._messages_of_server()
         return findings(decided, self.subject, self.locate, rules)
 
     @property
@@ -86,7 +88,7 @@ class Answer:
             if decision.evaluation in ("unknown", "error") and decision.action == "admit" and not decision.exception:
                 yield decision
 
-    def _of_server(self) -> Iterator[tuple[Phase, Decision]]:
+    def _messages_of_server(self) -> Iterator[tuple[Phase, Decision]]:
         """What an answer without decisions says: the denial and each warning."""
         status, phase = self.verdict.status, Phase.VALIDATE if self.phase == "auto" else Phase(self.phase)
         if status is not None and not self.verdict.allowed:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from webhook.attributes import Attributes, Phase
 from webhook.decisions import Decision
 from webhook.problem import MissingObject, Problem
-from webhook.problems.text import sentence
+from webhook.problems.text import problem_as_sentence
 from webhook.report.rule import Rule, Rules, rule_of
 from webhook.source_line import SourceLine
 
@@ -93,7 +93,7 @@ class Finding:
     @property
     def message(self) -> str:
         """The text of the problem or the policy; it begins with the field path where there is one."""
-        text = sentence(self.problem) if self.problem else self.decision.message
+        text = problem_as_sentence(self.problem) if self.problem else self.decision.message
         return f"{text} ({self.exception})" if self.exception else text
 
     @property

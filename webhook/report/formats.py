@@ -64,17 +64,17 @@ def names() -> tuple[str, ...]:
     return tuple(each.name for each in FORMATS)
 
 
-def of_findings() -> Writers[Finding]:
+def writers_of_findings() -> Writers[Finding]:
     """The writers of an audit."""
     return {each.name: each.findings for each in FORMATS}
 
 
-def of_answers() -> Writers[Answer]:
+def writers_of_answers() -> Writers[Answer]:
     """The writers of a replay."""
     return {each.name: each.answers or _through(each) for each in FORMATS}
 
 
-def of_cases() -> Writers[CaseResult]:
+def writers_of_cases() -> Writers[CaseResult]:
     """The writers of a test."""
     return {each.name: each.cases or _through(each) for each in FORMATS}
 

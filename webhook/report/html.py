@@ -17,7 +17,7 @@ from string import Template
 from typing import Final
 
 from webhook import __version__
-from webhook.problems.text import sentence
+from webhook.problems.text import problem_as_sentence
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
@@ -142,7 +142,7 @@ def _item(finding: Finding) -> str:
     named = f'<a href="{_text(rule.docs)}">{_text(rule.id)}</a>' if rule.docs.startswith("https://") else _text(rule.id)
     severity = f", {_text(rule.severity)}" if rule.severity else ""
     problem = finding.problem
-    text = sentence(replace(problem, fix="")) if problem else finding.message
+    text = problem_as_sentence(replace(problem, fix="")) if problem else finding.message
     message = "<br>".join(map(_words, text.split("\n")))
     fix = f'<span class="fix"><b>Fix:</b> {_words(problem.fix)}</span>' if problem and problem.fix else ""
     exception = f" {_text(f'({finding.exception})')}" if finding.exception else ""

@@ -11,7 +11,7 @@ from typing import Any
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding, Result
-from webhook.report.records import encoded, of_answer, of_finding, of_place
+from webhook.report.records import encoded, record_of_answer, record_of_finding, record_of_place
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 
@@ -31,13 +31,13 @@ class Findings:
 
     def entry(self, entry: Finding) -> Iterator[str]:
         """One element of the list."""
-        yield f"{self._comma}\n{_indented(of_finding(entry), 2)}"
+        yield f"{self._comma}\n{_indented(record_of_finding(entry), 2)}"
         self._comma = ","
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Everything that is no finding."""
         rest = {
-            "notKubernetes": [{**of_place(each.place), "reason": each.why} for each in totals.skipped],
+            "notKubernetes": [{**record_of_place(each.place), "reason": each.why} for each in totals.skipped],
             "unreadable": [
                 {"file": problem.file, "line": problem.line, "column": problem.column, "reason": problem.message}
                 for problem in totals.unreadable
@@ -65,7 +65,7 @@ class Answers:
 
     def entry(self, entry: Answer) -> Iterator[str]:
         """One element of the list."""
-        yield f"{self._comma}\n{_indented(of_answer(entry), 1)}"
+        yield f"{self._comma}\n{_indented(record_of_answer(entry), 1)}"
         self._comma = ","
 
     def end(self, _totals: Totals) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding
-from webhook.report.records import compact, of_answer, of_case, of_finding, of_place
+from webhook.report.records import compact, record_of_answer, record_of_case, record_of_finding, record_of_place
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 
@@ -22,13 +22,13 @@ class Lines:
     def entry(self, entry: Finding | Answer | CaseResult) -> Iterator[str]:
         """One line."""
         if isinstance(entry, Finding):
-            yield f"{compact(of_finding(entry))}\n"
+            yield f"{compact(record_of_finding(entry))}\n"
         elif isinstance(entry, Answer):
-            yield f"{compact(of_answer(entry))}\n"
+            yield f"{compact(record_of_answer(entry))}\n"
         else:
-            yield f"{compact(of_case(entry))}\n"
+            yield f"{compact(record_of_case(entry))}\n"
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Lines for what was not audited."""
         for skipped in totals.skipped:
-            yield f"{compact({'result': 'notKubernetes', **of_place(skipped.place), 'reason': skipped.why})}\n"
+            yield f"{compact({'result': 'notKubernetes', **record_of_place(skipped.place), 'reason': skipped.why})}\n"

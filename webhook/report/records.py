@@ -28,17 +28,17 @@ def compact(value: JSON) -> str:
     return encoded(value, separators=(",", ":"))
 
 
-def of_finding(finding: Finding) -> dict[str, Any]:
+def record_of_finding(finding: Finding) -> dict[str, Any]:
     """A finding: its result, its rule, its decision, the object and the place."""
     about = finding.subject
     return {
         "result": str(finding.result),
         "rule": finding.rule.id,
-        **of_decision(finding.decision),
+        **record_of_decision(finding.decision),
         "path": finding.path,
         "message": finding.message,
-        "problem": of_problem(finding.problem) if finding.problem else None,
-        "missing": [of_missing(each) for each in finding.missing],
+        "problem": record_of_problem(finding.problem) if finding.problem else None,
+        "missing": [record_of_missing(each) for each in finding.missing],
         "exception": finding.exception,
         "docs": finding.rule.docs,
         "phase": str(finding.phase),
@@ -48,11 +48,11 @@ def of_finding(finding: Finding) -> dict[str, Any]:
             "namespace": about.namespace,
             "name": about.name,
         },
-        **of_place(finding.place),
+        **record_of_place(finding.place),
     }
 
 
-def of_problem(problem: Problem) -> dict[str, Any]:
+def record_of_problem(problem: Problem) -> dict[str, Any]:
     """A problem, its place with the finding or decision."""
     return {
         "rule": problem.code,
@@ -61,16 +61,16 @@ def of_problem(problem: Problem) -> dict[str, Any]:
         "message": problem.message,
         "fix": problem.fix,
         "also": list(problem.also),
-        "missing": [of_missing(each) for each in problem.missing],
+        "missing": [record_of_missing(each) for each in problem.missing],
     }
 
 
-def of_missing(missing: MissingObject) -> dict[str, Any]:
+def record_of_missing(missing: MissingObject) -> dict[str, Any]:
     """An object that was not there."""
     return {"kind": missing.kind, "namespace": missing.namespace, "name": missing.name, "why": missing.why}
 
 
-def of_decision(made: Decision) -> dict[str, Any]:
+def record_of_decision(made: Decision) -> dict[str, Any]:
     """A decision, without its problems."""
     return {
         "policy": made.policy,
@@ -90,9 +90,9 @@ def of_decision(made: Decision) -> dict[str, Any]:
     }
 
 
-def of_answer(answer: Answer) -> dict[str, Any]:
+def record_of_answer(answer: Answer) -> dict[str, Any]:
     """An answer: code 200 and no reason or message when allowed; with explanations where there are some."""
-    explained = [_of_explanation(phase, each) for phase, each in answer.explanations]
+    explained = [_record_of_explanation(phase, each) for phase, each in answer.explanations]
     verdict, status = answer.verdict, answer.verdict.status
     denied = None if verdict.allowed else status
     return {
@@ -106,14 +106,14 @@ def of_answer(answer: Answer) -> dict[str, Any]:
         "warnings": list(verdict.warnings),
         "patch": list(verdict.patch),
         "patchedObject": answer.patched_object,
-        "decisions": [_of_made(phase, decision) for phase, decision in answer.decisions],
-        "furtherDecisions": [_of_made(phase, decision) for phase, decision in answer.further],
+        "decisions": [_full_record_of_decision(phase, decision) for phase, decision in answer.decisions],
+        "furtherDecisions": [_full_record_of_decision(phase, decision) for phase, decision in answer.further],
         "response": answer.response,
         **({"explanations": explained} if explained else {}),
     }
 
 
-def _of_explanation(phase: Phase, explained: Explanation) -> dict[str, Any]:
+def _record_of_explanation(phase: Phase, explained: Explanation) -> dict[str, Any]:
     return {
         "phase": str(phase),
         "policy": explained.policy,
@@ -128,18 +128,18 @@ def _of_explanation(phase: Phase, explained: Explanation) -> dict[str, Any]:
     }
 
 
-def _of_made(phase: Phase, made: Decision) -> dict[str, Any]:
+def _full_record_of_decision(phase: Phase, made: Decision) -> dict[str, Any]:
     """A decision with everything that it says."""
     return {
         "phase": str(phase),
         "rule": made.rule,
-        **of_decision(made),
-        "problems": [of_problem(problem) for problem in made.problems],
-        "missing": [of_missing(each) for each in made.missing],
+        **record_of_decision(made),
+        "problems": [record_of_problem(problem) for problem in made.problems],
+        "missing": [record_of_missing(each) for each in made.missing],
     }
 
 
-def of_case(case: CaseResult) -> dict[str, Any]:
+def record_of_case(case: CaseResult) -> dict[str, Any]:
     """A case result: the suite, whether it passed, how else it went, and why."""
     return {
         "suite": case.suite,
@@ -151,6 +151,6 @@ def of_case(case: CaseResult) -> dict[str, Any]:
     }
 
 
-def of_place(place: Place) -> dict[str, Any]:
+def record_of_place(place: Place) -> dict[str, Any]:
     """A place in the input."""
     return {"file": place.file, "line": place.line, "column": place.column}

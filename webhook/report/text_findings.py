@@ -15,7 +15,7 @@ from unicodedata import east_asian_width
 
 from webhook import terminal
 from webhook.decisions import severity_rank
-from webhook.problems.text import sentence
+from webhook.problems.text import problem_as_sentence
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rules
 from webhook.report.screen import PLAIN, Screen, result_word
@@ -126,7 +126,7 @@ def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
     rule = screen.styled(terminal.one_line(_rule(finding)), "cyan")
     yield f"  {screen.said(_said(finding))}  {terminal.one_line(finding.place.in_full)}  {rule}"
     problem = finding.problem
-    message = sentence(replace(problem, fix="")) if problem else finding.message
+    message = problem_as_sentence(replace(problem, fix="")) if problem else finding.message
     first, *others = terminal.message_lines(_BREAK.sub(" ", message.strip()) or "no message")
     yield from screen.wrapped(first, _INDENT)
     yield from (f"{_INDENT}{line}" for line in others)

@@ -25,7 +25,7 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.patch import schema as kubernetes
 from webhook.schema.decode import Decoded, decode
-from webhook.schema.types import Fields, Items, Scalar, Type, named, of_node
+from webhook.schema.types import Fields, Items, Scalar, Type, named, type_of_node
 
 DATA: Final = Path(__file__).with_name("data")
 _EACH: Final = "*"
@@ -89,7 +89,7 @@ def type_of(kind: GroupVersionKind) -> Type | None:
 
 @cache
 def _builtin(kind: GroupVersionKind) -> Type:
-    return _without_status(of_node(kubernetes.root(kind)))
+    return _without_status(type_of_node(kubernetes.schema_of_kind(kind)))
 
 
 def _without_status(of: Type) -> Type:

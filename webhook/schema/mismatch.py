@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath, path_as_text
 from webhook.wording import shown
 
 
@@ -23,7 +23,7 @@ class Mismatch:
     @property
     def path(self) -> str:
         """The path as users know it."""
-        return render(self.at)
+        return path_as_text(self.at)
 
     @property
     def shown(self) -> str:

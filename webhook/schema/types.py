@@ -71,12 +71,12 @@ def named(name: str) -> Type:
         KeyError: Kubernetes has no such type.
 
     """
-    return of_node(f"#{name}")
+    return type_of_node(f"#{name}")
 
 
 @cache
-def _of_name(name: str) -> Type:
-    of = _of_shape(kubernetes.resolve(name))
+def _type_of_name(name: str) -> Type:
+    of = _type_of_shape(kubernetes.shape_of_node(name))
     nulls = _written_null().get(name.removeprefix("#"))
     return replace(of, written_null=frozenset(nulls)) if nulls and isinstance(of, Fields) else of
 
@@ -89,19 +89,19 @@ def _written_null() -> Mapping[str, Sequence[str]]:
     return held
 
 
-def of_node(node: kubernetes.Node) -> Type:
+def type_of_node(node: kubernetes.Node) -> Type:
     """The type that a node of the patch package's table describes; `any` where it describes nothing."""
     if isinstance(node, str):
-        return _SPECIAL.get(node) or _of_name(node)
-    return _of_shape(kubernetes.resolve(node)) if node else "any"
+        return _SPECIAL.get(node) or _type_of_name(node)
+    return _type_of_shape(kubernetes.shape_of_node(node)) if node else "any"
 
 
-def _of_shape(shape: kubernetes.Shape) -> Type:
+def _type_of_shape(shape: kubernetes.Shape) -> Type:
     if shape.scalar:
         return _SCALARS.get(shape.scalar, "any")
     if shape.list:
-        return Items(of_node(shape.list.element))
+        return Items(type_of_node(shape.list.element))
     if shape.map is None:
         return "any"
-    others = of_node(shape.map.other) if shape.map.other else None
-    return Fields({name: of_node(each) for name, each in shape.map.fields.items()}, others)
+    others = type_of_node(shape.map.other) if shape.map.other else None
+    return Fields({name: type_of_node(each) for name, each in shape.map.fields.items()}, others)

@@ -33,11 +33,11 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
-from webhook.quantity import Quantity, parse
+from webhook.quantity import Quantity, parse_quantity
 from webhook.schema.decode import decode
 from webhook.schema.forms import FORMS
 from webhook.schema.types import Fields, Items, Scalar, Type
-from webhook.similar_names import nearest
+from webhook.similar_names import nearest_name
 
 _ABOUT: Final = frozenset(("moved", "open"))
 _QUANTITY: Final = "a quantity such as 1, 500m or 4Gi"
@@ -176,7 +176,7 @@ def _judge_of_object(known: Values, declared: Mapping[str, Any]) -> Judge:
                 inner(walk, held, (*at, name), value)
             elif name not in fields and not is_open:
                 walk.deadline.spend(len(fields))
-                near = "" if name in moved else nearest(name, fields)
+                near = "" if name in moved else nearest_name(name, fields)
                 walk.note("unknownField", (*at, name), name, moved.get(name, ""), near)
         for name, expected in required:
             if value.get(name) in (None, "") and (*at, name) not in walk.settled:
@@ -266,7 +266,7 @@ def _judge_of_text(_: Values, declaration: Field) -> Judge:
         if len(value.encode()) > longest:
             walk.note("tooLong", at, value, str(longest))
         elif choices is not None and value not in choices:
-            walk.note("notOneOf", at, value, ", ".join(choices), nearest(value, choices))
+            walk.note("notOneOf", at, value, ", ".join(choices), nearest_name(value, choices))
         elif not is_good(value):
             walk.note("badName", at, value, expected)
 
@@ -285,7 +285,7 @@ def _judge_of_number(_: Values, declaration: Field) -> Judge:
 
 
 def _judge_of_quantity(_: Values, declaration: Field) -> Judge:
-    least = parse(declaration["least"]) if "least" in declaration else None
+    least = parse_quantity(declaration["least"]) if "least" in declaration else None
 
     def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
         if isinstance(value, str) and is_placeholder(value):
@@ -311,7 +311,7 @@ def _parsed(value: JSON) -> Quantity | None:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:
-        return parse(str(value))
+        return parse_quantity(str(value))
     except ValueError:
         return None
 

@@ -14,7 +14,7 @@ from typing import Final
 from webhook.cluster import Cluster
 from webhook.cluster.lookup import place_of
 from webhook.logs import Log
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.policy.param_rules import ParamRules
 from webhook.policy.policy_set import PolicySet
 from webhook.server.counters import Counters
@@ -79,4 +79,4 @@ def _mistakes(rules: ParamRules, cluster: Cluster) -> Iterator[str]:
             seen.add(id(param))
             place = "/".join(filter(None, place_of(param)))
             for path, text in rules.mistakes_of_param(param):
-                yield f"{kind.kind} {place}: {render(path)}: {text}"
+                yield f"{kind.kind} {place}: {path_as_text(path)}: {text}"

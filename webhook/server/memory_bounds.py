@@ -89,7 +89,7 @@ class MemoryBounds:
         )
 
 
-def of_this_process(settings: ServerSettings) -> MemoryBounds:
+def memory_bounds_of_process(settings: ServerSettings) -> MemoryBounds:
     """The bounds of a process that has loaded what it serves; its own size counts as 0 where nobody tells it."""
     return MemoryBounds(settings, operating_system.resident_bytes())
 

@@ -19,7 +19,7 @@ from webhook.admission.respond import status_body
 from webhook.attributes import Phase
 from webhook.decisions import Status
 from webhook.errors import CallError
-from webhook.problems.text import ended
+from webhook.problems.text import text_of_at_most
 from webhook.server.connections import PATHS
 from webhook.server.large_body import LargeBody
 from webhook.server.readiness import Readiness
@@ -148,7 +148,7 @@ def _check_headers(scope: Scope) -> int | None:
         elif name == b"content-length":
             length = _length(value)
     if media_type != _JSON and media_type.partition(";")[0].strip().lower() != _JSON:
-        given = f"`{ended(media_type, _SHOWN)}`" if media_type else "none"
+        given = f"`{text_of_at_most(media_type, _SHOWN)}`" if media_type else "none"
         raise CallError(415, "UnsupportedMediaType", f"content-type: expected `{_JSON}`, found {given}")
     return length
 

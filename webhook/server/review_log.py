@@ -12,7 +12,7 @@ from typing import Final
 from webhook.attributes import Attributes, Phase
 from webhook.decisions import Verdict
 from webhook.errors import fault_locations
-from webhook.problems.text import ended
+from webhook.problems.text import text_of_at_most
 
 _MOST_RULES: Final = 20
 """Ids of rules in a line: an object that breaks more of them breaks the first."""
@@ -61,7 +61,7 @@ def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: floa
         "elapsed_ms": round(elapsed_s * 1000, 3),
     }
     if len(attributes.uid) + len(attributes.name) + len(attributes.user_info.username) > _LONGEST:
-        fields |= {key: ended(str(fields[key]), _LONGEST) for key in ("uid", "name", "user")}
+        fields |= {key: text_of_at_most(str(fields[key]), _LONGEST) for key in ("uid", "name", "user")}
     if rules := _rules(verdict):
         fields["rules"] = rules
     if attributes.dry_run:

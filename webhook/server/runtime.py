@@ -49,7 +49,7 @@ from webhook.server.review_handler import Authority
 from webhook.server.scheduler import Scheduler
 from webhook.server.tls import Certificates
 from webhook.server.worker_lane import WorkerLimits
-from webhook.settings.configured import reread
+from webhook.settings.configured import settings_from_changed_file
 from webhook.settings.shared import Settings
 from webhook.wording import named
 from webhook.yamlfile import discover
@@ -127,7 +127,7 @@ class ServedState:
         places = (*assembly.policy_places(chosen), *filter(None, [chosen.configuration.path]))
         how = assembly.compile_options(chosen)
         policies: Reloaded[PolicySet] = Reloaded(
-            lambda: _askable(assembly.policies_of_settings(reread(chosen), how), may_ask=may_ask),
+            lambda: _askable(assembly.policies_of_settings(settings_from_changed_file(chosen), how), may_ask=may_ask),
             marks(lambda: discover(places)),
             PolicySet.prepare,
         )

@@ -26,19 +26,19 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
         ConfigurationError: a value that cannot be used, naming the flag or variable.
         InputError: every mistake of the configuration file.
     """
-    chosen = setting.read(kind, flags, environment)
+    chosen = setting.read_settings(kind, flags, environment)
     if chosen.config is None and Path(NAME).is_file():
         chosen = replace(chosen, config=Path(NAME), origins={**chosen.origins, "config": _FOUND})
-    return configured(chosen, read_configuration(chosen.config)) if chosen.config else chosen
+    return settings_under_configuration(chosen, read_configuration(chosen.config)) if chosen.config else chosen
 
 
-def reread(chosen: S) -> S:
+def settings_from_changed_file(chosen: S) -> S:
     """The same settings, with the file as it is now. `chosen` must be as flags and variables gave it."""
     path = chosen.configuration.path
     return chosen if path is None else replace(chosen, configuration=read_configuration(path))
 
 
-def configured(chosen: S, file: ConfigurationFile) -> S:
+def settings_under_configuration(chosen: S, file: ConfigurationFile) -> S:
     """The settings under a configuration."""
     value, origin = file.value, str(file.path)
     folders: dict[str, tuple[Path, ...]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from webhook.settings import values
-from webhook.settings.setting import setting
+from webhook.settings.setting import declare_setting
 from webhook.settings.shared import Settings
 
 
@@ -13,7 +13,7 @@ from webhook.settings.shared import Settings
 class ReportSettings(Settings):
     """What a report says of the rules besides their ids."""
 
-    docs_address: str = setting(
+    docs_address: str = declare_setting(
         "",
         values.text("URL"),
         "Where the documentation is published: a finding then links to the page of its rule.",

@@ -8,7 +8,7 @@ from typing import Final
 
 from webhook.logs import LEVELS, Level
 from webhook.settings import values
-from webhook.settings.setting import REQUIRED, setting
+from webhook.settings.setting import REQUIRED, declare_setting
 from webhook.settings.shared import Settings
 
 _PORTS: Final = 65535
@@ -23,68 +23,74 @@ class ServerSettings(Settings):
     them with 600 calls each, half of which call a webhook at once, need 900. server/memory_bounds.py adds it all up.
     """
 
-    host: str = setting("0.0.0.0", values.text("ADDRESS"), "Address to listen on.")  # noqa: S104 - a Pod has several
-    port: int = setting(8443, values.whole("PORT", 0, _PORTS), "Port to listen on; 0 takes any free one.")
-    tls_cert: Path | None = setting(None, values.file(), "Serving certificate, PEM.", unset=REQUIRED)
-    tls_key: Path | None = setting(None, values.file(), "Private key of the certificate, PEM.", unset=REQUIRED)
-    client_ca: Path | None = setting(
+    host: str = declare_setting("0.0.0.0", values.text("ADDRESS"), "Address to listen on.")  # noqa: S104 - a Pod has several
+    port: int = declare_setting(8443, values.whole("PORT", 0, _PORTS), "Port to listen on; 0 takes any free one.")
+    tls_cert: Path | None = declare_setting(None, values.file(), "Serving certificate, PEM.", unset=REQUIRED)
+    tls_key: Path | None = declare_setting(None, values.file(), "Private key of the certificate, PEM.", unset=REQUIRED)
+    client_ca: Path | None = declare_setting(
         None, values.file(), "Take calls only from clients that this authority signed.", unset="any client"
     )
-    client_name: tuple[str, ...] = setting(
+    client_name: tuple[str, ...] = declare_setting(
         (),
         values.names("NAME"),
         "With --client-ca: take calls only from clients whose certificate has this common name, or this DNS, URI or "
         "email name.",
         unset="whomever the authority signed",
     )
-    probe_port: int | None = setting(
+    probe_port: int | None = declare_setting(
         None,
         values.whole("PORT", 0, _PORTS),
         "Serve /healthz, /readyz, /metrics and /version on this port, too, in plain HTTP; 0 takes any free one. Needed "
         "with --client-ca, since a kubelet has no client certificate.",
         unset="none",
     )
-    probe_host: str | None = setting(None, values.text("ADDRESS"), "Address of --probe-port.", unset="that of --host")
-    max_connections: int = setting(
+    probe_host: str | None = declare_setting(
+        None, values.text("ADDRESS"), "Address of --probe-port.", unset="that of --host"
+    )
+    max_connections: int = declare_setting(
         1000,
         values.whole("COUNT", 1),
         "Open connections for reviews; one more closes the one that has been idle longest.",
     )
-    live: bool = setting(False, values.switch(), "Look objects up in the cluster that the server runs in.")
-    kubeconfig: Path | None = setting(
+    live: bool = declare_setting(False, values.switch(), "Look objects up in the cluster that the server runs in.")
+    kubeconfig: Path | None = declare_setting(
         None, values.file(), "Look objects up in the cluster of this kubeconfig.", unset="none"
     )
-    live_policies: bool = setting(
+    live_policies: bool = declare_setting(
         False,
         values.switch(),
         "Evaluate also the policies of claimgate.dev that the cluster of --live or --kubeconfig stores, and write what "
         "is wrong with them into their status.",
     )
-    authorizer: bool = setting(
+    authorizer: bool = declare_setting(
         False, values.switch(), "Let policies ask `authorizer`: the API server is asked with SubjectAccessReviews."
     )
-    timeout: float = setting(10.0, values.seconds(0.1), "Bound of one review; `?timeout=` of a call may be shorter.")
-    max_body_bytes: int = setting(20 << 20, values.size(), "Largest body of a call.")
-    max_inflight_body_bytes: int = setting(
+    timeout: float = declare_setting(
+        10.0, values.seconds(0.1), "Bound of one review; `?timeout=` of a call may be shorter."
+    )
+    max_body_bytes: int = declare_setting(20 << 20, values.size(), "Largest body of a call.")
+    max_inflight_body_bytes: int = declare_setting(
         22 << 20, values.size(), "Memory for bodies above 64Ki of all calls together; further ones wait."
     )
-    workers: int = setting(
+    workers: int = declare_setting(
         2, values.whole("COUNT", 1, 64), "Processes at a time for reviews that take too long for the event loop."
     )
-    worker_memory: int = setting(
+    worker_memory: int = declare_setting(
         32 << 20,
         values.size(least=16 << 20),
         "Memory of each of these processes beyond what it shares with the server.",
     )
-    memory: int | None = setting(
+    memory: int | None = declare_setting(
         None,
         values.size(least=64 << 20),
         "Memory that the server may take. It does not start where its bounds add up to more.",
         unset="the container's limit",
     )
-    drain: float = setting(5.0, values.seconds(0), "How long the server goes on answering after SIGTERM or SIGHUP.")
-    reload: float = setting(2.0, values.seconds(0), "How often the server looks for changed files; 0 is never.")
-    log_level: Level = setting("info", values.one_of(*LEVELS), "Least level of log lines.")
+    drain: float = declare_setting(
+        5.0, values.seconds(0), "How long the server goes on answering after SIGTERM or SIGHUP."
+    )
+    reload: float = declare_setting(2.0, values.seconds(0), "How often the server looks for changed files; 0 is never.")
+    log_level: Level = declare_setting("info", values.one_of(*LEVELS), "Least level of log lines.")
 
 
 DEFAULTS: Final = ServerSettings()

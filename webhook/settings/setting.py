@@ -62,7 +62,7 @@ class Setting:
             raise ConfigurationError(f"{origin}: `{value}` {error}") from None
 
 
-def setting(default: Any, type: ValueType, help: str, *, unset: str = "") -> Any:  # noqa: A002 - the field's words
+def declare_setting(default: Any, type: ValueType, help: str, *, unset: str = "") -> Any:  # noqa: A002 - the field's words
     """A field of a class of settings: its default, what it may be, and one sentence for help and README."""
     return dataclasses.field(default=default, metadata={_KEY: (type, help, unset)})
 
@@ -82,7 +82,7 @@ class Declared:
 S = TypeVar("S", bound=Declared)
 
 
-def declared(kind: type[Declared]) -> tuple[Setting, ...]:
+def declared_settings(kind: type[Declared]) -> tuple[Setting, ...]:
     """The settings of a class, in the order in which they are declared."""
     made = ((field.name, field.default, field.metadata[_KEY]) for field in dataclasses.fields(kind) if field.metadata)
     return tuple(
@@ -91,7 +91,7 @@ def declared(kind: type[Declared]) -> tuple[Setting, ...]:
     )
 
 
-def read(kind: type[S], flags: Mapping[str, Any], environment: Mapping[str, str]) -> S:
+def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[str, str]) -> S:
     """Settings from flags, then the environment, then defaults.
 
     Args:
@@ -105,15 +105,15 @@ def read(kind: type[S], flags: Mapping[str, Any], environment: Mapping[str, str]
     given = {name: value for name, value in flags.items() if value is not None and value != []}
     chosen: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for each in declared(kind):
+    for each in declared_settings(kind):
         if each.name in given:
-            chosen[each.name], origins[each.name] = _of_flag(each, given[each.name]), each.flag
-        elif value := _of_environment(each, environment):
+            chosen[each.name], origins[each.name] = _value_of_flag(each, given[each.name]), each.flag
+        elif value := _text_of_variable(each, environment):
             chosen[each.name], origins[each.name] = each.read(value, each.variable), each.variable
     return kind(**chosen, origins=origins)
 
 
-def _of_environment(each: Setting, environment: Mapping[str, str]) -> str:
+def _text_of_variable(each: Setting, environment: Mapping[str, str]) -> str:
     """The text of the variable; "" where it is not set, or set to "" as manifests do to mean so."""
     former = _FORMER_PREFIX + each.variable.removeprefix(PREFIX)
     values = {name: environment.get(name, "") for name in (each.variable, former)}
@@ -123,10 +123,10 @@ def _of_environment(each: Setting, environment: Mapping[str, str]) -> str:
     return named[each.variable]
 
 
-def _of_flag(each: Setting, value: Any) -> Any:
+def _value_of_flag(each: Setting, value: Any) -> Any:
     """What a flag stands for: of a repeated one, each value as it is."""
     if isinstance(value, str | Path):
-        return each.read(shipped.address(value) or str(value), each.flag)
+        return each.read(shipped.url_in_place_of_file(value) or str(value), each.flag)
     if isinstance(value, list):
         # not split: a shell has taken the values apart already, and a name may hold a comma
         return tuple(part.strip() if isinstance(part, str) else part for part in value)

@@ -9,7 +9,7 @@ from typing import Final
 from webhook import releases, shipped
 from webhook.configuration.read import NAME, NO_FILE, ConfigurationFile
 from webhook.settings import values
-from webhook.settings.setting import Declared, setting
+from webhook.settings.setting import Declared, declare_setting
 from webhook.settings.values import EnforcementAction, EngineName
 
 _SINCE: Final = releases.shown(shipped.SINCE)
@@ -24,36 +24,40 @@ class Settings(Declared):
 
     configuration: ConfigurationFile = NO_FILE
 
-    config: Path | None = setting(
+    config: Path | None = declare_setting(
         None, values.file(), "Configuration file.", unset=f"{NAME} of the working directory, where there is one"
     )
-    policies: tuple[Path, ...] = setting(
+    policies: tuple[Path, ...] = declare_setting(
         (), values.paths("DIR"), "Folders and files of policies beside the shipped ones."
     )
-    only: tuple[Path, ...] = setting(
+    only: tuple[Path, ...] = declare_setting(
         (), values.paths("DIR"), "Folders and files of policies in place of the shipped ones and of all others."
     )
-    context: tuple[Path, ...] = setting((), values.paths("DIR"), "Folders and files of objects that the cluster holds.")
-    context_is_whole: bool = setting(
+    context: tuple[Path, ...] = declare_setting(
+        (), values.paths("DIR"), "Folders and files of objects that the cluster holds."
+    )
+    context_is_whole: bool = declare_setting(
         False,
         values.switch(),
         "The objects of the files are all that the cluster holds, so that one which is missing does not exist.",
     )
-    workloads: tuple[Path, ...] = setting(
+    workloads: tuple[Path, ...] = declare_setting(
         (), values.paths("FILE"), "Further kinds that hold pods: files with rows of the workload table."
     )
-    cel_engine: EngineName = setting(
+    cel_engine: EngineName = declare_setting(
         "compiled", values.one_of("compiled", "celpy"), "What evaluates CEL; celpy is a second opinion, and slow."
     )
-    kubernetes_version: releases.Release = setting(
+    kubernetes_version: releases.Release = declare_setting(
         releases.DEFAULT,
         values.version(),
         f"The Kubernetes release whose CEL policies may use; the shipped ones need {_SINCE} or later.",
     )
-    enforcement_action: EnforcementAction = setting(
+    enforcement_action: EnforcementAction = declare_setting(
         "deny",
         values.one_of("deny", "warn", "audit"),
         "The most that a failed policy does: warn makes denials warnings; audit leaves audit annotations alone and "
         "changes nothing.",
     )
-    api_server_text: bool = setting(False, values.switch(), "Word denials exactly as the API server's own policies do.")
+    api_server_text: bool = declare_setting(
+        False, values.switch(), "Word denials exactly as the API server's own policies do."
+    )

@@ -53,7 +53,7 @@ def file() -> ValueType:
 
 
 def _file(value: str) -> Path:
-    if shipped.address(value):
+    if shipped.url_in_place_of_file(value):
         raise ValueError("is an address; write the name of a file")
     return Path(value)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from webhook import terminal
-from webhook.problems.text import sentence
+from webhook.problems.text import problem_as_sentence
 from webhook.report import records
 from webhook.report.finding import Finding
 from webhook.report.screen import Screen
@@ -59,7 +59,7 @@ def _aspect(simulation: Simulation, aspect: Aspect, screen: Screen) -> Iterator[
 
 def _problem(finding: Finding, head: str, screen: Screen) -> Iterator[str]:
     problem = finding.problem
-    said = sentence(replace(problem, fix="")) if problem else " ".join(finding.message.split())
+    said = problem_as_sentence(replace(problem, fix="")) if problem else " ".join(finding.message.split())
     first, *others = screen.wrapped(terminal.one_line(f"{said} ({finding.rule.id})"), _MARGIN)
     yield head + first.lstrip() if head else first
     yield from others
@@ -147,7 +147,7 @@ def record(simulation: Simulation) -> dict[str, Any]:
     asked = simulation.asked
     return {
         "object": str(simulation.about),
-        **records.of_place(simulation.place),
+        **records.record_of_place(simulation.place),
         "answer": simulation.answer,
         "starts": simulation.starts,
         "aspects": {aspect: [_finding(each) for each in simulation.against.get(aspect, ())] for aspect in ASPECTS},
@@ -180,5 +180,5 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "path": finding.path,
         "message": problem.said if problem else finding.message,
         "fix": problem.fix if problem else "",
-        **records.of_place(finding.place),
+        **records.record_of_place(finding.place),
     }

@@ -19,7 +19,7 @@ from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ClaimgateError, Problem, UnknownRule
 from webhook.evaluation.review_options import ReviewOptions
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath, path_as_text
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.report.case import CaseResult
@@ -68,9 +68,9 @@ class Unreadable:
     problems: tuple[Problem, ...]
 
 
-def unreadable(document: yamlfile.Document, path: FieldPath, message: str) -> Unreadable:
+def unreadable_case(document: yamlfile.Document, path: FieldPath, message: str) -> Unreadable:
     """What is wrong at a path of a suite."""
-    name = f"{Path(document.file).parent.name}/{render(path)}"
+    name = f"{Path(document.file).parent.name}/{path_as_text(path)}"
     return Unreadable(id=name, suite=document.file, problems=(document.problem(path, message),))
 
 
@@ -78,7 +78,7 @@ Entry: TypeAlias = Case | Skipped | Unreadable
 """What a suite holds."""
 
 
-def check(entry: Entry) -> CaseResult:
+def run_case(entry: Entry) -> CaseResult:
     """Run one case, or say why it is not run."""
     if isinstance(entry, Skipped):
         return CaseResult(id=entry.id, suite=entry.suite, result=Result.SKIP, why=entry.why, line=entry.line)
@@ -118,14 +118,14 @@ class Request:
     authorizer: Sequence[JSON] = ()
 
 
-def answer(request: Request) -> Outcome:
+def answer_of_case(request: Request) -> Outcome:
     """What the core says."""
     cluster = AssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
     door = Local(policies=request.policies, cluster=cluster, authorizer=Decisions(request.authorizer), options=_ADVICE)
     return run_phases(request.attributes, request.phase, door)
 
 
-def compiled(objects: Iterable[JSON], how: Options) -> PolicySet:
+def policies_of_case(objects: Iterable[JSON], how: Options) -> PolicySet:
     """The policies and bindings that a case carries itself.
 
     Raises:

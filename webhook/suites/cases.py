@@ -23,9 +23,9 @@ from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.errors import PolicyError
 from webhook.manifests.models import MUTATING, VALIDATING_BINDING
-from webhook.policy.load import Options, load_documents, refusal
+from webhook.policy.load import Options, load_documents, refusal_of_manifest
 from webhook.policy.policy_set import PolicySet
-from webhook.suites.defaults import settled
+from webhook.suites.defaults import comparable_object
 from webhook.yamlfile import Document
 
 
@@ -45,7 +45,7 @@ class Case:
         return list(self.value.get(key) or ())
 
 
-def read(lines: Iterable[str]) -> Iterator[Case]:
+def read_recorded_cases(lines: Iterable[str]) -> Iterator[Case]:
     """The cases of a file's lines."""
     return (Case(json.loads(line)) for line in lines if line.strip())
 
@@ -71,7 +71,7 @@ def mismatches(case: Case, options: Options) -> tuple[str, ...]:
 
 def _refusal(case: Case, options: Options) -> str:
     for value in (*case.listed("policies"), *case.listed("bindings")):
-        if text := refusal(value, options):
+        if text := refusal_of_manifest(value, options):
             return f"{value['kind']} {value['metadata']['name']}: {text}"
     return ""
 
@@ -154,7 +154,9 @@ def _compare(case: Case, verdict: Verdict) -> tuple[str, ...]:
     if "auditAnnotations" in expect:
         differences += _differ("auditAnnotations", expect["auditAnnotations"], dict(verdict.audit_annotations))
     if "patchedObject" in expect:
-        differences += _differ("patchedObject", settled(expect["patchedObject"]), settled(verdict.patched_object))
+        differences += _differ(
+            "patchedObject", comparable_object(expect["patchedObject"]), comparable_object(verdict.patched_object)
+        )
     return tuple(differences)
 
 

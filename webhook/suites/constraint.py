@@ -15,7 +15,7 @@ from webhook.admission.fixtures import RowOf
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.paths import get
-from webhook.workloads.plurals import plural
+from webhook.workloads.plurals import plural_of_kind
 
 _GROUP = "admissionregistration.k8s.io/v1"
 _ENGINE = "K8sNativeValidation"
@@ -119,7 +119,7 @@ def _resource(kind: str, groups: Sequence[str], row: RowOf) -> str:
     if kind == "*":
         return "*"
     known = next(filter(None, (row(group, kind) for group in groups)), None)
-    return known.resource if known else plural(kind)
+    return known.resource if known else plural_of_kind(kind)
 
 
 def _conditions(match: Mapping[str, Any]) -> Iterator[JSON]:

@@ -29,7 +29,7 @@ _TEMPLATES = {
 _NATIVE = frozenset(("v1", "apps/v1", "batch/v1"))
 
 
-def settled(obj: JSON) -> JSON:
+def comparable_object(obj: JSON) -> JSON:
     """An object in a form in which two can be compared: defaulted, without what only a server writes."""
     if not isinstance(obj, dict):
         return obj
@@ -37,7 +37,7 @@ def settled(obj: JSON) -> JSON:
     if metadata.get("namespace") == "default":
         del metadata["namespace"]
     bare = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
-    return _without_empty(defaulted({**bare, "metadata": metadata}))
+    return _without_empty(with_template_defaults({**bare, "metadata": metadata}))
 
 
 def _without_empty(value: JSON) -> JSON:
@@ -49,7 +49,7 @@ def _without_empty(value: JSON) -> JSON:
     return {key: item for key, item in cleaned.items() if key not in _EMPTY or item not in ({}, None)}
 
 
-def defaulted(obj: JSON) -> JSON:
+def with_template_defaults(obj: JSON) -> JSON:
     """A native object with the defaults of its pod template; others as they are."""
     if obj.get("apiVersion") == "v1" and obj.get("kind") == "Service":
         return _service(obj)

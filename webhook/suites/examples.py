@@ -13,11 +13,11 @@ from pathlib import Path
 from webhook.attributes import JSON
 from webhook.decisions import Decision
 from webhook.evaluation.messages import MAX_BYTES
-from webhook.policy.load import Options, load
+from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
-from webhook.problems.text import message
+from webhook.problems.text import message_of_problems
 from webhook.suites import find, own
-from webhook.suites.case import answer
+from webhook.suites.case import answer_of_case
 from webhook.suites.files import Suite
 from webhook.suites.own import CaseModel
 
@@ -50,15 +50,15 @@ def examples(folders: Iterable[Path], how: Options) -> Mapping[str, Pair]:
         InputError: a suite has mistakes.
     """
     by_rule: dict[str, dict[bool, Example]] = {}
-    for suite in find.suites(list(folders)):
+    for suite in find.find_suites(list(folders)):
         if find.is_own(suite):
-            for each in _of_suite(suite, how, by_rule):
+            for each in _examples_of_suite(suite, how, by_rule):
                 by_rule.setdefault(each.rule, {}).setdefault(each.is_bad, each)
     return {rule: Pair(bad=pair.get(True), good=pair.get(False)) for rule, pair in by_rule.items()}
 
 
-def _of_suite(suite: Suite, how: Options, known: Mapping[str, Mapping[bool, Example]]) -> Iterator[Example]:
-    policies = cache(lambda: load([suite.policies()], how))
+def _examples_of_suite(suite: Suite, how: Options, known: Mapping[str, Mapping[bool, Example]]) -> Iterator[Example]:
+    policies = cache(lambda: load_policy_set([suite.policies()], how))
     for case in own.cases(suite):
         for rule in case.rules:
             if case.is_bad not in known.get(rule, {}):
@@ -66,9 +66,9 @@ def _of_suite(suite: Suite, how: Options, known: Mapping[str, Mapping[bool, Exam
 
 
 def _example(case: CaseModel, rule: str, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Example:
-    request = own.request(case, suite, policies, how)
+    request = own.request_of_case(case, suite, policies, how)
     attributes = request.attributes
-    obj, old = own.written(case, suite, attributes)
+    obj, old = own.object_as_written(case, suite, attributes)
     return Example(
         rule=rule,
         name=case.name,
@@ -76,7 +76,7 @@ def _example(case: CaseModel, rule: str, suite: Suite, policies: Callable[[], Po
         operation=str(attributes.operation),
         object=obj,
         old=old,
-        said="; ".join(_said(rule, answer(request).verdict.decisions)) if case.is_bad else "",
+        said="; ".join(_said(rule, answer_of_case(request).verdict.decisions)) if case.is_bad else "",
     )
 
 
@@ -84,6 +84,6 @@ def _said(rule: str, decisions: Sequence[Decision]) -> Iterator[str]:
     for decision in decisions:
         if decision.action == "deny":
             if problems := [each for each in decision.problems if each.code == rule]:
-                yield message(problems, MAX_BYTES)
+                yield message_of_problems(problems, MAX_BYTES)
             elif not decision.problems and decision.rule == rule:
                 yield decision.message

@@ -48,7 +48,7 @@ class Expectation:
         return self.allowed is False or bool(self.warnings or self.advice)
 
     def _rule(self, outcome: Outcome) -> Iterator[str]:
-        actual = broken(outcome)
+        actual = broken_rules(outcome)
         wanted = "broken" if self.is_bad else "kept"
         for rule in self.rules:
             if (rule in actual) is not self.is_bad:
@@ -75,24 +75,24 @@ class Expectation:
         yield from _unlike("warnings", self.warnings, warnings)
         if self.warns is not None and bool(warnings) is not self.warns:
             yield f"warnings: expected {'some' if self.warns else 'none'}, found {len(warnings)}"
-        yield from _unlike("advice", self.advice, advice(outcome))
-        yield from _unlike("unknown", self.unknown, messages(outcome, "unknown"))
-        yield from _unlike("errors", self.errors, messages(outcome, "error"))
+        yield from _unlike("advice", self.advice, advice_texts(outcome))
+        yield from _unlike("unknown", self.unknown, message_texts(outcome, "unknown"))
+        yield from _unlike("errors", self.errors, message_texts(outcome, "error"))
         yield from _unequal("auditAnnotations", self.audit_annotations, dict(outcome.verdict.audit_annotations))
 
     def _changes(self, outcome: Outcome) -> Iterator[str]:
         changed = outcome.patched_object
         if self.patched is not None:
-            lacking = list(missing(self.patched, changed, ()))
+            lacking = list(missing_from_found(self.patched, changed, ()))
             if lacking:
                 yield "patched: the object that came out differs\n" + "\n".join(lacking)
         if self.patched_object is not None and self.patched_object != changed:
-            yield "patched object:\n" + difference(self.patched_object, changed)
+            yield "patched object:\n" + diff_as_yaml(self.patched_object, changed)
         if self.patch is not None and list(self.patch) != list(outcome.verdict.patch):
-            yield "patch:\n" + difference(list(self.patch), list(outcome.verdict.patch))
+            yield "patch:\n" + diff_as_yaml(list(self.patch), list(outcome.verdict.patch))
 
 
-def broken(outcome: Outcome) -> tuple[str, ...]:
+def broken_rules(outcome: Outcome) -> tuple[str, ...]:
     """The ids of the rules that are broken, in the order of the decisions, those besides a denial too."""
     rules: dict[str, None] = {}
     for _, made in (*outcome.decisions, *outcome.further):
@@ -103,32 +103,32 @@ def broken(outcome: Outcome) -> tuple[str, ...]:
     return tuple(rules)
 
 
-def advice(outcome: Outcome) -> tuple[str, ...]:
+def advice_texts(outcome: Outcome) -> tuple[str, ...]:
     """The distinct texts of advice, in order."""
     return tuple(dict.fromkeys(made.message for _, made in outcome.decisions if made.is_advice))
 
 
-def messages(outcome: Outcome, evaluation: str) -> tuple[str, ...]:
+def message_texts(outcome: Outcome, evaluation: str) -> tuple[str, ...]:
     """The distinct texts of what evaluated so, in order."""
     return tuple(dict.fromkeys(made.message for _, made in outcome.decisions if made.evaluation == evaluation))
 
 
-def missing(expected: JSON, actual: JSON, path: paths.FieldPath) -> Iterator[str]:
+def missing_from_found(expected: JSON, actual: JSON, path: paths.FieldPath) -> Iterator[str]:
     """What of `expected` is not in `found`: maps may have more keys, lists are of equal length."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key, value in expected.items():
             if key in actual:
-                yield from missing(value, actual[key], (*path, key))
+                yield from missing_from_found(value, actual[key], (*path, key))
             else:
-                yield f"  - {paths.render((*path, key))}: {_inline(value)}\n  + absent"
+                yield f"  - {paths.path_as_text((*path, key))}: {_inline(value)}\n  + absent"
     elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
         for index, (value, other) in enumerate(zip(expected, actual, strict=True)):
-            yield from missing(value, other, (*path, index))
+            yield from missing_from_found(value, other, (*path, index))
     elif expected != actual or isinstance(expected, bool) is not isinstance(actual, bool):
-        yield f"  - {paths.render(path)}: {_inline(expected)}\n  + {paths.render(path)}: {_inline(actual)}"
+        yield f"  - {paths.path_as_text(path)}: {_inline(expected)}\n  + {paths.path_as_text(path)}: {_inline(actual)}"
 
 
-def difference(expected: JSON, actual: JSON) -> str:
+def diff_as_yaml(expected: JSON, actual: JSON) -> str:
     """A unified diff of two values as YAML, keys sorted."""
     before, after = (yamlfile.dump(_sorted(value)).splitlines() for value in (expected, actual))
     lines = difflib.unified_diff(before, after, "expected", "found", n=2, lineterm="")

@@ -22,7 +22,7 @@ _KYVERNO: Final = ".kyverno-test"
 _GATOR: Final = re.compile(rb"""^apiVersion: *["']?test\.gatekeeper\.sh/""", re.MULTILINE)
 
 
-def suites(named: Sequence[Path]) -> Iterator[Suite]:
+def find_suites(named: Sequence[Path]) -> Iterator[Suite]:
     """The suite files of folders, sorted; a file that is named is taken to be one.
 
     Raises:
@@ -49,7 +49,7 @@ def _is_suite(file: Path) -> bool:
     return file.suffix in {".yaml", ".yml"} and file.is_file() and _GATOR.search(file.read_bytes()) is not None
 
 
-def read(suite: Suite, how: Options) -> Iterator[Entry]:
+def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
     """The cases of a suite file, those that are not run too.
 
     Raises:
@@ -68,7 +68,7 @@ def is_own(suite: Suite) -> bool:
     """Say whether a suite is of this project's own format."""
     from webhook.suites import own
 
-    return _reader(suite.file) is own.read
+    return _reader(suite.file) is own.read_own_cases
 
 
 def _reader(file: Path) -> Reader:
@@ -76,17 +76,17 @@ def _reader(file: Path) -> Reader:
     if file.suffix == ".jsonl":
         from webhook.suites import recorded
 
-        return recorded.read
+        return recorded.read_recorded_file
     first = next(iter(yamlfile.read(file)), None)
     kind = first.value.get("kind") if first and isinstance(first.value, dict) else None
     if kind == "Test":
         from webhook.suites import kyverno
 
-        return kyverno.read
+        return kyverno.read_kyverno_cases
     if kind == "Suite":
         from webhook.suites import gator
 
-        return gator.read
+        return gator.read_gator_cases
     from webhook.suites import own
 
-    return own.read
+    return own.read_own_cases

@@ -21,14 +21,23 @@ from webhook.attributes import JSON
 from webhook.errors import CallError, ClaimgateError, InputError, Problem
 from webhook.paths import FieldPath
 from webhook.policy.load import Options
-from webhook.suites.case import Case, Entry, Request, Skipped, Unreadable, answer, compiled, unreadable
+from webhook.suites.case import (
+    Case,
+    Entry,
+    Request,
+    Skipped,
+    Unreadable,
+    answer_of_case,
+    policies_of_case,
+    unreadable_case,
+)
 from webhook.suites.constraint import other_engines, policy_and_binding
 from webhook.suites.files import Suite
 from webhook.terminal import one_line
 from webhook.wording import shown
 
 
-def read(suite: Suite, how: Options) -> Iterator[Entry]:
+def read_gator_cases(suite: Suite, how: Options) -> Iterator[Entry]:
     """The cases of one file.
 
     Raises:
@@ -56,7 +65,7 @@ def _listed(value: Mapping[str, Any], key: str, path: FieldPath) -> Iterator[tup
 
 
 def _mistaken(document: yamlfile.Document, path: FieldPath, value: JSON) -> Unreadable:
-    return unreadable(document, path, f"expected a map, found `{shown(value)}`")
+    return unreadable_case(document, path, f"expected a map, found `{shown(value)}`")
 
 
 def _cases(
@@ -114,18 +123,18 @@ def _notes(case: Mapping[str, Any], suite: Suite) -> tuple[str, ...]:
 def _refused(test: Mapping[str, Any], suite: Suite, how: Options) -> tuple[str, ...]:
     """A test that says `invalid`: its template or constraint must be refused."""
     try:
-        compiled(_policies(test, suite, how), how)
+        policies_of_case(_policies(test, suite, how), how)
     except ClaimgateError:
         return ()
     return ("invalid: expected template and constraint refused, found them loaded",)
 
 
 def _mismatches(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how: Options) -> tuple[str, ...]:
-    return _judge(case.get("assertions") or (), answer(_request(test, case, suite, how)))
+    return _judge(case.get("assertions") or (), answer_of_case(_request(test, case, suite, how)))
 
 
 def _request(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how: Options) -> Request:
-    policies = compiled(_policies(test, suite, how), how)
+    policies = policies_of_case(_policies(test, suite, how), how)
     value = _one(suite, case.get("object"))
     inventory = suite.objects(case.get("inventory") or ())
     try:

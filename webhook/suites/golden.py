@@ -28,8 +28,8 @@ from webhook.confidential import without_confidential
 from webhook.errors import CallError, InputError, Problem
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
-from webhook.suites.case import Case, Entry, Request, answer
-from webhook.suites.expectation import broken, difference, messages
+from webhook.suites.case import Case, Entry, Request, answer_of_case
+from webhook.suites.expectation import broken_rules, diff_as_yaml, message_texts
 from webhook.suites.files import Suite
 
 EXPECTED, REVIEW, CLUSTER = "expected.yaml", "review.yaml", "cluster"
@@ -74,13 +74,13 @@ def _mismatches(suite: Suite, how: Options, policies: Policies, updates: bool) -
         context=suite.objects([CLUSTER]) if has_cluster else (),
         context_is_whole=bool(expected.get(_IS_WHOLE)),
     )
-    actual = _record(answer(request), request)
+    actual = _record(answer_of_case(request), request)
     if actual == expected:
         return ()
     if updates:
         suite.file.write_text(yamlfile.dump(actual), encoding="utf-8")
         return ()
-    return (f"the answer differs:\n{difference(expected, actual)}",)
+    return (f"the answer differs:\n{diff_as_yaml(expected, actual)}",)
 
 
 def _one(suite: Suite, name: str) -> JSON:
@@ -100,9 +100,9 @@ def _record(outcome: Outcome, request: Request) -> dict[str, Any]:
         "allowed": verdict.allowed,
         **({} if verdict.allowed else denied),
         "warnings": list(verdict.warnings),
-        "rules": list(broken(outcome)),
-        "unknown": list(messages(outcome, "unknown")),
-        "errors": list(messages(outcome, "error")),
+        "rules": list(broken_rules(outcome)),
+        "unknown": list(message_texts(outcome, "unknown")),
+        "errors": list(message_texts(outcome, "error")),
         "patch": [dict(each) for each in verdict.patch],
     }
 
@@ -139,7 +139,7 @@ class Recorder:
             context=tuple(objects),
             context_is_whole=cluster.is_whole(),
         )
-        expected = _record(answer(request), request)
+        expected = _record(answer_of_case(request), request)
         _write(folder / REVIEW, [review_of_attributes(recorded)])
         for kind, listed in _by_kind(objects).items():
             _write(folder / CLUSTER / f"{kind}.yaml", listed)

@@ -21,7 +21,7 @@ from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ClaimgateError
 from webhook.evaluation.mutating import apply_mutating_policies
-from webhook.patch.diff import diff
+from webhook.patch.diff import operations_between
 from webhook.policy.compiled import Policy
 from webhook.policy.field_names import named_kinds
 from webhook.policy.load import Options
@@ -41,7 +41,7 @@ def not_idempotent(policy: Policy, loaded: PolicySet, how: Options) -> str:
         return ""
     # a policy that reinvokes would run twice within one request, and its third run would be judged
     once = replace(loaded, validating=(), mutating=(replace(policy, reinvokes=False),))
-    for sample in (*_minimal(policy, loaded, how), *_of_suite(policy, loaded, how)):
+    for sample in (*_minimal(policy, loaded, how), *_requests_of_suite(policy, loaded, how)):
         if where := _changed_again(once, sample):
             name = sample.attributes.object["kind"]
             fix = "add a matchCondition that is false once the change is made"
@@ -58,7 +58,7 @@ def _changed_again(policies: PolicySet, sample: Request) -> str:
     second, _ = apply_mutating_policies(
         replace(sample.attributes, object=first), policies, cluster, authorizer=authorizer
     )
-    changes = diff(first, second)
+    changes = operations_between(first, second)
     return str(changes[0]["path"]) or "all" if changes else ""
 
 
@@ -78,13 +78,13 @@ def _object(kind: GroupVersionKind, how: Options) -> JSON:
     for pod_set in row.podSets if row else ():
         if pod_set.embeds == "template" and not {"[", "{"} & set(pod_set.template):
             inner: JSON = {"metadata": {"labels": {"app": "a"}}, "spec": _POD_SPEC}
-            for name in reversed(paths.parse(pod_set.template)):
+            for name in reversed(paths.parse_path(pod_set.template)):
                 inner = {name: inner}
             return {**head, **inner}
     return head
 
 
-def _of_suite(policy: Policy, loaded: PolicySet, how: Options) -> Iterator[Request]:
+def _requests_of_suite(policy: Policy, loaded: PolicySet, how: Options) -> Iterator[Request]:
     """What the cases of the suite beside a policy ask; a suite that cannot be read is the business of its own verb."""
     file = Path(policy.file).parent / "suite.yaml"
     if not policy.file or policy.file == "-" or not file.is_file():
@@ -92,7 +92,7 @@ def _of_suite(policy: Policy, loaded: PolicySet, how: Options) -> Iterator[Reque
     suite = Suite(file=file, root=file.parent)
     try:
         for case in own.cases(suite):
-            asked = own.request(case, suite, lambda: loaded, how)
+            asked = own.request_of_case(case, suite, lambda: loaded, how)
             if asked.attributes.object is not None:
                 yield replace(asked, context=(*loaded.params, *asked.context))
     except ClaimgateError:

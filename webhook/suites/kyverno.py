@@ -20,7 +20,7 @@ from webhook.errors import CallError, InputError, Problem
 from webhook.paths import get
 from webhook.policy.load import Options
 from webhook.suites import cases
-from webhook.suites.case import Case, Entry, Skipped, unreadable
+from webhook.suites.case import Case, Entry, Skipped, unreadable_case
 from webhook.suites.files import Suite
 from webhook.wording import shown
 
@@ -46,7 +46,7 @@ _Lazy: TypeAlias = Callable[[], _Files]
 """The files are read for the first case that needs them."""
 
 
-def read(suite: Suite, how: Options) -> Iterator[Entry]:
+def read_kyverno_cases(suite: Suite, how: Options) -> Iterator[Entry]:
     """The cases of one file: one for each result and resource.
 
     Raises:
@@ -61,7 +61,7 @@ def read(suite: Suite, how: Options) -> Iterator[Entry]:
         for index, result in enumerate(test.get("results") or ()):
             path = ("results", index)
             if mistake := _mistake(result):
-                yield unreadable(document, path, mistake)
+                yield unreadable_case(document, path, mistake)
             else:
                 line, _ = document.position(path)
                 yield from (replace(entry, line=line) for entry in _entries(result, suite, files, how))

@@ -14,8 +14,8 @@ from typing import Any, Final
 from webhook import yamlfile
 from webhook.policy.compiled import Policy
 from webhook.problems.moments import AT_ONCE, MOMENTS
-from webhook.problems.rule import reports
-from webhook.suites.rule_reference import Stated, anchor, links, stated
+from webhook.problems.rule import github_reports
+from webhook.suites.rule_reference import Stated, links_to_issues, rule_address, rules_of_policies
 
 NOT_COVERED: Final = Path(__file__).with_name("not_covered.yaml")
 _TITLE: Final = """\
@@ -53,10 +53,10 @@ def not_covered(file: Path = NOT_COVERED) -> Sequence[NotCovered]:
     return tuple(NotCovered(**{**each, "issues": tuple(each.get("issues", ()))}) for each in listed)
 
 
-def markdown(policies: Iterable[Policy], left: Sequence[NotCovered] = ()) -> str:
+def late_failures_as_markdown(policies: Iterable[Policy], left: Sequence[NotCovered] = ()) -> str:
     """The whole page, topics in the order of the alphabet."""
     topics: dict[str, list[Stated]] = {}
-    for entry in stated(policies).values():
+    for entry in rules_of_policies(policies).values():
         if entry.rule.fails not in ("", AT_ONCE) or entry.rule.reports:
             topics.setdefault(entry.policies[0].category or entry.rule.group, []).append(entry)
     lines = [_TITLE, *_index(topics, left)]
@@ -92,15 +92,20 @@ def _moments(entries: Iterable[Stated]) -> Iterator[str]:
 
 def _row(entry: Stated) -> str:
     rule = entry.rule
-    told = f"[{rule.id}](rules/{anchor(rule)}): {_cell(rule.title)}"
-    return f"| {told} | {_cell(rule.why)} | {links(rule.reports)} |"
+    told = f"[{rule.id}](rules/{rule_address(rule)}): {_cell(rule.title)}"
+    return f"| {told} | {_cell(rule.why)} | {links_to_issues(rule.reports)} |"
 
 
 def _left(left: Sequence[NotCovered]) -> Iterator[str]:
     if left:
         yield from (_NOT_COVERED, "| topic | what happens | why no rule tells it | reported in |", "|---|---|---|---|")
         for each in left:
-            cells = (_heading(each.topic), _cell(each.what), _cell(each.reason), links(reports(each.issues)))
+            cells = (
+                _heading(each.topic),
+                _cell(each.what),
+                _cell(each.reason),
+                links_to_issues(github_reports(each.issues)),
+            )
             yield f"| {' | '.join(cells)} |"
         yield ""
 

@@ -17,12 +17,12 @@ from webhook.admission.phases import PhaseName
 from webhook.attributes import JSON, Attributes, Operation
 from webhook.errors import CallError, InputError, PolicyError, Problem, UnknownRule
 from webhook.model_errors import describe_model_error
-from webhook.paths import FieldPath, render
-from webhook.policy.load import Options, load
+from webhook.paths import FieldPath, path_as_text
+from webhook.policy.load import Options, load_policy_set
 from webhook.policy.param_rules import ParamRules
 from webhook.policy.policy_set import PolicySet
-from webhook.suites.case import Case, Entry, Request, Unreadable, answer
-from webhook.suites.expectation import Expectation, advice, broken
+from webhook.suites.case import Case, Entry, Request, Unreadable, answer_of_case
+from webhook.suites.expectation import Expectation, advice_texts, broken_rules
 from webhook.suites.files import Suite
 from webhook.wording import counted
 
@@ -92,13 +92,13 @@ class SuiteModel(_Model):
     cases: list[Any] = Field(min_length=1)
 
 
-def read(suite: Suite, how: Options) -> Iterator[Entry]:
+def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
     """The cases of one suite file; one with mistakes leaves the others alone.
 
     Raises:
         InputError: every mistake of the file, with line and column, where it has no list of cases.
     """
-    policies = cache(lambda: load([suite.policies()], how))
+    policies = cache(lambda: load_policy_set([suite.policies()], how))
     try:
         policies()
     except (PolicyError, InputError) as error:  # once, and not for each case
@@ -186,7 +186,7 @@ def _complaints(document: yamlfile.Document, path: FieldPath, error: ValidationE
 
 
 def _advice(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
-    return advice(answer(request(case, suite, policies, how)))
+    return advice_texts(answer_of_case(request_of_case(case, suite, policies, how)))
 
 
 def _rules(policies: Callable[[], PolicySet]) -> tuple[str, ...]:
@@ -199,15 +199,15 @@ def _rules(policies: Callable[[], PolicySet]) -> tuple[str, ...]:
 
 
 def _broken(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
-    return broken(answer(request(case, suite, policies, how)))
+    return broken_rules(answer_of_case(request_of_case(case, suite, policies, how)))
 
 
 def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
-    outcome = answer(request(case, suite, policies, how))
+    outcome = answer_of_case(request_of_case(case, suite, policies, how))
     return Expectation(rules=case.rules, **case.expect.model_dump()).judge(outcome)
 
 
-def request(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Request:
+def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Request:
     """What a case asks.
 
     Raises:
@@ -217,7 +217,7 @@ def request(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], ho
     context = [held for part in (*case.params, *case.context) for held in _objects(part, suite)]
     loaded = policies()
     rules = ParamRules(loaded.validating, loaded.registry)
-    if wrong := [Problem(message=text, path=render(at)) for obj in context for at, text in rules.mistakes(obj)]:
+    if wrong := [Problem(message=text, path=path_as_text(at)) for obj in context for at, text in rules.mistakes(obj)]:
         raise UnknownRule(*wrong)
     return Request(
         attributes=_attributes(case, suite, how),
@@ -229,7 +229,7 @@ def request(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], ho
     )
 
 
-def written(case: CaseModel, suite: Suite, attributes: Attributes) -> tuple[JSON, JSON]:
+def object_as_written(case: CaseModel, suite: Suite, attributes: Attributes) -> tuple[JSON, JSON]:
     """The object that a case asks about as its author wrote it, and for an update what it was before.
 
     Raises:

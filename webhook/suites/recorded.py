@@ -17,7 +17,7 @@ from webhook.suites.files import Suite
 _NEEDED = ("id", "policies", "expect")
 
 
-def read(suite: Suite, how: Options) -> Iterator[Entry]:
+def read_recorded_file(suite: Suite, how: Options) -> Iterator[Entry]:
     """The cases of one file; a line that is no case leaves the others alone."""
     file = suite.file
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):

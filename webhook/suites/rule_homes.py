@@ -70,8 +70,8 @@ class Homes:
 
 def _shown_policy(path: Path) -> str:
     """A file of a policy; of a shipped one as in the repository."""
-    folder = shipped.policies()
-    return f"policies/{path.relative_to(folder)}" if path.is_relative_to(folder) else shipped.shown(path)
+    folder = shipped.policies_folder()
+    return f"policies/{path.relative_to(folder)}" if path.is_relative_to(folder) else shipped.path_as_shown(path)
 
 
 def _is(policy: Policy, document: yamlfile.Document) -> bool:

@@ -15,7 +15,7 @@ from webhook.policy.compiled import Policy
 from webhook.problems.actions import EFFECTS
 from webhook.suites.examples import Pair
 from webhook.suites.rule_homes import Homes
-from webhook.suites.rule_reference import Stated, anchor, section, stated
+from webhook.suites.rule_reference import Stated, rule_address, rule_section, rules_of_policies
 from webhook.wording import did_you_mean
 
 INDEX: Final = "README.md"
@@ -37,10 +37,10 @@ params name is treated by the strictest.
 """
 
 
-def pages(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> Mapping[str, str]:
+def rule_pages(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> Mapping[str, str]:
     """Every page by the name of its file, groups in the order of the alphabet, rules in that of their modules."""
     groups: dict[str, list[Stated]] = {}
-    for entry in stated(policies).values():
+    for entry in rules_of_policies(policies).values():
         groups.setdefault(entry.rule.group, []).append(entry)
     homes = Homes()
     made = {f"{group}.md": _page(group, groups[group], examples, homes) for group in sorted(groups)}
@@ -54,19 +54,21 @@ def _effects() -> Iterator[str]:
     yield ""
 
 
-def text(policies: Iterable[Policy], examples: Mapping[str, Pair], named: Sequence[str] = ()) -> str:
+def rules_as_text(policies: Iterable[Policy], examples: Mapping[str, Pair], named: Sequence[str] = ()) -> str:
     """Rules one after the other: those that are named, else all.
 
     Raises:
         InputError: no policy states a rule that is named.
     """
-    known = stated(policies)
+    known = rules_of_policies(policies)
     unknown = [_unknown(each, known) for each in named if each not in known]
     if unknown:
         raise InputError(*unknown)
     chosen = [known[each] for each in named or sorted(known, key=lambda rule: known[rule].rule.group)]
     homes = Homes()
-    return "\n".join(line for entry in chosen for line in section(entry, examples.get(entry.rule.id, Pair()), homes))
+    return "\n".join(
+        line for entry in chosen for line in rule_section(entry, examples.get(entry.rule.id, Pair()), homes)
+    )
 
 
 def _unknown(rule: str, known: Iterable[str]) -> Problem:
@@ -86,9 +88,9 @@ def _page(group: str, entries: Sequence[Stated], examples: Mapping[str, Pair], h
     lines = [f"# {group}", "", f"*Written by `claimgate policies rules --pages`; all rules: [{INDEX}]({INDEX})*", ""]
     lines += [*map(_item, entries), ""]
     for each in entries:
-        lines += section(each, examples.get(each.rule.id, Pair()), homes)
+        lines += rule_section(each, examples.get(each.rule.id, Pair()), homes)
     return "\n".join(lines)
 
 
 def _item(entry: Stated) -> str:
-    return f"- [{entry.rule.id}]({anchor(entry.rule)}): {entry.rule.title.rstrip('.')}"
+    return f"- [{entry.rule.id}]({rule_address(entry.rule)}): {entry.rule.title.rstrip('.')}"

@@ -22,7 +22,7 @@ class Stated:
     policies: list[Policy]
 
 
-def stated(policies: Iterable[Policy]) -> Mapping[str, Stated]:
+def rules_of_policies(policies: Iterable[Policy]) -> Mapping[str, Stated]:
     """Every rule that policies state, by its id, in the order of the policies."""
     by_id: dict[str, Stated] = {}
     for policy in policies:
@@ -33,7 +33,7 @@ def stated(policies: Iterable[Policy]) -> Mapping[str, Stated]:
     return by_id
 
 
-def section(entry: Stated, pair: Pair, homes: Homes) -> Iterator[str]:
+def rule_section(entry: Stated, pair: Pair, homes: Homes) -> Iterator[str]:
     """The lines about one rule: what, why, who refuses, where it is found, how to switch it off, and its examples."""
     rule = entry.rule
     yield from (f"## {rule.id}", "", rule.title, "", rule.why, "")
@@ -44,7 +44,7 @@ def section(entry: Stated, pair: Pair, homes: Homes) -> Iterator[str]:
     yield f"- Source: {' '.join(part for part in (rule.source, rule.function) if part)}"
     yield from (f"- Found by: {home}" for home in _homes(entry, homes))
     if rule.reports:
-        yield f"- Reported in: {links(rule.reports)}"
+        yield f"- Reported in: {links_to_issues(rule.reports)}"
     yield from (f"- {_stated_by(policy, rule)}" for policy in entry.policies)
     yield ""
     for title, example in (("Bad", pair.bad), ("Good", pair.good)):
@@ -64,12 +64,12 @@ def _within(title: str) -> str:
     return title[:1].lower() + title[1:]
 
 
-def anchor(rule: Rule) -> str:
+def rule_address(rule: Rule) -> str:
     """The address of a rule below the folder of all pages."""
     return f"{rule.group}.md#{rule.id.replace('/', '')}"
 
 
-def links(reports: Mapping[str, str]) -> str:
+def links_to_issues(reports: Mapping[str, str]) -> str:
     """Issues by their short names, as links."""
     return ", ".join(f"[{name}]({link})" for name, link in reports.items())
 

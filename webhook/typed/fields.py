@@ -69,7 +69,7 @@ def camel_case(attribute: str) -> str:
     return first + "".join(map(str.capitalize, others))
 
 
-def whole(value: Any) -> int | None:
+def read_whole_number(value: Any) -> int | None:
     """A whole number, which custom kinds may write as 2.0; None for everything else."""
     if type(value) is int:
         return value
@@ -101,7 +101,7 @@ class Number(Field[int]):
 
     def read(self, value: Any, owner: Typed) -> int:  # noqa: ARG002
         """The number, or the default."""
-        number = whole(value)
+        number = read_whole_number(value)
         return self._default if number is None else number
 
 
@@ -112,7 +112,7 @@ class OptionalNumber(Field[int | None]):
 
     def read(self, value: Any, owner: Typed) -> int | None:  # noqa: ARG002
         """The number, or None."""
-        return whole(value)
+        return read_whole_number(value)
 
 
 class Truth(Field[bool]):
@@ -336,7 +336,7 @@ class NumberMap(Field[Entries[int]]):
     def read(self, value: Any, owner: Typed) -> Entries[int]:
         """The numbers by their keys."""
         deadline = owner.reading.deadline
-        entries = ((key, whole(number)) for key, number in deadline.each(_mapping(value).items()))
+        entries = ((key, read_whole_number(number)) for key, number in deadline.each(_mapping(value).items()))
         return Entries({key: number for key, number in entries if number is not None}, deadline)
 
 

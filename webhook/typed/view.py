@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from webhook.deadline import Deadline
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath, path_as_text
 from webhook.typed.collections import Items
 
 Item = TypeVar("Item")
@@ -36,7 +36,7 @@ class Reading:
 
         """
         if self.is_decoded and value is not None:
-            raise TypeError(f"{render(at)} is of another type")
+            raise TypeError(f"{path_as_text(at)} is of another type")
 
 
 class Typed:

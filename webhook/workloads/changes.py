@@ -13,17 +13,17 @@ from webhook.workloads.rows import Change
 from webhook.workloads.table import Table
 
 
-def change(obj: JSON, old: JSON, table: Table) -> Change:
+def change_of_template(obj: JSON, old: JSON, table: Table) -> Change:
     """What becomes of a template that an update from `old` to `obj` changes; mutable where nobody says otherwise."""
     row = table.row(*group_kind(obj))
     if row is None or row.templates in ("mutable", "immutable"):
         return row.templates if row else "mutable"
-    if row.suspend and any(paths.get(each, paths.parse(row.suspend)) is True for each in (obj, old)):
+    if row.suspend and any(paths.get(each, paths.parse_path(row.suspend)) is True for each in (obj, old)):
         return "mutable"
     return "later" if row.templates == "later" else "immutable"
 
 
-def changed(podset: PodSet, before: PodSet | None) -> bool:
+def is_template_changed(podset: PodSet, before: PodSet | None) -> bool:
     """Whether an update changes the PodSpec of a template, `before` being the old object's of the same name."""
     if before is None or podset.elsewhere:
         return False

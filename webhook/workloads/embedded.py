@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from webhook.attributes import JSON
 from webhook.paths import FieldPath
-from webhook.workloads.podsets import group_kind, places, product
+from webhook.workloads.podsets import group_kind, places_of_path, product_of_factors
 from webhook.workloads.rows import ObjectRule, Row
 from webhook.workloads.table import Table
 
@@ -28,7 +28,7 @@ class Embedded:
     groups: int = 1
 
 
-def embedded(obj: JSON, table: Table) -> Iterator[Embedded]:
+def embedded_objects(obj: JSON, table: Table) -> Iterator[Embedded]:
     """The objects inside an object, at any depth; those of kinds that the table does not have are left out."""
     row = table.row(*group_kind(obj))
     if row is not None and object_rules(row):
@@ -37,12 +37,12 @@ def embedded(obj: JSON, table: Table) -> Iterator[Embedded]:
 
 def _inside(outer: Embedded, table: Table, depth: int) -> Iterator[Embedded]:
     for rule in object_rules(outer.row):
-        for place in places(outer.object, rule.template):
+        for place in places_of_path(outer.object, rule.template):
             if not isinstance(place.value, dict) or depth == _DEEPEST:
                 continue
             inner = {**place.value, **_typed(outer.row, rule)}
             if own := table.row(*group_kind(inner)):
-                groups = outer.groups * product(outer.object, rule.groups)
+                groups = outer.groups * product_of_factors(outer.object, rule.groups)
                 nested = Embedded((*outer.path, *place.path), inner, own, groups)
                 yield nested
                 yield from _inside(nested, table, depth + 1)
@@ -54,7 +54,7 @@ def holds_objects(obj: JSON, table: Table) -> bool:
     return row is not None and bool(row.objects or [rule for rule in row.podSets if rule.embeds == "object"])
 
 
-def holds(row: Row, group: str, kind: str) -> bool:
+def may_hold_kind(row: Row, group: str, kind: str) -> bool:
     """Whether objects of a kind may stand inside those of a row."""
     return any(not rule.kind or (row.group, rule.kind) == (group, kind) for rule in object_rules(row))
 

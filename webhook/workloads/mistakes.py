@@ -27,7 +27,7 @@ _NAMES: Final = {
 }
 
 
-def misshapen(document: Document, errors: Sequence[Mapping[str, Any]]) -> list[Problem]:
+def shape_mistakes(document: Document, errors: Sequence[Mapping[str, Any]]) -> list[Problem]:
     """The mistakes that pydantic lists for a document."""
     return [document.problem(tuple(mistake["loc"]), _said(mistake)) for mistake in errors]
 
@@ -39,7 +39,7 @@ def _said(mistake: Mapping[str, Any]) -> str:
     return said if mistake["loc"] else f"{said.replace('a list', 'a list of rows', 1)}; {_WHERE}"
 
 
-def senseless(document: Document, rows: Sequence[Row], seen: set[tuple[str, str]]) -> list[Problem]:
+def row_mistakes(document: Document, rows: Sequence[Row], seen: set[tuple[str, str]]) -> list[Problem]:
     """What rows of the right shape get wrong. `seen`: the kinds of the same file so far, which this adds to."""
     problems = []
     for index, row in enumerate(rows):

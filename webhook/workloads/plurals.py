@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def plural(kind: str) -> str:
+def plural_of_kind(kind: str) -> str:
     """The resource name that a kind most likely has: its English plural in lower case.
 
     The rule is apimachinery's UnsafeGuessKindToResource (pkg/api/meta/restmapper.go, v0.36).

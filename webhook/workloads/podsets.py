@@ -84,7 +84,7 @@ def group_kind(obj: JSON) -> tuple[str, str]:
     return group, kind if isinstance(kind, str) else ""
 
 
-def podsets(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
+def pod_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
     """Every pod template of an object, in the order of its row and then of the object.
 
     A kind that is not in the table, or a template that is absent or null, gives none.
@@ -95,7 +95,7 @@ def podsets(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[
     first = row.podSets[0] if row.podSets else _ITSELF
     if not first.template and row.podSets == (_ITSELF,):
         return (PodSet(name=_ITSELF.name, path=(), template=obj),)
-    return tuple((deadline or Deadline()).paced(_of_row(obj, row, table, depth=0)))
+    return tuple((deadline or Deadline()).paced(_podsets_of_row(obj, row, table, depth=0)))
 
 
 _ITSELF = PodSetRule(template="", name="main")
@@ -106,7 +106,7 @@ OF_RUNTIME = "runtime"
 """What a fragment is of that is merged into the runtime of a TrainJob, which is another object."""
 
 
-def fragments(
+def partial_pod_templates(
     obj: JSON, table: Table, deadline: Deadline | None = None, *, of_runtime: bool = True
 ) -> tuple[Fragment, ...]:
     """Every partial pod template of an object: TrainJob runtimePatches, BatchSandbox shardPatches."""
@@ -119,34 +119,36 @@ def fragments(
         )
         for rule in row.fragments
         if of_runtime or rule.of != OF_RUNTIME
-        for place in until.paced(places(obj, rule.template, ""))
+        for place in until.paced(places_of_path(obj, rule.template, ""))
         if isinstance(place.value, dict)
     )
 
 
-def patches(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
+def patch_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
     """What an object lays over the pod templates of a runtime, as templates: TrainJob runtimePatches.
 
     What is merged into a template of the same object is judged once it is merged.
     """
     return tuple(
-        PodSet(name=paths.render(each.path), path=each.path, template=each.template, bare=each.bare, is_patch=True)
-        for each in fragments(obj, table, deadline)
+        PodSet(
+            name=paths.path_as_text(each.path), path=each.path, template=each.template, bare=each.bare, is_patch=True
+        )
+        for each in partial_pod_templates(obj, table, deadline)
         if each.of == OF_RUNTIME
     )
 
 
-def _of_row(obj: JSON, row: Row, table: Table, depth: int) -> Iterator[PodSet]:
+def _podsets_of_row(obj: JSON, row: Row, table: Table, depth: int) -> Iterator[PodSet]:
     wrapped = 0
     for rule in row.podSets:
-        for place in places(obj, rule.template, rule.named):
+        for place in places_of_path(obj, rule.template, rule.named):
             if not _applies(place, rule):
                 continue
             if rule.embeds != "object":
                 yield _podset(place, rule, obj)
                 continue
             for inner in _wrapped(place, rule, table, depth):
-                groups = inner.groups * product(obj, rule.groups)
+                groups = inner.groups * product_of_factors(obj, rule.groups)
                 yield replace(inner, name=f"{_name(obj)}-{wrapped}", path=place.path + inner.path, groups=groups)
                 wrapped += 1
 
@@ -170,8 +172,8 @@ def _podset(place: Place, rule: PodSetRule, obj: JSON) -> PodSet:
         name="-".join(filter(None, (place.key, rule.name))),
         path=place.path,
         template=_as_template(place.value, rule.embeds),
-        count=None if rule.count is None else product(place.element, rule.count),
-        groups=product(obj, rule.groups),
+        count=None if rule.count is None else product_of_factors(place.element, rule.count),
+        groups=product_of_factors(obj, rule.groups),
         bare=rule.embeds == "podSpec",
     )
 
@@ -185,7 +187,7 @@ def _wrapped(place: Place, rule: PodSetRule, table: Table, depth: int) -> Iterat
     if rule.declared and (items := _field(place.element, rule.declared.items)) and isinstance(items, list):
         yield from _declared(place, rule.declared, items)
     elif depth < _DEEPEST and (row := table.row(*group_kind(place.value))):
-        yield from _of_row(place.value, row, table, depth + 1)
+        yield from _podsets_of_row(place.value, row, table, depth + 1)
 
 
 def _declared(place: Place, declared: Declared, items: Sequence[JSON]) -> Iterator[PodSet]:
@@ -193,7 +195,7 @@ def _declared(place: Place, declared: Declared, items: Sequence[JSON]) -> Iterat
     for item in items:
         text = _field(item, declared.path)
         try:
-            path = paths.parse(text) if isinstance(text, str) else ()
+            path = paths.parse_path(text) if isinstance(text, str) else ()
         except ValueError:
             continue
         if path[:1] != place.path[-1:]:
@@ -208,7 +210,7 @@ def _name(obj: JSON) -> str:
     return str(_field(metadata, "name") or _field(metadata, "generateName") or "")
 
 
-def places(obj: JSON, template: str, named: str = "") -> Iterator[Place]:
+def places_of_path(obj: JSON, template: str, named: str = "") -> Iterator[Place]:
     """Every place that a template path leads to, absent ones left out."""
     return _walk(Place((), obj, obj, ""), _parts(template), named)
 
@@ -256,7 +258,7 @@ def _field(value: JSON, path: str) -> JSON:
     return paths.get(value, _steps(path))
 
 
-def product(element: JSON, factors: Sequence[Factor]) -> int:
+def product_of_factors(element: JSON, factors: Sequence[Factor]) -> int:
     """What factors of a count come to for an element."""
     number = 1
     for factor in factors:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from webhook.attributes import JSON
 from webhook.paths import FieldPath
 from webhook.workloads.embedded import object_rules
-from webhook.workloads.podsets import Place, group_kind, is_set, places, product
+from webhook.workloads.podsets import Place, group_kind, is_set, places_of_path, product_of_factors
 from webhook.workloads.rows import ResourceRule, Row
 from webhook.workloads.table import Table
 
@@ -45,7 +45,7 @@ def resource_fields(obj: JSON, table: Table) -> Iterator[ResourceField]:
     """Those of an object's own kind, in the order of its row and then of the object; none of most kinds."""
     row = table.row(*group_kind(obj))
     if row is not None and row.resources:
-        yield from _of_row(obj, row)
+        yield from _fields_of_row(obj, row)
 
 
 def has_resources(obj: JSON, table: Table) -> bool:
@@ -54,11 +54,11 @@ def has_resources(obj: JSON, table: Table) -> bool:
     return row is not None and bool(row.resources or row.fragments or object_rules(row))
 
 
-def _of_row(obj: JSON, row: Row) -> Iterator[ResourceField]:
+def _fields_of_row(obj: JSON, row: Row) -> Iterator[ResourceField]:
     for rule in row.resources:
         if (rule.when and not is_set(obj, rule.when)) or (rule.unless and is_set(obj, rule.unless)):
             continue
-        for place in places(obj, rule.path):
+        for place in places_of_path(obj, rule.path):
             if isinstance(place.value, dict):
                 yield _field(obj, place, rule)
 
@@ -71,7 +71,7 @@ def _field(obj: JSON, place: Place, rule: ResourceRule) -> ResourceField:
         resources=_limit(place.value) if is_device else place.value,
         podset=rule.podSet,
         container=named or rule.container,
-        count=None if rule.count is None else product(obj, rule.count),
+        count=None if rule.count is None else product_of_factors(obj, rule.count),
         is_device=is_device,
         device=_text(place.value.get("name")) if is_device else "",
     )

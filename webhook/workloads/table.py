@@ -37,7 +37,7 @@ class Table:
         return self._index.get((group, kind))
 
 
-def load(extra: Sequence[Path] = ()) -> Table:
+def load_table(extra: Sequence[Path] = ()) -> Table:
     """Read the shipped table and the rows of a site's own files; a later file's row of a kind replaces an earlier one.
 
     Raises:
@@ -49,7 +49,7 @@ def load(extra: Sequence[Path] = ()) -> Table:
         seen: set[tuple[str, str]] = set()
         for document in yamlfile.read(path):
             listed, wrong = _rows(document)
-            problems += wrong or mistakes.senseless(document, listed, seen)
+            problems += wrong or mistakes.row_mistakes(document, listed, seen)
             rows.update({(row.group, row.kind): row for row in listed})
     if problems:
         raise InputError(*problems)
@@ -66,7 +66,7 @@ def _rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[Problem]]:
     try:
         return TypeAdapter(tuple[Row, ...]).validate_json(json.dumps(_spelled_out(document.value))), []
     except ValidationError as error:
-        return (), mistakes.misshapen(document, error.errors(include_url=False))
+        return (), mistakes.shape_mistakes(document, error.errors(include_url=False))
 
 
 def _spelled_out(value: JSON) -> JSON:

@@ -9,7 +9,7 @@ from itertools import takewhile
 from webhook import jsontext
 from webhook.paths import FieldPath
 from webhook.source_line import SourceLine
-from webhook.yamltext.places import LONGEST_SHOWN, Places, of_json
+from webhook.yamltext.places import LONGEST_SHOWN, Places, places_of_json
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class JsonPlaces:
         first, begins = self.position(at)
         if at not in self.shown:
             end = jsontext.end_of_value(self.text, at, LONGEST_SHOWN)
-            self.shown[at] = of_json(self.text[at:end], begins) if end else None
+            self.shown[at] = places_of_json(self.text[at:end], begins) if end else None
         places = self.shown[at]
         line, column = self.position(at, path)
         return places.line_at(0, line - first + 1, column) if places else None

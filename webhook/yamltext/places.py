@@ -44,7 +44,7 @@ class Extent(NamedTuple):
         )
 
 
-def of_json(text: str, column: int) -> Places:
+def places_of_json(text: str, column: int) -> Places:
     """The places of one JSON value that stands at this column, from 1, of its first line; YAML has all of JSON."""
     padded = " " * (column - 1) + text
     return Places(padded, {0: Extent(0, len(padded), 0, 0, (0, column - 1))})

@@ -193,7 +193,7 @@ class _Reader:
 
     def _fail(self, event: Any, message: str) -> YamlError:
         steps = [len(frame.container) if isinstance(frame.container, list) else frame.key for frame in self.frames]
-        path = paths.render(tuple(step for step in steps if step is not None))
+        path = paths.path_as_text(tuple(step for step in steps if step is not None))
         return YamlError(message, event.start_mark.line + 1, event.start_mark.column + 1, path)
 
 

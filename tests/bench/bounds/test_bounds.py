@@ -26,7 +26,7 @@ from webhook.admission.decode import decode_review_bytes
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.errors import CallError
-from webhook.policy.load import Options, load
+from webhook.policy.load import Options, load_policy_set
 from webhook.workloads import table
 
 LISTS = {**POD_LISTS, **DEVICE_LISTS, **WORKLOAD_LISTS}
@@ -35,7 +35,7 @@ SENT = uid(7)
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    return load([own_policies.write(tmp_path_factory.mktemp("own"))], Options(table=table.load()))
+    return load_policy_set([own_policies.write(tmp_path_factory.mktemp("own"))], Options(table=table.load_table()))
 
 
 def reviewed(body, policies):
@@ -125,7 +125,7 @@ def test_an_answer_is_judged(attack, given, kind, fault):
 def test_generations_load_and_must_agree(tmp_path):
     written = generations.Generations(tmp_path / "generations")
     written.write()
-    loaded = load([written.policies], Options(table=table.load()))
+    loaded = load_policy_set([written.policies], Options(table=table.load_table()))
     assert [policy.name for policy in loaded.policies] == ["generation-one", "generation-params", "generation-two"]
     messages = {decision.message for decision in reviewed(generations.question().body, loaded).decisions}
     assert "policy-generation 2" in messages

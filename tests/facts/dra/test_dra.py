@@ -19,8 +19,8 @@ from webhook.facts.dra.requests import Request, read_requests
 from webhook.facts.dra.types import ClaimSpec
 from webhook.facts.gpu.devices import device_class as device_class_of
 from webhook.facts.view import View
-from webhook.paths import render
-from webhook.similar_names import nearest
+from webhook.paths import path_as_text
+from webhook.similar_names import nearest_name
 from webhook.typed.view import Reading
 from webhook.workloads.podsets import PodSet
 
@@ -91,7 +91,7 @@ def test_every_version_gives_one_form(request_: dict, path: str) -> None:
     version = "v1" if "exactly" in request_ else "v1beta1"
     (found,) = requests_in({"requests": [request_]}, version)
     assert {key: getattr(found, key) for key in EXACT} == EXACT
-    assert (render(found.at), found.device.vendor) == (path, "nvidia")
+    assert (path_as_text(found.at), found.device.vendor) == (path, "nvidia")
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_published_claims_are_all_read() -> None:
     ],
 )
 def test_nearest(name: str, known: list, expected: str) -> None:
-    assert nearest(name, known) == expected
+    assert nearest_name(name, known) == expected
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_selectors_are_compiled_where_devices_are_known(expression: str, problem
     asked = exactly("r", selectors=[{"cel": {"expression": expression}}])
     (found,) = requests_in({"requests": [asked]})
     (selector,) = found.selectors
-    assert render(selector.at) == "spec.devices.requests[0].exactly.selectors[0].cel.expression"
+    assert path_as_text(selector.at) == "spec.devices.requests[0].exactly.selectors[0].cel.expression"
     assert problem in selector.judged.problem
     assert bool(problem) == bool(selector.judged.problem)
 
@@ -368,7 +368,9 @@ def test_entries_that_are_no_objects_are_nothing() -> None:
     podset = PodSet(name="", path=(), template=pod([None, "gpu"], container))
     found = claims_of([podset], View(FilesCluster(), "team"))
     assert found.claims == []
-    assert [(render(r.at), r.claim) for r in found.references] == [("spec.containers[0].resources.claims[2]", None)]
+    assert [(path_as_text(r.at), r.claim) for r in found.references] == [
+        ("spec.containers[0].resources.claims[2]", None)
+    ]
 
 
 def test_duplicates_are_seen() -> None:

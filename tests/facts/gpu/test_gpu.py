@@ -13,7 +13,7 @@ from webhook.facts.gpu.resources import compute_gpu_fact
 from webhook.facts.train_job_pods.processes import gpu_count
 from webhook.typed.pods import Resources
 from webhook.typed.view import Reading
-from webhook.workloads.podsets import PodSet, podsets
+from webhook.workloads.podsets import PodSet, pod_templates
 from webhook.workloads.resource_fields import resource_fields
 
 
@@ -27,7 +27,7 @@ def container(limits: object = None, requests: object = None, **more: object) ->
 
 
 def of(obj: dict) -> dict:
-    return compute_gpu_fact(podsets(obj, TABLE))
+    return compute_gpu_fact(pod_templates(obj, TABLE))
 
 
 @all_rows(
@@ -275,7 +275,7 @@ def test_no_pod_sets_no_devices() -> None:
 
 
 def outside(obj: dict) -> dict:
-    return compute_gpu_fact(podsets(obj, TABLE), fields=tuple(resource_fields(obj, TABLE)))
+    return compute_gpu_fact(pod_templates(obj, TABLE), fields=tuple(resource_fields(obj, TABLE)))
 
 
 def spark(**spec: object) -> dict:

@@ -10,7 +10,7 @@ import pytest
 from tests.rows import all_rows
 from webhook.attributes import JSON
 from webhook.facts.sandbox.shards import Template
-from webhook.paths import render
+from webhook.paths import path_as_text
 
 CASES = [
     json.loads(line)
@@ -48,7 +48,7 @@ def test_a_pod_is_made_as_the_controller_makes_it(case: JSON) -> None:
 def said(patch: JSON, template: JSON = TEMPLATE) -> list[tuple[str, str, bool]]:
     """What is said of a patch: what, where below the patch, and whether it is so in any case."""
     found = Template(template).notes(patch, AT)
-    return [(note.what, render(note.path).removeprefix("spec.shardPatches[0]"), note.certain) for note in found]
+    return [(note.what, path_as_text(note.path).removeprefix("spec.shardPatches[0]"), note.certain) for note in found]
 
 
 def containers(*listed: JSON) -> JSON:

@@ -6,7 +6,7 @@ from tests.facts.subjects import subject
 from tests.facts.trainer.made import job, node, replicated, runtime
 from tests.rows import all_rows
 from webhook.facts.train_job_pods.virtual_pods import located_in_train_job, virtual_pods
-from webhook.paths import parse
+from webhook.paths import parse_path
 from webhook.problem import Problem
 
 GPU = 'limits["nvidia.com/gpu"]'
@@ -39,8 +39,8 @@ PLACES = {
 @all_rows(("at", "expected"), PLACES.values(), ids=PLACES)
 def test_a_field_stands_in_spec_trainer_or_elsewhere(at: str, expected: str | None) -> None:
     trained, other = subject(job(trainer=TRAINER), ON_RUNTIME).once(virtual_pods)
-    assert trained.locate(parse(f"spec.{at}")) == (None if expected is None else parse(expected))
-    assert other.locate(parse(f"spec.{at}")) is None
+    assert trained.locate(parse_path(f"spec.{at}")) == (None if expected is None else parse_path(expected))
+    assert other.locate(parse_path(f"spec.{at}")) is None
 
 
 TOLD = {

@@ -22,9 +22,9 @@ def test_every_container_has_the_volumes_of_its_job() -> None:
     made = {"accessModes": ["ReadWriteOnce"]}
     once = read([{"mountPath": "/data/", "volumeClaimName": "c"}, {"mountPath": "/again", "volumeClaimName": "c"}])
     assert [(each.container.name, each.target) for each in once.all] == [("a", "/data"), ("b", "/data")] * 2
-    assert {name: len(listed) for name, listed in once.of_claims().items()} == {"c": 4}
+    assert {name: len(listed) for name, listed in once.mounts_of_claims().items()} == {"c": 4}
     own = read([{"mountPath": "/new", "volumeClaim": made}], "CronJob")
-    (where,) = own.of_created_claims()
+    (where,) = own.mounts_of_created_claims()
     assert where == ("spec", "jobTemplate", "spec", "volumes", 0)
-    assert own.of_claims() == {}
+    assert own.mounts_of_claims() == {}
     assert read([{"mountPath": "/none"}]).all == []

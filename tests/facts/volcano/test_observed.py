@@ -166,7 +166,7 @@ UNDECLARED = {"minAvailible", "state"}
 
 
 def _mutated(row: dict[str, Any]) -> Any:
-    return jsonpatch.apply(deepcopy(row["object"]), row["observed"]["mutation"])
+    return jsonpatch.apply_operations(deepcopy(row["object"]), row["observed"]["mutation"])
 
 
 def normal(value: Any) -> Any:

@@ -45,7 +45,7 @@ class Epochs:
         """Sets of a site alone, of the shipped policies alone, and of both."""
         random = self._random
         chosen = random.choices(("site", "shipped", "both"), (70, 18, 12))[0]
-        places = [] if chosen == "site" else [Path(shipped.policies())]
+        places = [] if chosen == "site" else [Path(shipped.policies_folder())]
         if chosen != "shipped":
             places.append(self._written(random.randint(1, _MOST_POLICIES)))
         return tuple(places)

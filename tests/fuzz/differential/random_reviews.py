@@ -69,7 +69,7 @@ class Reviews:
 
     def __init__(self, random: Random, objects: int = 5) -> None:
         self._random = random
-        self._table = table.load()
+        self._table = table.load_table()
         self._drawn = [self._plain_pod()]
         for _ in range(objects):
             self._drawn.append(random.choice(recorded()[random.random() < 0.5]))

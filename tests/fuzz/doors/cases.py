@@ -22,7 +22,7 @@ from webhook.errors import CallError
 
 _ROOT: Final = Path(__file__).parents[3]
 _REVIEWS_OF_AN_EPOCH: Final = 40
-_SHIPPED: Final = (Path(shipped.policies()),)
+_SHIPPED: Final = (Path(shipped.policies_folder()),)
 
 
 @dataclass(frozen=True)

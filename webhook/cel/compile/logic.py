@@ -172,7 +172,7 @@ def conditional(compiler: Compiler, node: Call) -> Term:
     if value is not result:
         writer.emit(code.assign(result.id, value))
     if values is raw:
-        return optionals.of_raw(compiler, result, compiler.checked.type_of(node))
+        return optionals.optional_of_variable(compiler, result, compiler.checked.type_of(node))
     sure = terms[0].sure and terms[1].sure and terms[0].type == terms[1].type
     return Term(result, compiler.checked.type_of(node), raises=False, atom=True, sure=sure)
 

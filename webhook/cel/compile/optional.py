@@ -35,7 +35,7 @@ _PLAIN = frozenset(
 """Types of values that Go and CEL have alike."""
 
 
-def of_raw(compiler: Compiler, raw: ast.Name, static: Type, steps: int = 0) -> Term:
+def optional_of_variable(compiler: Compiler, raw: ast.Name, static: Type, steps: int = 0) -> Term:
     """The optional whose value, or ABSENT, is in a variable."""
     construction = code.either(present(compiler, raw), code.call(compiler.bind(Optional), raw), compiler.bind(NONE))
     return Term(construction, static, raises=False, sure=True, raw=raw, steps=steps)
@@ -72,7 +72,7 @@ def steps(compiler: Compiler, term: Term, path: Sequence[Select | Call], part: C
         at = names[-1]
     _count(compiler, names)
     counted = len(names) if len(names) == len(path) else 0
-    return of_raw(compiler, names[-1], compiler.checked.type_of(path[-1]), counted)
+    return optional_of_variable(compiler, names[-1], compiler.checked.type_of(path[-1]), counted)
 
 
 def _key(compiler: Compiler, step: Select | Call) -> Term:
@@ -147,7 +147,7 @@ def construction(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> T
     compiler.writer.charge(1)
     if implementation is library.of_non_zero_value:
         value = code.either(value, value, compiler.call(runtime.non_zero, value))  # what is true is no zero
-    return of_raw(compiler, compiler.writer.new_variable(value), compiler.checked.type_of(node))
+    return optional_of_variable(compiler, compiler.writer.new_variable(value), compiler.checked.type_of(node))
 
 
 def alternative(compiler: Compiler, node: Call) -> Term:
@@ -155,7 +155,7 @@ def alternative(compiler: Compiler, node: Call) -> Term:
     assert node.target is not None
     first = compiler.value(node.target)
     if first.raw is None:
-        return _of_anything(compiler, node, compiler.reusable(first))
+        return _alternative_of_any_value(compiler, node, compiler.reusable(first))
     writer = compiler.writer
     here, absent = _uncounted(compiler, first)
     with writer.block() as other:
@@ -172,7 +172,7 @@ def alternative(compiler: Compiler, node: Call) -> Term:
         writer.emit(code.assign(result.id, code.either(present(compiler, first.raw), preferred, value)))
     writer.moves += 1
     static = compiler.checked.type_of(node)
-    return of_raw(compiler, result, static) if is_raw else Term(result, static, raises=False, atom=True)
+    return optional_of_variable(compiler, result, static) if is_raw else Term(result, static, raises=False, atom=True)
 
 
 def _uncounted(compiler: Compiler, term: Term) -> tuple[list[ast.stmt], list[ast.stmt]]:
@@ -187,7 +187,7 @@ def _uncounted(compiler: Compiler, term: Term) -> tuple[list[ast.stmt], list[ast
     return count.body, count.orelse
 
 
-def _of_anything(compiler: Compiler, node: Call, first: Term) -> Term:
+def _alternative_of_any_value(compiler: Compiler, node: Call, first: Term) -> Term:
     """The same of a value that may be no optional; up to 1.36 it is its own value then."""
     writer = compiler.writer
     result = writer.temporary()
@@ -236,7 +236,7 @@ def opt_map(compiler: Compiler, node: Macro) -> Term:
     absent = [*gone, code.add_cost(code.literal(1)), code.assign(named.id, compiler.bind(ABSENT if is_raw else NONE))]
     writer.emit(code.branch(present(compiler, raw), chosen, absent))
     static = compiler.checked.type_of(node)
-    return of_raw(compiler, named, static) if is_raw else Term(named, static, raises=False, atom=True)
+    return optional_of_variable(compiler, named, static) if is_raw else Term(named, static, raises=False, atom=True)
 
 
 def conditional_value(compiler: Compiler, node: Node, value: ast.expr, *, is_raw: bool) -> ast.expr:

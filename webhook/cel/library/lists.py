@@ -207,7 +207,7 @@ def includes(deadline: Deadline, target: Any, item: Any) -> bool:
 # ---- declarations
 
 
-def _of_comparable(
+def _overloads_of_comparable(
     name: str, id_: str, implementation: Callable[..., Any], result: Type | None = None
 ) -> list[Overload]:
     """A kubernetes.lists function, once for each comparable element type; the result is the element where not given."""
@@ -250,10 +250,10 @@ def _search(name: str, implementation: Callable[..., int], id_: str) -> Overload
 
 
 FUNCTIONS = (
-    *_of_comparable("isSorted", "list_{}_is_sorted_bool", is_sorted, BOOL),
+    *_overloads_of_comparable("isSorted", "list_{}_is_sorted_bool", is_sorted, BOOL),
     *_sums(),
-    *_of_comparable("max", "list_{0}_max_{0}", extreme("max", -1)),
-    *_of_comparable("min", "list_{0}_min_{0}", extreme("min", 1)),
+    *_overloads_of_comparable("max", "list_{0}_max_{0}", extreme("max", -1)),
+    *_overloads_of_comparable("min", "list_{0}_min_{0}", extreme("min", 1)),
     _search("indexOf", index_of, "list_a_index_of_int"),
     _search("lastIndexOf", last_index_of, "list_a_last_index_of_int"),
     Overload(

@@ -38,7 +38,7 @@ def _pick(direction: int) -> Callable[[Any, Any], Any]:
 greatest, least = _pick(-1), _pick(1)
 
 
-def _of_list(name: str, pick: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
+def _overload_of_list(name: str, pick: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
     def picked(numbers: list[Any]) -> Any:
         if not numbers:
             raise EvaluationError(f"math.@{name}(list) argument must not be empty")
@@ -114,7 +114,7 @@ def _extreme(name: str, short: str, pick: Callable[[Any, Any], Any]) -> tuple[Ov
     for kind, number in _NUMBERS.items():
         numbers.append(Overload(name, f"math_@{short}_{kind}", (number,), number, lambda value: value))
         listed = list_of(number)
-        numbers.append(Overload(name, f"math_@{short}_list_{kind}", (listed,), number, _of_list(short, pick)))
+        numbers.append(Overload(name, f"math_@{short}_list_{kind}", (listed,), number, _overload_of_list(short, pick)))
         for other, second in _NUMBERS.items():
             result = number if kind == other else DYN
             numbers.append(Overload(name, f"math_@{short}_{kind}_{other}", (number, second), result, pick))

@@ -207,7 +207,7 @@ def _part(name: str, words: str, implementation: Callable[..., int], zoned: str 
     )
 
 
-def _of_duration(name: str, words: str, unit: int) -> Overload:
+def _overload_of_duration(name: str, words: str, unit: int) -> Overload:
     return Overload(name, f"duration_to_{words}", (DURATION,), INT, _whole(unit), member=True)
 
 
@@ -219,11 +219,11 @@ FUNCTIONS = (
     *_part("getDate", "day_of_month_1_based", date_of_month),
     *_part("getDayOfWeek", "day_of_week", day_of_week),
     *_part("getHours", "hours", hours),
-    _of_duration("getHours", "hours", 3600 * NANOSECONDS),
+    _overload_of_duration("getHours", "hours", 3600 * NANOSECONDS),
     *_part("getMinutes", "minutes", minutes),
-    _of_duration("getMinutes", "minutes", 60 * NANOSECONDS),
+    _overload_of_duration("getMinutes", "minutes", 60 * NANOSECONDS),
     *_part("getSeconds", "seconds", seconds, "timestamp_to_seconds_tz"),
-    _of_duration("getSeconds", "seconds", NANOSECONDS),
+    _overload_of_duration("getSeconds", "seconds", NANOSECONDS),
     *_part("getMilliseconds", "milliseconds", milliseconds),
-    _of_duration("getMilliseconds", "milliseconds", 1_000_000),
+    _overload_of_duration("getMilliseconds", "milliseconds", 1_000_000),
 )

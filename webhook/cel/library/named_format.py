@@ -44,7 +44,7 @@ from typing import Any, ClassVar
 from webhook.cel.library import costs, list_origins, url_syntax
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.library.optional_value import NONE, Optional
-from webhook.cel.library.patterns import Pattern, of_policy
+from webhook.cel.library.patterns import Pattern, compile_policy_pattern
 from webhook.cel.types import STRING, Type, list_of, opaque, optional_of
 from webhook.deadline import Deadline
 from webhook.names import dns1035_label, dns1123_label, dns1123_subdomain, label_value, qualified_name
@@ -113,7 +113,7 @@ def uri(text: str, deadline: Deadline) -> list[str]:
 
 @cache
 def _pattern(text: str) -> Pattern:
-    return of_policy(text)
+    return compile_policy_pattern(text)
 
 
 def uuid(text: str) -> list[str]:

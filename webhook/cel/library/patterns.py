@@ -129,7 +129,9 @@ class Patterns:
         """
         pattern = self._found.get(text)
         if pattern is None:
-            pattern = of_policy(text) if self._deadline is None else of_user(text, self._deadline)
+            pattern = (
+                compile_policy_pattern(text) if self._deadline is None else compile_user_pattern(text, self._deadline)
+            )
             self._found[text] = pattern
             if self._deadline is not None and self.bytes > _MOST_CONSTANT:
                 raise TooLarge("its regular expressions are too large together: simplify or split them")
@@ -147,7 +149,7 @@ _ANSWERS: Final[UserCache[tuple[str, str], bool | None]] = UserCache(2 << 20)
 _KEPT: Final[UserCache[str, Pattern | None]] = UserCache(8 << 20)
 
 
-def of_policy(text: str) -> Pattern:
+def compile_policy_pattern(text: str) -> Pattern:
     """A pattern that whoever runs the server has written.
 
     Raises:
@@ -159,7 +161,7 @@ def of_policy(text: str) -> Pattern:
     return pattern
 
 
-def of_user(text: str, deadline: Deadline) -> Pattern:
+def compile_user_pattern(text: str, deadline: Deadline) -> Pattern:
     """A pattern that a user may have written.
 
     Raises:

@@ -122,7 +122,7 @@ class Computed(Quantity):
 def quantity(text: str) -> Quantity:
     """Read a quantity. Parsed quantities are cached, since the same few texts come with every Pod."""
     try:
-        return Quantity(resource.parse(text))
+        return Quantity(resource.parse_quantity(text))
     except ValueError as error:
         raise EvaluationError(str(error)) from None
 
@@ -144,7 +144,7 @@ def is_less(left: Quantity, right: Quantity) -> bool:
 def is_quantity(text: str) -> bool:
     """The text is a quantity."""
     try:
-        resource.parse(text)
+        resource.parse_quantity(text)
     except ValueError:
         return False
     return True

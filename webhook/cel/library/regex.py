@@ -33,7 +33,7 @@ from typing import Any
 
 from webhook.cel.library import costs, list_origins
 from webhook.cel.library.declaration import Overload
-from webhook.cel.library.patterns import of_user
+from webhook.cel.library.patterns import compile_user_pattern
 from webhook.cel.types import INT, STRING, list_of
 from webhook.deadline import CHARACTERS, Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
@@ -56,7 +56,7 @@ def matches(deadline: Deadline, text: str, pattern: str) -> bool:
     _payable(text, pattern)
     deadline.spend_text(text)
     try:
-        compiled = of_user(pattern, deadline)
+        compiled = compile_user_pattern(pattern, deadline)
     except ValueError as error:
         raise EvaluationError(str(error)) from None
     deadline.may_take(len(text) * compiled.step_s)
@@ -88,7 +88,7 @@ def _found(deadline: Deadline, text: str, pattern: str) -> Iterator[str]:
     """The matches from left to right; an empty one directly after a match does not count (Go regexp.FindAll)."""
     _payable(text, pattern)
     try:
-        compiled = of_user(pattern, deadline)
+        compiled = compile_user_pattern(pattern, deadline)
     except ValueError as error:
         raise EvaluationError(f"Illegal regex: {error}") from None
     search, unanchored = compiled.search, compiled.unanchored

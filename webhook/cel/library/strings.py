@@ -227,15 +227,15 @@ def _shown(value: Any) -> str:
 
 def lower_ascii(text: str) -> str:
     """ASCII letters in lower case."""
-    return text.lower() if text.isascii() else _of_bytes(text, bytes.lower)
+    return text.lower() if text.isascii() else _change_ascii_letters(text, bytes.lower)
 
 
 def upper_ascii(text: str) -> str:
     """ASCII letters in upper case."""
-    return text.upper() if text.isascii() else _of_bytes(text, bytes.upper)
+    return text.upper() if text.isascii() else _change_ascii_letters(text, bytes.upper)
 
 
-def _of_bytes(text: str, change: Callable[[bytes], bytes]) -> str:
+def _change_ascii_letters(text: str, change: Callable[[bytes], bytes]) -> str:
     """A text with its ASCII letters changed: in UTF-8 they are bytes of their own, and bytes know no other letters."""
     return change(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 

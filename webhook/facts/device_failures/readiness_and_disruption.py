@@ -12,7 +12,7 @@ from webhook.facts.device_failures.liveness import model_servers
 from webhook.facts.device_failures.types import PodDisruptionBudget
 from webhook.facts.gpu.device_pods import SERVING, DevicePods, read_device_workload
 from webhook.facts.subject import Subject
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
@@ -100,7 +100,7 @@ def _disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     labels, has_more = pods.template.metadata.labels, subject.group_kind in SERVICES
     if not any(_selects(selector, labels, has_more=has_more) for selector in subject.once(_selectors)):
         message = f"no PodDisruptionBudget selects the {pods.pods} pods, so node drains may stop all of them at once"
-        at = render(pods.podset.path) if has_more else "spec.replicas"
+        at = path_as_text(pods.podset.path) if has_more else "spec.replicas"
         yield DISRUPTION_BUDGET.problem(at, message, "create a PodDisruptionBudget with maxUnavailable: 1")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.schema.forms import fault_of
 from webhook.schema.values import Breach
 from webhook.wording import counted, shown
@@ -45,7 +45,7 @@ def _wrong_type(breach: Breach) -> Words:
 
 
 def _missing(breach: Breach) -> Words:
-    field = render(breach.at).rpartition(".")[2]
+    field = path_as_text(breach.at).rpartition(".")[2]
     message = f"must be set to {breach.expected}" if breach.expected else "must be set"
     return Words(message, f"add the field {field}")
 

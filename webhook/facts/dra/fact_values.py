@@ -8,7 +8,7 @@ from webhook.attributes import JSON
 from webhook.facts.dra.class_lookup import ClassState
 from webhook.facts.dra.pod_claims import PodClaim, Reference
 from webhook.facts.dra.requests import Request, Selector
-from webhook.paths import render
+from webhook.paths import path_as_text
 
 
 def claim_value(claim: PodClaim) -> JSON:
@@ -17,7 +17,7 @@ def claim_value(claim: PodClaim) -> JSON:
     return {
         "podSet": claim.pod_set,
         "pods": claim.pods,
-        "path": render(claim.at),
+        "path": path_as_text(claim.at),
         "name": claim.name,
         "source": claim.source,
         "reference": claim.reference,
@@ -33,7 +33,7 @@ def claim_value(claim: PodClaim) -> JSON:
         "atLeast": contents.at_least,
         "gpu": contents.is_gpu,
         "adminAccess": contents.has_admin_access,
-        "users": [render(user) for user in claim.users],
+        "users": [path_as_text(user) for user in claim.users],
         "duplicate": claim.is_duplicate,
     }
 
@@ -43,7 +43,7 @@ def reference_value(reference: Reference) -> JSON:
     return {
         "podSet": reference.pod_set,
         "container": reference.container,
-        "path": render(reference.at),
+        "path": path_as_text(reference.at),
         "name": reference.name,
         "request": reference.request,
         "declared": reference.claim is not None,
@@ -63,7 +63,7 @@ def _request(request: Request, classes: Mapping[str, ClassState]) -> JSON:
     state = classes[request.device_class]
     return {
         "name": request.name,
-        "path": render(request.at),
+        "path": path_as_text(request.at),
         "kind": request.kind,
         "deviceClass": request.device_class,
         "vendor": request.device.vendor,
@@ -85,7 +85,7 @@ def _request(request: Request, classes: Mapping[str, ClassState]) -> JSON:
 
 def _selector(selector: Selector) -> JSON:
     return {
-        "path": render(selector.at),
+        "path": path_as_text(selector.at),
         "expression": selector.expression,
         "problem": selector.judged.problem,
         "gated": selector.judged.gated,

@@ -21,7 +21,7 @@ from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.schema.values import Breach, declared, values
-from webhook.similar_names import nearest
+from webhook.similar_names import nearest_name
 from webhook.typed.collections import Items
 from webhook.wording import either, shown
 
@@ -166,7 +166,7 @@ def _parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Iterator[
     if parameters.api_version != table["apiVersion"]:
         yield _unknown_kind(parameters.path("apiVersion"), parameters.api_version, table["apiVersion"])
     elif parameters.kind not in table["kinds"]:
-        near = nearest(parameters.kind, table["kinds"])
+        near = nearest_name(parameters.kind, table["kinds"])
         yield _unknown_kind(parameters.path("kind"), parameters.kind, either(table["drivers"][opaque.driver]), near)
     else:
         yield from _other_driver(opaque)

@@ -11,7 +11,7 @@ from webhook.facts.gpu.resources import compute_gpu_fact
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
-from webhook.workloads.podsets import fragments
+from webhook.workloads.podsets import partial_pod_templates
 from webhook.workloads.resource_fields import resource_fields
 
 RESOURCE: Final = declare_structure(
@@ -75,7 +75,7 @@ GPU: Final = declare_structure(
 
 def _compute(subject: Subject) -> Result:
     listed = subject.once(pod_sets)
-    parts = listed.all.of(fragments(subject.object, subject.table, subject.deadline))
+    parts = listed.all.of(partial_pod_templates(subject.object, subject.table, subject.deadline))
     fields = listed.all.of(tuple(resource_fields(subject.object, subject.table)))
     return listed.result(compute_gpu_fact(listed.all, parts, fields, subject.reading), "patches", missing={})
 

@@ -27,7 +27,7 @@ from webhook.facts.pods.amounts import name_of
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.pod_parts import DEVICES, RUNTIME_CLASS, VISIBLE_DEVICES
-from webhook.typed.pods import Container, Pod
+from webhook.typed.pods import Container, Pod, PodSpec
 
 EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
     "gpu-requests/every-gpu-visible",
@@ -150,7 +150,8 @@ def gpu_requests(subject: Subject) -> Iterator[Problem]:
 def _asks_for_nothing(subject: Subject) -> bool:
     """Whether a pod without devices gets none by a claim, an annotation or another kind's controller either.
 
-    Some schedulers share GPUs by an annotation: gpu-fraction and gpu-memory of NVIDIA/KAI-Scheduler.
+    Some schedulers share GPUs by an annotation (gpu-fraction and gpu-memory of NVIDIA/KAI-Scheduler), and some plugins
+    by a resource of their own name (deepomatic.com/shared-gpu).
     """
     if subject.template_of is not None:
         kind = subject.template_of.kind
@@ -159,7 +160,14 @@ def _asks_for_nothing(subject: Subject) -> bool:
     pod = subject.typed(Pod)
     if pod.spec.resource_claims or any("gpu" in key for key in pod.metadata.annotations):
         return False
-    return not any(_OTHER_VENDORS.search(container.image) for container in pod.spec.containers)
+    if any(_OTHER_VENDORS.search(container.image) for container in pod.spec.containers):
+        return False
+    return not any("/" in name and "gpu" in name.lower() for name in _resource_names(pod.spec))
+
+
+def _resource_names(pod: PodSpec) -> Iterator[str]:
+    for container in pod.running_containers():
+        yield from (*container.resources.limits, *container.resources.requests)
 
 
 def _sees_gpus(container: Container, subject: Subject) -> bool:

@@ -19,7 +19,7 @@ from webhook.facts.gpu.types import ResourceQuota
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects.types import CronJob, Job
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath, path_as_text
 from webhook.problem import Problem
 from webhook.typed.job_sets import JobSet
 
@@ -101,7 +101,7 @@ def _devices(name: str, request: _Request, allowed: int, quota: str) -> Problem:
         f"namespace allows {allowed}, so the API server refuses some of the pods"
     )
     return DEVICES.problem(
-        render(request.path),
+        path_as_text(request.path),
         message,
         f"request at most {allowed} in all, or ask the administrator to raise the quota",
     )

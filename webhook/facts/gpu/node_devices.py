@@ -18,7 +18,7 @@ from webhook.facts.pods.pod_requests import Limits, container_requests, pod_requ
 from webhook.facts.resource_units import amount_in_units, amount_with_resource
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.problem import Problem
 from webhook.same import Same
 from webhook.typed.collections import Items
@@ -75,7 +75,7 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
 
 
 def _node_devices(pods: DevicePods, largest: Mapping[str, int], view: View) -> Iterator[Problem]:
-    at = render(pods.podset.path)
+    at = path_as_text(pods.podset.path)
     for name, count in pods.devices.items():
         most = largest.get(name, 0)
         if not most:
@@ -109,7 +109,7 @@ def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject
     message = f"requests {listed} together with {devices} for one pod, but nodes with these devices have at most {had}"
     together = f"{', but not together' if len(above) > 1 else ''}{_places(subject.view())}"
     fix = "request less for each pod, or use more pods with fewer devices"
-    yield CPU_AND_MEMORY.problem(render(pods.podset.path), f"{message}{together}, so no node fits", fix)
+    yield CPU_AND_MEMORY.problem(path_as_text(pods.podset.path), f"{message}{together}, so no node fits", fix)
 
 
 def _places(view: View) -> str:

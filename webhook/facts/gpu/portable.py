@@ -22,8 +22,8 @@ from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, Pod, PodSpec, PodTemplate, Resources
-from webhook.workloads.embedded import embedded, holds_objects
-from webhook.workloads.podsets import Fragment, fragments, group_kind
+from webhook.workloads.embedded import embedded_objects, holds_objects
+from webhook.workloads.podsets import Fragment, group_kind, partial_pod_templates
 from webhook.workloads.resource_fields import ResourceField, resource_fields
 
 NAME: Final = "gpu"
@@ -81,7 +81,7 @@ def _places(obj: JSON, subject: Subject) -> Iterator[Place]:
             if not field.is_device:
                 yield Place(Resources.of(field.resources, (*path, *field.path), subject.reading))
         # containers of a fragment for a TrainJob's runtime have no resources in the CRD
-        for fragment in fragments(root, subject.table, subject.deadline, of_runtime=False):
+        for fragment in partial_pod_templates(root, subject.table, subject.deadline, of_runtime=False):
             yield from _in_fragment(fragment, path, root, subject)
 
 
@@ -91,7 +91,7 @@ def _roots(obj: JSON, subject: Subject) -> Iterator[tuple[FieldPath, JSON]]:
         return
     yield (), obj
     if holds_objects(obj, subject.table):
-        yield from ((each.path, each.object) for each in subject.deadline.paced(embedded(obj, subject.table)))
+        yield from ((each.path, each.object) for each in subject.deadline.paced(embedded_objects(obj, subject.table)))
 
 
 def _fields(root: JSON, subject: Subject) -> Items[ResourceField]:
@@ -171,7 +171,7 @@ def count_of_patch(value: JSON) -> str:
 def whole_number_text(value: JSON) -> str:
     """The whole number that Kubernetes reads: `2000m` -> "2"; "" for everything else."""
     try:
-        amount = quantity.parse(amount_as_cel_text(value).strip())
+        amount = quantity.parse_quantity(amount_as_cel_text(value).strip())
     except ValueError:
         return ""
     return str(amount.value()) if amount.is_whole() else ""

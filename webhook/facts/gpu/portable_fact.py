@@ -117,8 +117,8 @@ def _compute(subject: Subject) -> Result:
         return Result(dict(_NOTHING))
     resource, meant = _meaning(subject)
     portable, own = ([_field(side, name) for side in SIDES] for name in (NAME, resource))
-    at = [paths.render(place.path) for place, _ in places]
-    rendered = [*at, *map(paths.render, named)]
+    at = [paths.path_as_text(place.path) for place, _ in places]
+    rendered = [*at, *map(paths.path_as_text, named)]
     return Result(
         {
             **meant,
@@ -131,8 +131,10 @@ def _compute(subject: Subject) -> Result:
                 if not wrong[place.path]
             ],
             "mistyped": [_mistyped(*each) for place, _ in places if not place.is_windows for each in wrong[place.path]],
-            "devices": [{"path": paths.render(path), "pointer": paths.pointer((*path, "name"))} for path in named],
-            "misplaced": [{"path": paths.render(path), "isEphemeral": inner} for path, inner in misplaced],
+            "devices": [
+                {"path": paths.path_as_text(path), "pointer": paths.json_pointer((*path, "name"))} for path in named
+            ],
+            "misplaced": [{"path": paths.path_as_text(path), "isEphemeral": inner} for path, inner in misplaced],
         }
     )
 
@@ -141,7 +143,7 @@ def _mistyped(path: FieldPath, value: JSON) -> JSON:
     shown_as = (
         "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else f"`{str(value).lower()}`"
     )
-    return {"path": paths.render(path), "found": shown_as}
+    return {"path": paths.path_as_text(path), "found": shown_as}
 
 
 def _meaning(subject: Subject) -> tuple[str, JSON]:
@@ -181,7 +183,7 @@ def _ask(place: Place, at: str, old: Place | None, portable: Sequence[_Field], m
     return {
         "path": f"{at}.{chosen['path']}",
         "resources": at,
-        "pointer": paths.pointer(place.path),
+        "pointer": paths.json_pointer(place.path),
         "isPatch": place.is_patch,
         "isWindows": place.is_windows,
         "isNull": not written,
@@ -231,7 +233,7 @@ class _Field(NamedTuple):
 
 @kept_for_short_texts(64 << 10)
 def _field(side: str, name: str) -> _Field:
-    where = {"path": paths.render((side, name)), "pointer": paths.pointer((side, name))}
+    where = {"path": paths.path_as_text((side, name)), "pointer": paths.json_pointer((side, name))}
     nothing = {**dict.fromkeys(("isSet", "isNull", "isKept"), False), "text": "", "count": ""}
     return _Field(side, name, where | nothing)
 

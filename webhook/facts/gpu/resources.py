@@ -87,7 +87,7 @@ def _podset(podset: PodSet, own: Sequence[JSON]) -> JSON:
     runtime_class = PodTemplate.of(podset.template).spec.runtime_class_name
     return {
         "name": podset.name,
-        "path": paths.render(podset.path),
+        "path": paths.path_as_text(podset.path),
         "pods": podset.pods,
         "devices": per_pod,
         "total": None if per_pod and podset.pods is None else per_pod * (podset.pods or 0),
@@ -112,7 +112,7 @@ def _per_pod(own: Sequence[JSON], vendor: str) -> int:
 
 def _container(container: Container, podset: PodSet) -> JSON:
     read = device_container(container)
-    at = paths.render(podset.locate(container.at))
+    at = paths.path_as_text(podset.locate(container.at))
     vendors = read.vendors
     return {
         "podSet": podset.name,
@@ -149,7 +149,7 @@ def _resource(each: RequestedDevice, at: str) -> JSON:
 @kept_for_short_texts(512 << 10)
 def _below(side: str, name: str) -> str:
     """The path of one amount below its container."""
-    return "." + paths.render(("resources", side, name))
+    return "." + paths.path_as_text(("resources", side, name))
 
 
 def gpus_of(resources: Resources) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 from webhook.facts.jobset.groups import JOB_SET
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.similar_names import nearest
+from webhook.similar_names import nearest_name
 from webhook.typed.job_sets import JobSetSpec
 from webhook.typed.objects import Metadata
 from webhook.wording import did_you_mean
@@ -63,4 +63,4 @@ def _unknown_keys(metadata: Metadata) -> Iterator[Problem]:
 def _intended_key(key: str) -> str:
     """The key that was probably meant: with another prefix, or nearly spelt so."""
     name = key.partition("/")[2]
-    return next((known for known in _KEYS if known.endswith(f"/{name}")), "") or nearest(key, _KEYS)
+    return next((known for known in _KEYS if known.endswith(f"/{name}")), "") or nearest_name(key, _KEYS)

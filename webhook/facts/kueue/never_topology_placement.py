@@ -104,7 +104,7 @@ def _named(flavor: Flavor, view: View) -> str:
 
 def _short(members: Mapping[str, Placement], level: str, short: Shortage, view: View) -> Problem:
     flavor = next(iter(members.values())).flavor
-    asked, most = (_of_nodes(short.resource, value) for value in (short.asked, short.most))
+    asked, most = (_describe_nodes(short.resource, value) for value in (short.asked, short.most))
     where = f"no `{level}` has more than" if level else "all nodes together have at most"
     message = f"asks for {asked} in pod sets {', '.join(members)}, which are placed together, but in"
     return _topology_placement(("spec",), f"{message} {_named(flavor, view)}, {where} {most}", _FEWER)
@@ -116,7 +116,7 @@ def _above(level: str, flavor: Flavor, fitting: Fitting) -> str:
     return levels[levels.index(level) - 1] if level in levels[1:] else ""
 
 
-def _of_nodes(resource: str, value: int) -> str:
+def _describe_nodes(resource: str, value: int) -> str:
     return (
         f"room for {counted(value, 'pod')}"
         if resource == PODS

@@ -13,7 +13,7 @@ from webhook.facts.kueue.quota_types import Queue
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath, path_as_text
 
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 
@@ -44,7 +44,7 @@ def place_of(subject: Subject, how: Managed) -> Place:
     """Return the LocalQueue and ClusterQueue that a managed job waits in."""
     view = subject.view()
     local, everything = view.find(LocalQueue, how.queue), read_quota_tree(view)
-    at, target = "" if how.is_default else render(_AT), local.spec.cluster_queue
+    at, target = "" if how.is_default else path_as_text(_AT), local.spec.cluster_queue
     queue = everything.cluster_queues.get(target) if target else None  # files may have one without a name
     if queue is None:
         if local:

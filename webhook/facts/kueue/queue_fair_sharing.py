@@ -37,7 +37,7 @@ def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
     given, weight = sharing.weight, quantity.read(sharing.weight)
     if given is None or is_placeholder(str(given)):
         return
-    is_tiny = weight is not None and weight.sign() > 0 and weight <= quantity.parse("1n")
+    is_tiny = weight is not None and weight.sign() > 0 and weight <= quantity.parse_quantity("1n")
     if weight is None or weight.sign() < 0 or is_tiny:
         message = "must be 0 or more, and above 1n unless it is 0" if is_tiny else "must be a quantity of 0 or more"
         yield FAIR_SHARING.problem(sharing.path("weight"), message, "set 1, which is the default", given)

@@ -18,7 +18,7 @@ from webhook.facts.kueue.releases import OLDEST, UNKNOWN, knows_release
 from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath, path_as_text
 from webhook.problem import Problem
 from webhook.releases import shown
 from webhook.typed.objects import Object
@@ -113,7 +113,7 @@ def _kind_not_integrated(subject: Subject, how: Managed) -> Problem:
     inside = _INSIDE.get(subject.group_kind)
     fix = "remove the label, or label what the object creates"
     if inside is not None:
-        fix = f"set the label in {render(inside[:-1])} instead"
+        fix = f"set the label in {path_as_text(inside[:-1])} instead"
     message = f"has no effect because Kueue does not manage objects of kind {subject.group_kind[1]}"
     return KIND_NOT_INTEGRATED.problem(_AT, message, fix, how.queue)
 

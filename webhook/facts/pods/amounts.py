@@ -77,7 +77,7 @@ def amount_as_text(value: JSON) -> str:
 def read_quantity(text: str) -> Quantity | None:
     """The quantity of a text, None for what is none."""
     try:
-        return quantity.parse(text)
+        return quantity.parse_quantity(text)
     except ValueError:
         return None
 

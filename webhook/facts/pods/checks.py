@@ -22,7 +22,7 @@ from webhook.patch.schema import is_builtin
 from webhook.problem import Problem
 from webhook.typed.pod_parts import POD_RESOURCES, RESOURCES, TEMPLATE
 from webhook.typed.pods import Pod, Resources
-from webhook.workloads.embedded import embedded, holds_objects
+from webhook.workloads.embedded import embedded_objects, holds_objects
 from webhook.workloads.podsets import group_kind
 from webhook.workloads.resource_fields import resource_fields
 
@@ -53,7 +53,7 @@ def outside_templates(subject: Subject) -> Iterator[Problem]:
     Those of a TrainJob are judged in the pods that Trainer makes. A Pod has none outside its containers.
     """
     table, paced = subject.table, subject.deadline.paced
-    inner = paced(embedded(subject.object, table)) if holds_objects(subject.object, table) else ()
+    inner = paced(embedded_objects(subject.object, table)) if holds_objects(subject.object, table) else ()
     for path, obj in [((), subject.object), *((each.path, each.object) for each in inner)]:
         fields = resource_fields(obj, table) if group_kind(obj) != TRAIN_JOB else ()
         for field in paced(fields):

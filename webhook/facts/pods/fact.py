@@ -14,7 +14,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.typed.collections import Items
 from webhook.workloads import changes
-from webhook.workloads.podsets import PodSet, podsets
+from webhook.workloads.podsets import PodSet, pod_templates
 
 POD_SET: Final = declare_structure(
     "PodSet",
@@ -45,18 +45,18 @@ def _compute(subject: Subject) -> Result:
 
 def _value(subject: Subject, listed: Items[PodSet]) -> list[JSON]:
     obj, old = subject.object, subject.attributes.old_object
-    becomes = changes.change(obj, old, subject.table)
-    before = {podset.name: podset for podset in podsets(old, subject.table, subject.deadline)}
+    becomes = changes.change_of_template(obj, old, subject.table)
+    before = {podset.name: podset for podset in pod_templates(old, subject.table, subject.deadline)}
     return [
         {
             "name": podset.name,
-            "path": paths.render(podset.path),
+            "path": paths.path_as_text(podset.path),
             "template": podset.template,
             "count": podset.count,
             "groups": podset.groups,
             "pods": podset.pods,
             "change": becomes,
-            "changed": changes.changed(podset, before.get(podset.name)),
+            "changed": changes.is_template_changed(podset, before.get(podset.name)),
         }
         for podset in listed
     ]

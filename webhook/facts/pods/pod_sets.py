@@ -20,8 +20,8 @@ from webhook.same import Same
 from webhook.typed.collections import Items
 from webhook.typed.pods import Pod, PodTemplate
 from webhook.typed.view import Reading
-from webhook.workloads.embedded import embedded, holds_objects
-from webhook.workloads.podsets import PodSet, group_kind, podsets
+from webhook.workloads.embedded import embedded_objects, holds_objects
+from webhook.workloads.podsets import PodSet, group_kind, pod_templates
 from webhook.workloads.table import Table
 
 
@@ -43,7 +43,7 @@ class PodSets:
 def pod_sets(subject: Subject) -> PodSets:
     """The pod sets of an object, to be asked for with `Subject.once`."""
     if subject.group_kind == POD:  # nothing stands inside a Pod
-        return PodSets(Items(podsets(subject.object, subject.table, subject.deadline), subject.deadline))
+        return PodSets(Items(pod_templates(subject.object, subject.table, subject.deadline), subject.deadline))
     if group_kind(subject.object) == TRAIN_JOB:
         return _pod_sets_of_train_job(subject)
     own = list_pod_sets(subject.object, subject.table, subject.cluster)
@@ -67,7 +67,7 @@ def template_of(podset: PodSet, subject: Subject) -> PodTemplate:
 
 def list_pod_sets(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
     """The pod templates of an object, as `podsets` lists them, once a request."""
-    return view.once((list_pod_sets, Same(obj)), lambda: podsets(obj, table, view.deadline))
+    return view.once((list_pod_sets, Same(obj)), lambda: pod_templates(obj, table, view.deadline))
 
 
 def _pod_sets_of_train_job(subject: Subject) -> PodSets:
@@ -77,7 +77,7 @@ def _pod_sets_of_train_job(subject: Subject) -> PodSets:
 
 def _inside(subject: Subject) -> Iterator[PodSets]:
     """The pod sets of the TrainJobs inside an object, as often as it makes them at a time."""
-    for place in subject.deadline.paced(embedded(subject.object, subject.table)):
+    for place in subject.deadline.paced(embedded_objects(subject.object, subject.table)):
         if group_kind(place.object) == TRAIN_JOB:
             made = _pod_sets_of_train_job(subject.inner(place.object))
             located = [

@@ -19,7 +19,7 @@ from webhook.patch import schema, strategic
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.quantity import Quantity, read
-from webhook.similar_names import nearest
+from webhook.similar_names import nearest_name
 from webhook.wording import either
 
 _WORDS = {"string": "a string", "numeric": "a number", "boolean": "true or false"}
@@ -77,7 +77,7 @@ class Template:
         """What is to be said of the patch of one shard, which stands at a path."""
         if patch is None:
             return []
-        broken = list(_mistyped(patch, schema.root(POD), at, self.deadline))
+        broken = list(_mistyped(patch, schema.schema_of_kind(POD), at, self.deadline))
         broken += _keyless(patch, "PodTemplateSpec", at) if not broken else ()
         if any(note.what in ("type", "key") for note in broken):
             return broken
@@ -108,7 +108,7 @@ def _template_as_go_writes(template: JSON) -> JSON:
 
 def _merged(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
     """The template with the patch merged into it; an item that a list did not have comes in with its nulls."""
-    merged = strategic.merge(template, patch, "PodTemplateSpec", deadline)
+    merged = strategic.merge_patch(template, patch, "PodTemplateSpec", deadline)
     spec = merged.get("spec")
     for name, tag in strategic.tags_of("PodSpec").items() if isinstance(spec, dict) else ():
         key, given = tag.get("merge"), items(get(patch, ("spec", name)))
@@ -170,7 +170,7 @@ def _mistyped(value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline)
     deadline.spend(1)
     if value is None or (isinstance(value, str) and is_placeholder(value)):
         return
-    shape = schema.resolve(node)
+    shape = schema.shape_of_node(node)
     if shape.scalar == "untyped":
         return
     expected = "an object" if shape.map else "a list" if shape.list else _WORDS.get(shape.scalar or "", "")
@@ -180,7 +180,7 @@ def _mistyped(value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline)
             if known is not None:
                 yield from _mistyped(inner, known, (*at, name), deadline)
             elif not name.startswith("$"):
-                yield Note("unknown", (*at, name), nearest(name, deadline.paced([*shape.map.fields])))
+                yield Note("unknown", (*at, name), nearest_name(name, deadline.paced([*shape.map.fields])))
     elif shape.list and isinstance(value, list):
         for place, inner in enumerate(value):
             yield from _mistyped(inner, shape.list.element, (*at, place), deadline)

@@ -84,6 +84,6 @@ def _windows_size(container: Container) -> Iterator[Problem]:
 
 def _compare(path: FieldPath, value: Amount | None, least: str) -> Iterator[Problem]:
     amount = None if value is None else quantity.read(value)
-    if amount is not None and amount < quantity.parse(least):
+    if amount is not None and amount < quantity.parse_quantity(least):
         message = f"must be at least {least} because a sandbox with volume `{_VOLUME}` runs Windows"
         yield WINDOWS_SIZE.problem(path, message, f"set {least}", value)

@@ -15,7 +15,7 @@ from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.pods.pod_sets import template_of
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.placeholders import is_placeholder
 from webhook.typed.fields import Text
 from webhook.typed.objects import Object
@@ -53,7 +53,7 @@ def _classes(podsets: Iterable[PodSet], subject: Subject, view: View) -> Iterato
         near = "" if is_there else view.nearest(name, (known.name for known in view.every(PriorityClass)))
         yield {
             "podSet": podset.name,
-            "path": render(podset.locate(("spec", "priorityClassName"))),
+            "path": path_as_text(podset.locate(("spec", "priorityClassName"))),
             "name": name,
             "found": is_there,
             "absent": not is_there and view.is_whole(PriorityClass.gvk),

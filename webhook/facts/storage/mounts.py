@@ -83,7 +83,7 @@ class Mounts:
     volumes: Items[Volume]
     all: Items[Mount]
 
-    def of_created_claims(self) -> dict[FieldPath, list[Mount]]:
+    def mounts_of_created_claims(self) -> dict[FieldPath, list[Mount]]:
         """The mounts of each claim that a controller creates for all pods, by where it stands."""
         mounts: dict[FieldPath, list[Mount]] = {}
         for mount in self.all:
@@ -91,7 +91,7 @@ class Mounts:
                 mounts.setdefault(mount.volume.path, []).append(mount)
         return mounts
 
-    def of_claims(self) -> dict[str, list[Mount]]:
+    def mounts_of_claims(self) -> dict[str, list[Mount]]:
         """The mounts of each PersistentVolumeClaim, by its name."""
         mounts: dict[str, list[Mount]] = {}
         for mount in self.all:

@@ -47,7 +47,7 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
     if spec.strategy.type not in ("", "RollingUpdate") or not subject.once(read_device_workload).device_pods:
         return
     view = subject.view()
-    for name, mounting in subject.once(read_mounts).of_claims().items():
+    for name, mounting in subject.once(read_mounts).mounts_of_claims().items():
         modes = {*view.find(PersistentVolumeClaim, name).spec.access_modes}
         if modes in _ALONE and not all(mount.volume.is_read_only for mount in mounting):
             yield _rolling_update(name, modes.pop(), mounting)

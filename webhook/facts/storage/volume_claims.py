@@ -38,7 +38,7 @@ LOOKUPS: Final = (
 def validate_claims(subject: Subject) -> Iterator[Problem]:
     """Every claim that the pods of an object mount, once."""
     view = subject.view()
-    for name, mounting in subject.once(read_mounts).of_claims().items() if subject.namespace else ():
+    for name, mounting in subject.once(read_mounts).mounts_of_claims().items() if subject.namespace else ():
         claim = view.find(PersistentVolumeClaim, name)
         if claim:
             yield from _class_of_pending_claim(claim, name, mounting, view)
@@ -88,7 +88,7 @@ def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:
 def validate_created_claims(subject: Subject) -> Iterator[Problem]:
     """Claims that a controller creates for an object, one for all of its pods."""
     view = subject.view()
-    for path, mounting in subject.once(read_mounts).of_created_claims().items():
+    for path, mounting in subject.once(read_mounts).mounts_of_created_claims().items():
         claim, who = mounting[0].volume.created_claim, f"the claim for `{mounting[0].target}`"
         if is_absent(claim.storage_class_name, view):
             yield class_exists(who, claim.storage_class_name, path, view)

@@ -16,7 +16,7 @@ from webhook.facts.resource_units import cpu_count
 from webhook.facts.train_job_pods.releases import NUMBERS_ONLY, TEMPLATES
 from webhook.facts.train_job_pods.types import MLPolicy, Trainer
 from webhook.releases import Release
-from webhook.typed.fields import Amount, whole
+from webhook.typed.fields import Amount, read_whole_number
 from webhook.typed.pods import Resources
 
 
@@ -64,7 +64,7 @@ def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, 
 def _first_torch(per_node: JSON, resources: Resources, gpus: int) -> Processes:
     """2.0 reads resourcesPerNode alone, and of that its requests last: without requests a number is lost."""
     if not resources:
-        count = whole(per_node) or gpus or None
+        count = read_whole_number(per_node) or gpus or None
         return Processes(per_node=str(per_node), count=count, reason="torchrun gets it as written")
     for side, amounts in (("limits", resources.limits), ("requests", resources.requests)):
         if resources.has(side) and _takes_cpus(per_node, amounts):
@@ -73,7 +73,7 @@ def _first_torch(per_node: JSON, resources: Resources, gpus: int) -> Processes:
     if not resources.has("requests") or per_node == "cpu":
         return Processes(per_node="1", count=1, reason="Trainer 2.0 takes one without requests to read")
     return Processes(
-        per_node=str(per_node), count=whole(per_node) or gpus or None, reason="torchrun gets it as written"
+        per_node=str(per_node), count=read_whole_number(per_node) or gpus or None, reason="torchrun gets it as written"
     )
 
 
@@ -84,7 +84,7 @@ def _takes_cpus(per_node: JSON, amounts: Mapping[str, Amount]) -> bool:
 
 
 def _torch(per_node: JSON, gpus: int, resources: Resources) -> Processes:
-    if (number := whole(per_node)) is not None:
+    if (number := read_whole_number(per_node)) is not None:
         return Processes(per_node=str(number), count=number, reason="numProcPerNode says so")
     if per_node == "gpu" or (per_node == "auto" and gpus):
         reason = f"torchrun starts one process per visible GPU; {gpus} are requested"
@@ -102,7 +102,7 @@ def _torch(per_node: JSON, gpus: int, resources: Resources) -> Processes:
 def _fixed(name: str, explicit: JSON, default: int | None, gpus: int, *, raises: bool) -> Processes:
     """A number of the TrainJob or of the runtime, for mpi and flux; where mpi `raises`, one becomes the GPUs."""
     number = 1 if default is None else default
-    if (per_node := whole(explicit)) is not None:
+    if (per_node := read_whole_number(explicit)) is not None:
         return Processes(per_node=str(per_node), count=per_node, reason="numProcPerNode says so")
     if raises and number == 1 and gpus > 1:
         return Processes(per_node=str(gpus), count=gpus, reason=f"{gpus} GPUs are counted")

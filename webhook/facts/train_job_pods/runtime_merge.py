@@ -72,6 +72,6 @@ def _lay(
     if not taken:
         return
     try:
-        merged.spec = strategic.merge(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline, indexes)
+        merged.spec = strategic.merge_patch(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline, indexes)
     except strategic.Unmergeable as error:
         merged.problems.append(patch_merges(layer, runtime, error))

@@ -24,10 +24,10 @@ from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.problems.rule import Rule
-from webhook.releases import Release, parsed, shown
+from webhook.releases import Release, parse_release, shown
 from webhook.same import Same
 from webhook.schema.absence import is_bare
-from webhook.similar_names import nearest
+from webhook.similar_names import nearest_name
 from webhook.wording import did_you_mean
 
 FILE = Path(__file__).with_name("train_job_and_runtime_fields.yaml")
@@ -148,7 +148,7 @@ def _shape(objects: Mapping[str, Sequence[str]], fixed: Mapping[str, Sequence[st
 
 
 def _release(text: str) -> Release:
-    release = parsed(text)
+    release = parse_release(text)
     if release is None:
         raise ValueError(f"{FILE}: `{text}` is not a release")
     return release
@@ -267,7 +267,7 @@ class _Reader:
         elif changed is None and shape.lacks(name, self.release) and not self.is_sent:
             message = f"is ignored because Trainer {shown(self.release)} does not know this field"
             known = sorted(each for each in shape.known or () if shape.keeps(each, self.release))
-            near = nearest(name, self.deadline.paced(known))
+            near = nearest_name(name, self.deadline.paced(known))
             fix = did_you_mean(near, "remove the field, or move the field to its place")
             yield self.rules.unknown_field.problem(path, message, fix)
         elif name in shape.inner:

@@ -17,7 +17,7 @@ from webhook.facts.train_job_pods.flux_pods import entrypoint_config_map
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.nodes import is_trainer
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
-from webhook.paths import FieldPath, get, parse, render
+from webhook.paths import FieldPath, get, parse_path, path_as_text
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import ReplicatedJob
@@ -115,8 +115,8 @@ def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
 
 def _problem_at_trainer(problem: Problem, virtual: VirtualPod) -> Problem | None:
     """A problem of a pod as one of spec.trainer; None where it is none."""
-    path = virtual.locate(parse(problem.path))
-    return None if path is None else replace(problem, path=render(path))
+    path = virtual.locate(parse_path(problem.path))
+    return None if path is None else replace(problem, path=path_as_text(path))
 
 
 def _problem_at_origin(problem: Problem, virtual: VirtualPod, origin: str, *, refuses: bool) -> Problem:
@@ -124,7 +124,7 @@ def _problem_at_origin(problem: Problem, virtual: VirtualPod, origin: str, *, re
     where = f"replicated job `{virtual.name}`, {problem.path}"
     if refuses:
         message = f"leads to pods that are refused because in {virtual.job.runtime}, {where} {problem.said}"
-        fix = f"in the runtime, {problem.fix}" if origin == render(_RUNTIME) and problem.fix else problem.fix
+        fix = f"in the runtime, {problem.fix}" if origin == path_as_text(_RUNTIME) and problem.fix else problem.fix
         return replace(problem, path=origin, found="", message=message, fix=fix)
     return replace(problem, path=origin, found="", message=f"in {where} {problem.said}")
 
@@ -136,15 +136,15 @@ def located_in_runtime(podset: PodSet) -> PodSet:
 
 def located_in_train_job(problem: Problem, subject: Subject) -> Problem:
     """A problem of such a pod set as one of its TrainJob; of other objects as it is."""
-    at = parse(problem.path) if subject.group_kind == TRAIN_JOB else ()
+    at = parse_path(problem.path) if subject.group_kind == TRAIN_JOB else ()
     if at[:2] != _RUNTIME or len(at) < 3:
         return problem
     name, inside = str(at[2]), at[3:]
     if (path := subject.once(_by_name)[name].locate(inside)) is not None:
-        return replace(problem, path=render(path))
-    where = f"{render(inside)} " if inside else ""
+        return replace(problem, path=path_as_text(path))
+    where = f"{path_as_text(inside)} " if inside else ""
     message = f"in replicated job `{name}`, {where}{problem.said}"
-    return replace(problem, path=render(_RUNTIME), found="", message=message)
+    return replace(problem, path=path_as_text(_RUNTIME), found="", message=message)
 
 
 def _by_name(subject: Subject) -> Mapping[str, VirtualPod]:

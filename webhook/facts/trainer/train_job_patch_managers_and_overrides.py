@@ -16,7 +16,7 @@ from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.releases import PATCHES, TEMPLATES
 from webhook.facts.train_job_pods.train_job_patches import patched_env
 from webhook.names import DNS_SUBDOMAIN
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
@@ -67,5 +67,5 @@ def validate_overlays(job: MergedTrainJob) -> Iterator[Problem]:
             if job.release < TEMPLATES and name in targets:
                 message = f"is also the target at {targets[name]}, but Trainer takes one override for each job"
                 yield OVERRIDE_TWICE.problem(overlay.job.path("name"), message, "join these overrides into one", name)
-            targets.setdefault(name, render(overlay.job.at))
+            targets.setdefault(name, path_as_text(overlay.job.at))
             yield from patched_env(overlay)

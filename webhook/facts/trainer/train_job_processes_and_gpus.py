@@ -22,7 +22,7 @@ from webhook.facts.trainer.unset_processes import NOT_READ
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.releases import shown
-from webhook.typed.fields import whole
+from webhook.typed.fields import read_whole_number
 from webhook.typed.pods import PodSpec, Resources
 
 LOST_GPUS: Final = TRAIN_JOB_ADVICE.rule(
@@ -187,7 +187,7 @@ def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
         otherwise = "set a number, or remove numProcPerNode for one process per GPU"
         fix = f"write the number {per_node}" if per_node.isdecimal() else otherwise
         yield wrong_processes(message, fix, f"the text `{per_node}`")
-    elif (number := whole(per_node)) is not None and number < 1 and job.release >= REFUSES_ZERO:
+    elif (number := read_whole_number(per_node)) is not None and number < 1 and job.release >= REFUSES_ZERO:
         message = f"must be at least 1 because Trainer {shown(job.release)} refuses less"
         fix = "set a number of at least 1, or remove numProcPerNode for one process per GPU"
         yield wrong_processes(message, fix, f"`{number}`")
@@ -203,7 +203,7 @@ def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
     per_node = job.trainer.num_proc_per_node
     if per_node is None or is_placeholder(str(per_node)):
         return
-    number = whole(per_node)
+    number = read_whole_number(per_node)
     if job.release < NUMBERS_ONLY and number is None:
         yield from _validate_word(job, per_node)
     elif number is not None and number < 1 and job.release < REFUSES_ZERO:

@@ -16,7 +16,7 @@ from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.releases import Release
-from webhook.typed.fields import whole
+from webhook.typed.fields import read_whole_number
 
 PROCESSES: Final = TRAINING_RUNTIME.rule(
     "training-runtime/processes",
@@ -49,5 +49,5 @@ def validate_processes_of_first_releases(policy: MLPolicy) -> Iterator[Problem]:
     """The same: three words are numbers, too."""
     per_node = policy.torch.num_proc_per_node
     is_word = isinstance(per_node, str) and per_node not in _WORDS and not is_placeholder(per_node)
-    if is_word or ((number := whole(per_node)) is not None and number < 1):
+    if is_word or ((number := read_whole_number(per_node)) is not None and number < 1):
         yield _processes(policy.torch.path("numProcPerNode"), per_node, is_word_allowed=True)

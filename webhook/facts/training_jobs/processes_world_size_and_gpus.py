@@ -16,7 +16,7 @@ from webhook.facts.training_jobs.more_nodes import advise_nodes_of_torchrun
 from webhook.facts.training_jobs.nproc_value import advise_nproc_value
 from webhook.facts.training_jobs.shared_memory import advise_shared_memory
 from webhook.facts.training_jobs.typed_job import PROCESSES_OF_ELASTIC_POLICY, Job, Role
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -181,7 +181,7 @@ def _field(job: Job) -> str:
     """The field that tells the operator how many processes to start."""
     elastic = ("elasticPolicy", "nProcPerNode")
     is_elastic = job.given("nprocPerNode") is None and job.given(*elastic) is not None
-    return render(("spec", *elastic) if is_elastic else _AT)
+    return path_as_text(("spec", *elastic) if is_elastic else _AT)
 
 
 def _describe_outcome(processes: int, gpus: int) -> str:

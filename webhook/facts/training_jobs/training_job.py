@@ -13,7 +13,7 @@ from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.typed_job import PROCESSES_OF_ELASTIC_POLICY, Job, Role
 from webhook.name_faults import label_fault
 from webhook.names import DNS_1035_LABEL
-from webhook.paths import FieldPath, get, render
+from webhook.paths import FieldPath, get, path_as_text
 from webhook.problem import Problem
 from webhook.wording import change, counted, either
 
@@ -328,7 +328,7 @@ def validate_pod_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
     written = _restart_policy_of_pod(role, job)
     if role.pod_restart_policy not in ("", written):
         path = (*role.template, "spec", "restartPolicy")
-        fix = f"set {render((*role.path, 'restartPolicy'))} instead"
+        fix = f"set {path_as_text((*role.path, 'restartPolicy'))} instead"
         message = f"is ignored because the operator writes `{written}`"
         yield POD_RESTART_POLICY.problem(path, message, fix, role.pod_restart_policy)
 

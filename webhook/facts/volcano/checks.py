@@ -46,7 +46,7 @@ from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.defaults import job_with_defaults
 from webhook.facts.volcano_objects.types import Job, Queue
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.problem import Problem
 
 
@@ -115,7 +115,7 @@ def _but_unfilled(problems: Iterable[Problem], subject: Subject) -> Iterable[Pro
     """Problems of what is not a placeholder still."""
     if not subject.omitted:
         return problems
-    unfilled = tuple(map(render, subject.omitted))
+    unfilled = tuple(map(path_as_text, subject.omitted))
     return (broken for broken in problems if not any(path.startswith(broken.path) for path in unfilled))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.cel.library.patterns import of_user
+from webhook.cel.library.patterns import compile_user_pattern
 from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_HYPER_NODE
@@ -89,7 +89,7 @@ def _error(pattern: str, deadline: Deadline) -> str:
     if names_variable(pattern):
         return ""
     try:
-        of_user(pattern, deadline)
+        compile_user_pattern(pattern, deadline)
     except ValueError as error:
         return str(error)
     return ""

@@ -16,7 +16,7 @@ from webhook.facts.volcano.job_names import task_name_twice
 from webhook.facts.volcano.job_tiers import OF_JOBS
 from webhook.facts.volcano.network_topology import validate_network_topology
 from webhook.facts.volcano_objects.types import Job, JobSpec, Task
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -178,7 +178,7 @@ def advise_minima(job: Job, sent: JobSpec) -> Iterator[Problem]:
         return
     task = next(_tasks_with_written_minimum(spec, sent), None)
     if task is not None:
-        of_job, needed = render(spec.path("minAvailable")), spec.needed_pods
+        of_job, needed = path_as_text(spec.path("minAvailable")), spec.needed_pods
         message = (
             f"has no effect because {of_job} `{spec.min_available}` is less than the {counted(needed, 'pod')} that the "
             "tasks need together"

@@ -15,7 +15,7 @@ from webhook.facts.volcano_objects.plugins import PLUGINS
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.similar_names import nearest
+from webhook.similar_names import nearest_name
 from webhook.wording import did_you_mean
 
 PLUGIN: Final = VOLCANO_JOB.rule(
@@ -108,7 +108,7 @@ def validate_plugins(job: Job) -> Iterator[Problem]:
 
 def _plugin(name: str, job: Job) -> Iterator[Problem]:
     if name not in PLUGINS and not is_placeholder(name):
-        near = nearest(name.lower(), PLUGINS) or (name.lower() if name.lower() in PLUGINS else "")
+        near = nearest_name(name.lower(), PLUGINS) or (name.lower() if name.lower() in PLUGINS else "")
         fix = did_you_mean(near, f"use one of {', '.join(sorted(PLUGINS))}")
         yield PLUGIN.problem(job.spec.path("plugins", name), "must be a plugin of Volcano", fix, name)
 

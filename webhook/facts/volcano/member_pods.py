@@ -21,7 +21,7 @@ from webhook.problem import MissingObject
 from webhook.same import Same
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
-from webhook.workloads.podsets import PodSet, podsets
+from webhook.workloads.podsets import PodSet, pod_templates
 
 _KEPT: Final = 128
 """Kinds times namespaces that are remembered; an audit asks for those of one namespace after another."""
@@ -67,7 +67,7 @@ def _by_group(objects: Same, table: Same) -> Mapping[str, Sequence[Member]]:
     """The members of each PodGroup among objects of one kind; the same list has the same ones."""
     groups: dict[str, list[Member]] = {}
     for obj in objects.held:
-        for podset in podsets(obj, table.held):
+        for podset in pod_templates(obj, table.held):
             template = PodTemplate.of(podset.template)
             if name := template.metadata.annotations.get(kinds.GROUP_NAME):
                 groups.setdefault(name, []).append(_member(podset, template, Object.of(obj)))

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano_objects.types import HyperNode, NetworkTopology
-from webhook.paths import render
+from webhook.paths import path_as_text
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
 from webhook.problems.rule import Rule
@@ -109,7 +109,7 @@ def _tier_order(part: NetworkTopology, gang: NetworkTopology, rules: TopologyRul
     """A highest tier of a part of a gang that is higher than that of the gang."""
     most, bound = part.bound, gang.bound
     if bound is not None and most is not None and most > bound:
-        above = render(gang.path("highestTierAllowed"))
+        above = path_as_text(gang.path("highestTierAllowed"))
         message = f"has no effect because {above} keeps all pods within tier {bound}"
         lower = f"set {'at most ' if bound > _SECOND else ''}{bound - 1}" if bound > 1 else "remove the field here"
         yield rules.tier_order.problem(part.path("highestTierAllowed"), message, f"{lower}, or raise {above}", most)

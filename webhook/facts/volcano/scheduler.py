@@ -18,10 +18,10 @@ from webhook.attributes import JSON
 from webhook.errors import InputError
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_SCHEDULER
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath, path_as_text
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.similar_names import nearest
+from webhook.similar_names import nearest_name
 from webhook.typed.fields import Parts, Raw, Text, Truth, ValueMap
 from webhook.typed.objects import ConfigMap
 from webhook.typed.view import Typed
@@ -273,7 +273,7 @@ def _validate(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[Problem]:
 
 def _misspelt(name: str) -> str:
     """The plugin of Volcano that a name was probably meant to be; `proportionpf` is that of a distribution."""
-    near = nearest(name, PLUGINS)
+    near = nearest_name(name, PLUGINS)
     return "" if near and near in name and len(name) > len(near) + 1 else near
 
 
@@ -281,8 +281,8 @@ def _key(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
     """Report keys that the scheduler does not read."""
     for key in map(str, part.json):
         if key not in keys:
-            near = _other_prefix(key, keys) or nearest(key, keys)
-            where = f"{render(part.at)}.{key}" if part.at else key
+            near = _other_prefix(key, keys) or nearest_name(key, keys)
+            where = f"{path_as_text(part.at)}.{key}" if part.at else key
             message = f"has the key `{where}`, which the scheduler ignores without a message"
             yield KEY.problem(at, message, did_you_mean(near, "remove the key"))
 
@@ -310,7 +310,7 @@ def _plugin(name: str, near: str, at: FieldPath) -> Iterator[Problem]:
 def _validate_truths(option: PluginOption, at: FieldPath) -> Iterator[Problem]:
     for key, value in option.json.items():
         if key in _OPTION_KEYS[2:] and not isinstance(value, bool | None):
-            place = render(option.path(key))
+            place = path_as_text(option.path(key))
             message = f"has `{place}`, which must be true or false, so the scheduler cannot read it"
             yield _unreadable(message, "write true or false without quotes", at)
 
@@ -360,7 +360,7 @@ def _validate_actions(
 
 def _action(name: str, at: FieldPath) -> Iterator[Problem]:
     if name not in ACTIONS:
-        fix = did_you_mean(nearest(name, ACTIONS), f"use one of {', '.join(ACTIONS)}")
+        fix = did_you_mean(nearest_name(name, ACTIONS), f"use one of {', '.join(ACTIONS)}")
         message = f"has the action `{name}`, which does not exist, so the scheduler keeps its previous configuration"
         yield ACTION.problem(at, message, fix)
 
