@@ -11,6 +11,8 @@ from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.evaluation.trace import Trace
 from webhook.export.concerns import concerns_condition
@@ -111,3 +113,13 @@ def _pod(draw):
         if draw.random() < 0.2:
             spec[name] = containers()
     return pod(**spec)
+
+
+def test_a_pod_whose_resources_nobody_has_the_time_to_read_gets_the_failure_policy():
+    attributes = request(pod(containers=[container(limits={f"a/{i}": 1 for i in range(500)})]))
+    listed = policies(concerned("devices", name="a"), concerned("claims", name="b", failurePolicy="Ignore"))
+    verdict = answer_request(attributes, listed, CLUSTER, phase=Phase.VALIDATE, deadline=Deadline(0.0, BudgetExceeded))
+    assert [(each.policy, each.action, each.evaluation) for each in verdict.decisions] == [
+        ("a", "deny", "error"),
+        ("b", "admit", "error"),
+    ]

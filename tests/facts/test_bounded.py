@@ -13,6 +13,7 @@ from webhook.facts.command_lines import shell
 from webhook.facts.command_lines.command import launch_of_json
 from webhook.facts.command_lines.shell import Variables, split_into_commands
 from webhook.facts.dra.inventory import describe_matching_devices
+from webhook.facts.gpu.device_pods import devices_of
 from webhook.facts.gpu.extended_resources import device_container
 from webhook.facts.sandbox import shards
 from webhook.facts.view import _MOST_COMPARED, View
@@ -147,3 +148,32 @@ def test_what_is_listed_once_is_not_listed_again():
         assert not view.objects(GroupVersionKind("", "v1", "Namespace"))
         assert not view.is_whole()
     assert cluster.lists == 1
+
+
+class Looks(Deadline):
+    """A deadline that counts how often the clock is read, and for how long it was said that it will not be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+        self.longest_s = 0.0
+
+    def look(self) -> None:
+        self.count += 1
+        super().look()
+
+    def may_take(self, seconds: float) -> None:
+        self.longest_s = max(self.longest_s, seconds)
+
+
+def test_names_of_resources_are_charged_for_what_they_are_compared_with():
+    looks = Looks()
+    limits = {f"example.com/{number}": "1" for number in range(1000)}
+    devices_of(Container.of({"name": "a", "resources": {"limits": limits}}, (), Reading(looks, frozenset(), False)))
+    assert looks.count >= 90
+
+
+def test_a_long_script_is_told_before_it_is_split():
+    looks = Looks()
+    launch_of_json({"command": ["bash", "-c", "$(" * 20_000 + ")" * 20_000]}, looks)
+    assert looks.longest_s > 0.01

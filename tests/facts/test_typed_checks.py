@@ -22,6 +22,7 @@ READS_JSON = {
 MOST_GUARDS = 48
 CHARGES_BY_HAND = {
     "check.py": "charges each group of checks, however little it walks",
+    "gpu/device_pods.py": "compares names with patterns of all known resources",
     "gpu/node_devices.py": "asks a table of nodes that outlives the request",
     "kueue/never_pod_group.py": "asks a table of pods that outlives the request",
     "kueue/queue_workloads.py": "compares whole objects",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from webhook.errors import BudgetExceeded
 from webhook.evaluation.request_context import RequestContext
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.policy.candidates import Candidate
@@ -28,7 +29,7 @@ def concerned(candidates: Iterable[Candidate], context: RequestContext) -> list[
     for candidate in candidates:
         if candidate.concerns:
             if present is None:
-                present = _words_of_request(context)
+                present = _known_words(context)
             if candidate.concerns.isdisjoint(present):
                 if context.options.trace is not None:
                     context.options.trace.unconcerned(candidate)
@@ -48,6 +49,14 @@ def _words_of_request(context: RequestContext) -> frozenset[str]:
         pod = target.typed_objects[Pod] = Pod.of(target.object, (), reading)
     words = _words(pod)
     return words if target.old_object is None else words | _words(Pod.of(target.old_object, (), reading))
+
+
+def _known_words(context: RequestContext) -> frozenset[str]:
+    """The same; all of them where there is no time to find out, so that each failurePolicy speaks."""
+    try:
+        return _words_of_request(context)
+    except BudgetExceeded:
+        return RESOURCE_CONCERNS
 
 
 def _words(pod: Pod) -> frozenset[str]:

@@ -89,7 +89,8 @@ def _script(script: str, variables: Variables, depth: int) -> Iterator[Start]:
     if len(script) >= _LONGEST or depth >= _DEEPEST:
         return
     shown = variables.shown()
-    variables.reading.take(len(script) + len(shown))
+    variables.reading.take(len(shown))
+    variables.reading.take_script(script)
     inner = Variables(shown, variables.reading)
     for command in split_into_commands(script):
         yield from commands_started_by(inner.take(command), inner, depth + 1)

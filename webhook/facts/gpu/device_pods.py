@@ -117,7 +117,9 @@ def devices_of(container: Container) -> dict[str, int]:
     """The devices that a container requests by the names of their resources, those of which it has at least one."""
     counts = {}
     requests, limits = container.resources.requests, container.resources.limits
+    deadline = container.reading.deadline
     for name, amount in dict((*requests.items(), *limits.items())).items():
+        deadline.spend(devices.NAME_WORK)
         if devices.resource_of_name(name).kind in devices.COUNTED:
             count = quantity.read(amount)
             if count is not None and count.is_whole() and count.sign() > 0:
