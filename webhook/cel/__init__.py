@@ -16,7 +16,9 @@ __all__ = ["Engine", "Environment", "Meter", "Program", "celpy_engine", "compile
 
 
 def celpy_engine() -> Engine:
-    """The second opinion: cel-python, interpreted. Slow, and without most of Kubernetes' functions."""
+    """Return the engine that interprets expressions with cel-python, as a second opinion. It is slow, and lacks most of
+    Kubernetes' functions.
+    """
     from webhook.cel.reference_engine import celpy_engine as engine
 
     return engine()

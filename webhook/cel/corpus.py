@@ -39,7 +39,7 @@ _NO_ENVIRONMENT: Mapping[str, Type] = {"self": DYN}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one row expected and what came of it, both in words. cost_equal is None for a row without a cost."""
+    """The expected and the actual outcome of one row, as texts. cost_equal is None for a row without a cost."""
 
     id: str
     expression: str
@@ -51,7 +51,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Counters:
-    """The outcomes of a corpus, summed up."""
+    """Totals of the outcomes of a corpus."""
 
     total: int = 0
     passed: int = 0
@@ -69,7 +69,7 @@ class Counters:
         self.cost_equal += outcome.cost_equal is True
 
     def to_json(self) -> JSON:
-        """The form of `-o json`."""
+        """Return the totals as `-o json` prints them."""
         return {
             "total": self.total,
             "passed": self.passed,
@@ -80,7 +80,7 @@ class Counters:
 
 
 def rows(file: Path) -> Iterator[JSON]:
-    """The rows of a corpus file, each with an id: its own, or `file:line`.
+    """Yield the rows of a corpus file, each with an id: its own, or `file:line`.
 
     Raises:
         InputError: a line that is no row.
@@ -102,7 +102,7 @@ def rows(file: Path) -> Iterator[JSON]:
 
 
 def run(rows: Iterable[JSON], engine: Engine) -> Iterator[Outcome]:
-    """Evaluate rows one after the other, whatever is in them."""
+    """Evaluate rows one after the other, and yield an outcome for each, also for a row that cannot run."""
     for row in rows:
         try:
             yield _run(row, engine)
@@ -113,7 +113,7 @@ def run(rows: Iterable[JSON], engine: Engine) -> Iterator[Outcome]:
 
 
 def environment(row: JSON) -> Environment:
-    """What a row's expression may use."""
+    """Return the environment in which a row's expression is evaluated."""
     base = _CEL if str(row.get("source_file", "")).startswith("google/cel-spec") else _KUBERNETES
     declared = {name: typed_json.parse_type(text) for name, text in row.get("type_env", {}).items()}
     bound = {name: DYN for name in row.get("bindings", {}) if name not in declared}

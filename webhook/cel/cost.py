@@ -1,4 +1,4 @@
-"""What an evaluation may cost: the API server's limits and a deadline. Knows no expressions.
+"""The limits of an evaluation: the API server's cost limits and a deadline. Knows no expressions.
 
 Two things are counted, and neither stands for the other:
 
@@ -30,17 +30,17 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 
 PER_CALL_LIMIT = 1_000_000
-"""Of one expression: about 0.1 seconds of the API server."""
+"""The cost limit of one expression: about 0.1 seconds of the API server."""
 RUNTIME_BUDGET = 10_000_000
-"""Of all expressions of one binding: about one second."""
+"""The cost limit of all expressions of one binding: about one second."""
 MATCH_CONDITIONS_BUDGET = 2_500_000
-"""Of all matchConditions of one policy: a quarter of a second."""
+"""The cost limit of all matchConditions of one policy: a quarter of a second."""
 
 OVER_LIMIT = "operation cancelled: actual cost limit exceeded"
 OVER_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 STEP = 1_000
-"""The clock is read after so much cost of several expressions: about a hundred iterations that do something."""
+"""The cost of several expressions after which the clock is read: about a hundred iterations that do something."""
 
 
 class Overrun(Exception):
@@ -51,7 +51,7 @@ class Overrun(Exception):
 
 
 class Meter:
-    """Counts what evaluations cost and stops them. One meter serves one thread, one expression after the other.
+    """Counts the cost of evaluations and stops them. One meter serves one thread, one expression after the other.
 
     Args:
         limit: the most one expression may cost.
@@ -75,11 +75,12 @@ class Meter:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the budget of all expressions together was overspent."""
+        """Return whether the expressions together have exceeded the budget."""
         return self.budget < 0
 
     def start(self, step: int) -> int:
-        """Begin an expression: the cost up to which it may run before it calls check(), which it does every `step`.
+        """Begin an expression, and return the cost at which it must call check(); after that it must do so every
+        `step`.
 
         Raises:
             BudgetExceeded: nothing is left, or it is too late.
@@ -96,7 +97,7 @@ class Meter:
         return most if most < step else step  # noqa: FURB136
 
     def check(self, cost: int, step: int) -> int:
-        """Let the expression go on beyond the last bound, if it may; gives the next one.
+        """Stop an expression that exceeds a limit, or return the cost at which the expression must call this again.
 
         Raises:
             BudgetExceeded: the limit, the budget or the deadline has been reached.
@@ -116,7 +117,7 @@ class Meter:
         return min(most, cost + step)
 
     def probe(self, cost: int, step: int) -> int:
-        """As check, for a cost that counts a loop's iterations before they ran, which may end early.
+        """Do the same as check for the cost of a whole loop before it runs; raise Overrun when that is too much.
 
         Raises:
             Overrun: the loop's full cost is over the limit or the budget.
@@ -133,13 +134,13 @@ class Meter:
         return min(most, cost + step)
 
     def paced(self, elements: Iterable[Any]) -> Iterable[Any]:
-        """What a loop runs over, so that the clock is read after every hundred elements, if there are as many."""
+        """Return the elements for a loop; of many, an iterator that reads the clock after every hundred."""
         if self.deadline is None or length_hint(elements, ITERATIONS + 1) <= ITERATIONS:
             return elements
         return Paced(elements, self.deadline)
 
     def settle(self) -> None:
-        """Book the cost of the expression that has just run.
+        """Add the cost of the expression that has just run to the total.
 
         Raises:
             BudgetExceeded: it went over the limit, or the budget ran out.

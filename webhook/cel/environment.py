@@ -35,7 +35,7 @@ from webhook.cel.types import (
 )
 
 OPTIONALS: Version = (1, 28)
-"""The version that brought optional types and their syntax."""
+"""The first version with optional types and their syntax."""
 
 _ALWAYS: Version = (1, 0)
 _MACROS: Mapping[tuple[str, int, bool], Version] = {
@@ -75,7 +75,7 @@ JSON_PATCH = Structure("JSONPatch", {"op": STRING, "from": STRING, "path": STRIN
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Environment:
-    """What an expression may use, for the checker and the compiler. Immutable; compared by identity.
+    """The variables, types and functions that an expression may use. Immutable; compared by identity.
 
     Args:
         version: the Kubernetes version whose functions and macros are on offer.
@@ -112,12 +112,14 @@ class Environment:
     strict: bool = True
 
     def overloads(self, name: str) -> tuple[Overload, ...]:
-        """All signatures of a function (of both call styles) at this version; () when there is no such function."""
+        """Return all signatures of a function, of both call styles, at this version; () when there is no such
+        function.
+        """
         overloads = _table(self.version, self.mutation, self.extensions).get(name, ())
         return (*overloads, *(each for each in self.functions if each.name == name)) if self.functions else overloads
 
     def has_macro(self, name: str, arguments: int, *, member: bool) -> bool:
-        """Whether a call of this shape is a macro at this version."""
+        """Return whether a call of this shape is a macro at this version."""
         if not self.macros:
             return False
         since = _MACROS.get((name, arguments, member))
@@ -129,11 +131,11 @@ class Environment:
 
     @property
     def optional_syntax(self) -> bool:
-        """Whether `a.?b`, `a[?b]`, `[?a]` and `{?k: v}` are there."""
+        """Return whether this version has `a.?b`, `a[?b]`, `[?a]` and `{?k: v}`."""
         return self.version >= OPTIONALS
 
     def structure(self, name: str) -> Structure | None:
-        """The structure of that name. With mutation, `Object` and everything under it accepts any field."""
+        """Return the structure of that name. With mutation, `Object` and everything under it accepts any field."""
         structure = self.structures.get(name)
         if structure is None and self.mutation:
             if name == JSON_PATCH.name:
@@ -143,7 +145,9 @@ class Environment:
         return structure
 
     def type_named(self, name: str) -> Type | None:
-        """The type whose name may stand in an expression as a value: `int`, `google.protobuf.Timestamp`, `net.IP`."""
+        """Return the type whose name may stand in an expression as a value: `int`, `google.protobuf.Timestamp`,
+        `net.IP`.
+        """
         kind = _TYPE_NAMES.get(name)
         if kind is None and name in library.TYPES and self.version >= (1, 30):
             return opaque(name)
@@ -155,7 +159,7 @@ class Environment:
         variables: Mapping[str, Type] = MappingProxyType({}),
         structures: Mapping[str, Structure] = MappingProxyType({}),
     ) -> Environment:
-        """The same environment with more variables and structures; equal names are replaced."""
+        """Return an environment with more variables and structures; equal names are replaced."""
         return replace(self, variables={**self.variables, **variables}, structures={**self.structures, **structures})
 
 

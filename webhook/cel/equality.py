@@ -1,4 +1,4 @@
-"""When two CEL values are equal, and which comes first. Source of the rules: cel-go v0.26.0 common/types.
+"""Equality and order of CEL values. Source of the rules: cel-go v0.26.0 common/types.
 
 Every entry of lists and maps is charged to the deadline, if there is one.
 """
@@ -30,7 +30,7 @@ _EVERY_MAP = MAPS | {Defaulting}
 
 
 def equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """CEL's heterogeneous equality: false between types, numbers by value, null only with null.
+    """Return whether two values are equal by CEL's rules: false between types, numbers by value, null only with null.
 
     Args:
         left: the value whose type decides what can be compared.
@@ -39,7 +39,6 @@ def equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
 
     Raises:
         NoSuchOverload: an opaque value is compared with one of another type.
-
     """
     kind = type(left)
     other = type(right)
@@ -69,7 +68,9 @@ def equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
 
 
 def equal_quietly(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """Equality where values that refuse to be compared are simply not equal: in `!=`, `in` and searches."""
+    """Return whether two values are equal; values that refuse to be compared are not. Used by `!=`, `in` and
+    searches.
+    """
     try:
         return equal(left, right, deadline)
     except NoSuchOverload:
@@ -77,7 +78,9 @@ def equal_quietly(left: Any, right: Any, deadline: Deadline | None = None) -> bo
 
 
 def _same(lefts: Collection[Any], rights: Iterable[Any], deadline: Deadline | None) -> bool:
-    """Whether no pair is unequal. What refuses to be compared does not count: cel-go's lists and maps ignore it."""
+    """Return whether all pairs are equal; pairs that refuse to be compared are skipped, as cel-go's lists and
+    maps do.
+    """
     for left, right in zip(lefts if deadline is None else deadline.each(lefts), rights, strict=True):
         if type(left) is str and type(right) is str:  # as most leaves of objects are
             if left != right:
@@ -92,7 +95,7 @@ def _same(lefts: Collection[Any], rights: Iterable[Any], deadline: Deadline | No
 
 
 def identical(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """Equality without any conversion, as Go's reflect.DeepEqual has it: the fields of two structures."""
+    """Return whether two fields of structures are equal without any conversion, as Go's reflect.DeepEqual decides."""
     if type(left) is not type(right):
         return False
     if deadline is not None and isinstance(left, dict):
@@ -106,14 +109,14 @@ def identical(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
 
 
 def _same_operation(left: JSONPatch, right: JSONPatch, deadline: Deadline | None) -> bool:
-    """Whether two operations of a patch are the same; their values are compared as CEL's."""
+    """Return whether two operations of a JSON patch are the same; their values are compared by CEL's rules."""
     if left.keys() != right.keys() or any(left[text] != right[text] for text in ("op", "path", "from")):
         return False
     return "value" not in left or equal(left["value"], right["value"], deadline)
 
 
 def numbers_equal(left: Any, right: Any) -> bool:
-    """Equality of two numbers of any classes; an int meets a double as a double (cel-go compare.go)."""
+    """Return whether two numbers are equal; an int is compared with a double as a double (cel-go compare.go)."""
     if type(left) is not type(right) and (type(left) is float or type(right) is float):
         return float(left) == float(right)
     return bool(left == right)
@@ -127,7 +130,7 @@ def _same_entries(left: dict[Any, Any], right: dict[Any, Any], deadline: Deadlin
 
 
 def compare(left: Any, right: Any) -> int:
-    """-1, 0 or 1 for two values that have an order; otherwise `no such overload`, and an error for NaN."""
+    """Return -1, 0 or 1 for two values that have an order; fail with `no such overload` for others, and for NaN."""
     kind = type(left)
     if kind in NUMBERS and type(right) in NUMBERS:
         if math.isnan(left) or math.isnan(right):

@@ -15,7 +15,7 @@ from webhook.deadline import STEP, Deadline
 
 
 class Paced:
-    """The elements of a range, with the clock read before each STEP of them."""
+    """Iterates over elements and reads the clock before each STEP of them."""
 
     __slots__ = ("_chunk", "_deadline", "_left", "_source")
 
@@ -36,5 +36,5 @@ class Paced:
             yield self._chunk
 
     def __length_hint__(self) -> int:
-        """How many elements are left; exact, as a list's iterator knows it."""
+        """Return how many elements are left; exact when the range has an exact length."""
         return self._left + length_hint(self._chunk)

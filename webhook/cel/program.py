@@ -1,4 +1,4 @@
-"""Compiled expressions and the engines that make them."""
+"""Compiled expressions and the engines that compile them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ if TYPE_CHECKING:
 
 
 _CHARACTER_S = 5e-6
-"""To cut a character of an expression into tokens, also one that belongs to none."""
+"""Seconds to split a character of an expression into tokens, also one that belongs to none."""
 _TOKEN_S = 3e-5
-"""To read and check a token, and as long again to make its code; `1<2&&` and `'a'+`, many times, are the slowest."""
+"""Seconds to read and check a token, and as long again to generate its code; `1<2&&` and `'a'+`, many times, are the
+slowest.
+"""
 _CHARACTER_BYTES = 250
 
 
 def charge(expression: str, deadline: Deadline) -> None:
-    """Read the clock before a user's expression is compiled, or made a function: nothing interrupts either.
+    """Check that the deadline leaves time to compile a user's expression, which cannot be interrupted.
 
     Raises:
         Exception: the deadline's, where there is no time.
@@ -45,7 +47,7 @@ class Program(Protocol):
 
     @property
     def source(self) -> str:
-        """The text."""
+        """The source text."""
         ...
 
     @property
@@ -55,16 +57,16 @@ class Program(Protocol):
 
     @property
     def names(self) -> frozenset[str]:
-        """The variables it reads."""
+        """The names of the variables that it reads."""
         ...
 
     def reads(self) -> Reads:
-        """What it reads of its variables (reads.py)."""
+        """The variables and paths that it reads (reads.py)."""
         ...
 
     @property
     def bytes(self) -> int:
-        """What it takes at most, with its constant patterns."""
+        """The most bytes that it takes, with its constant patterns."""
         ...
 
     def prepare(self) -> None:
@@ -72,15 +74,15 @@ class Program(Protocol):
         ...
 
     def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
-        """What an evaluation costs at least and at most, as far as sizes of inputs are known (estimate.py)."""
+        """Return the least and the most that an evaluation costs, given the known sizes of inputs (estimate.py)."""
         ...
 
     def crashes(self) -> tuple[str, ...]:
-        """What of it makes kube-apiserver panic when it is stored there (check/crashes.py)."""
+        """Return the parts that make kube-apiserver panic when the expression is stored there (check/crashes.py)."""
         ...
 
     def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
-        """The value for these variables.
+        """Return the value of the expression for these variables.
 
         Raises:
             EvaluationError: the expression failed; BudgetExceeded when the meter stopped it.
@@ -89,11 +91,11 @@ class Program(Protocol):
 
 
 class Engine(Protocol):
-    """Something that compiles expressions. `name` is what `--cel-engine` calls it."""
+    """Compiles expressions. `name` is its value of `--cel-engine`."""
 
     @property
     def name(self) -> str:
-        """The name."""
+        """The name of the engine."""
         ...
 
     def compile(
@@ -121,7 +123,7 @@ class Engine(Protocol):
 
 
 class CompiledProgram:
-    """An expression as one Python function (compiler.py), which is made when the expression is first evaluated.
+    """An expression as one Python function (compiler.py), which is generated when the expression is first evaluated.
 
     Reading and checking an expression costs a fifth of making its function, and finds every mistake that it can have; a
     replay of one review loads all policies and asks few of them.
@@ -146,19 +148,19 @@ class CompiledProgram:
 
     @property
     def bytes(self) -> int:
-        """What it takes at most, with its constant patterns."""
+        """Return the most bytes that it takes, with its constant patterns."""
         return len(self.source) * _CHARACTER_BYTES + self._patterns.bytes
 
     def _read(self) -> Checked:
         return read(self.source, self._environment, patterns=self._patterns)
 
     def prepare(self) -> None:
-        """Make the function now."""
+        """Generate the function now."""
         with suppress(EvaluationError):  # every evaluation will say so
             self._compile()
 
     def _compile(self) -> Function:
-        """Make the function. Threads that meet here make it twice; either serves."""
+        """Generate the function and return it. Threads that meet here generate it twice; either one works."""
         checked = self._checked
         if self._run is None:
             assert checked is not None
@@ -170,13 +172,13 @@ class CompiledProgram:
         return self._run
 
     def reads(self) -> Reads:
-        """What it reads of its variables (reads.py)."""
+        """Return the variables and paths that the expression reads (reads.py)."""
         if self._reads is None:
             self._reads = reads(self._checked or self._read())
         return self._reads
 
     def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
-        """What an evaluation costs at least and at most, as far as sizes of inputs are known (estimate.py)."""
+        """Return the least and the most that an evaluation costs, given the known sizes of inputs (estimate.py)."""
         from webhook.cel.estimate.estimate import (
             estimate,  # only `policies check` asks, and nobody else should wait for it
         )
@@ -185,13 +187,13 @@ class CompiledProgram:
         return cost.least, cost.most
 
     def crashes(self) -> tuple[str, ...]:
-        """What of it makes kube-apiserver panic when it is stored there (check/crashes.py)."""
+        """Return the parts that make kube-apiserver panic when the expression is stored there (check/crashes.py)."""
         from webhook.cel.check.crashes import crashes  # only `policies check` asks
 
         return tuple(crashes(self._checked or self._read(), self.source))
 
     def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
-        """The value for these variables. The activation maps each variable to plain JSON or a CEL value.
+        """Return the value for these variables. The activation maps each variable to plain JSON or a CEL value.
 
         Raises:
             EvaluationError: the expression failed; BudgetExceeded when the meter stopped it.
@@ -224,7 +226,9 @@ class CompiledProgram:
         return value
 
     def _evaluate_exactly(self, activation: Mapping[str, Any], limit: int, meter: Meter) -> Any:
-        """Near the limit, loops count each iteration. Threads that meet here compile twice; either result serves."""
+        """Evaluate with code that counts each iteration, for costs near the limit. Threads that meet here compile
+        twice; either result works.
+        """
         if self._exact is None:
             if meter.deadline is not None:
                 charge(self.source, meter.deadline)
@@ -233,7 +237,7 @@ class CompiledProgram:
 
 
 class CompiledEngine:
-    """The default engine: expressions become Python functions."""
+    """The default engine, which compiles expressions to Python functions."""
 
     name = "compiled"
 
@@ -253,5 +257,5 @@ class CompiledEngine:
 
 @lru_cache(maxsize=1)
 def compiled_engine() -> CompiledEngine:
-    """The default engine."""
+    """Return the default engine."""
     return CompiledEngine()

@@ -1,4 +1,4 @@
-"""The second engine: cel-python, behind the same interface. The only file that imports celpy.
+"""The second engine: cel-python behind the same interface. The only file that imports celpy.
 
 For a second opinion in tests and for whoever asks for it (`--cel-engine celpy`); about two thousand times slower than
 the compiled engine. Its own reader and interpreter decide values; ours are used for what cel-python 0.5 has not: static
@@ -74,7 +74,7 @@ _MESSAGES = (
 
 
 def lacking(checked: Checked) -> list[tuple[int, str]]:
-    """The parts of an expression that cel-python cannot evaluate: offset and name."""
+    """Return the parts of an expression that cel-python cannot evaluate: offset and name."""
     names = []
     waiting = [checked.node]
     while waiting:
@@ -122,31 +122,30 @@ class CelpyProgram:
 
     @property
     def bytes(self) -> int:
-        """What it takes at most, with its constant patterns."""
+        """Return the most bytes that it takes, with its constant patterns."""
         return 2 * self._costs.bytes
 
     def prepare(self) -> None:
         """Do nothing: the expression is compiled already."""
 
     def reads(self) -> Reads:
-        """What it reads of its variables."""
+        """Return the variables and paths that the expression reads."""
         return self._costs.reads()
 
     def crashes(self) -> tuple[str, ...]:
-        """What of it makes kube-apiserver panic when it is stored there."""
+        """Return the parts that make kube-apiserver panic when the expression is stored there."""
         return self._costs.crashes()
 
     def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
-        """What an evaluation costs at least and at most, as the compiled engine counts it."""
+        """Return the least and the most that an evaluation costs, as the compiled engine counts it."""
         return self._costs.estimate(sizes, worst=worst)
 
     def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
-        """The value for these variables.
+        """Return the value for these variables.
 
         Raises:
             EvaluationError: the expression failed; BudgetExceeded when its cost, which the compiled engine counts, is
                 too high or it is too late.
-
         """
         self._charge(activation, meter)
         variables = {name: to_celpy(activation[name]) for name in self.names if name in activation}
@@ -160,7 +159,7 @@ class CelpyProgram:
             raise EvaluationError(_message(error)) from None
 
     def _charge(self, activation: Mapping[str, Any], meter: Meter) -> None:
-        """Count the cost as the API server does, with the compiled engine, whose value is not asked for."""
+        """Count the cost as the API server does, by evaluating with the compiled engine and dropping its value."""
         try:
             self._costs.evaluate(activation, meter)
         except BudgetExceeded:
@@ -169,7 +168,7 @@ class CelpyProgram:
             return
 
     def _runner(self) -> Any:
-        """Environment and program of the calling thread."""
+        """Return the cel-python environment and program of the calling thread."""
         runner = getattr(self._runners, "runner", None)
         if runner is None:
             runner = self._runners.runner = _new_runner(self.source)
@@ -199,7 +198,7 @@ def _new_runner(source: str) -> Any:
 
 
 def _duration(value: Any) -> Any:
-    """duration() for cel-python: linear in the length of the text."""
+    """Implement duration() for cel-python, linear in the length of the text."""
     from celpy.evaluation import CELEvalError
 
     if isinstance(value, dt.timedelta):
@@ -223,11 +222,10 @@ def _message(error: Exception) -> str:
 
 
 def to_celpy(value: Any) -> Any:
-    """A value as cel-python's classes.
+    """Convert a value to cel-python's classes.
 
     Raises:
         EvaluationError: cel-python has no class for it.
-
     """
     from celpy import celtypes
 
@@ -264,7 +262,7 @@ def _converters() -> dict[type, Callable[[Any], Any]]:
 
 @lru_cache(maxsize=1)
 def _lazy_map() -> Any:
-    """A map whose entries are worked out when an expression asks for them: `variables`."""
+    """Return a map class that computes an entry when an expression reads it, for `variables`."""
     from celpy import celtypes
     from celpy.evaluation import CELEvalError
 
@@ -288,11 +286,10 @@ def _lazy_map() -> Any:
 
 
 def from_celpy(value: Any) -> Any:
-    """A value of cel-python's classes as ours.
+    """Convert a value of cel-python's classes to ours.
 
     Raises:
         EvaluationError: it is an error, or of a class that has no CEL type.
-
     """
     if isinstance(value, Exception):
         raise EvaluationError(_message(value))
@@ -325,7 +322,7 @@ _PLAIN: dict[str, Callable[[Any], Any]] = {
 
 
 class CelpyEngine:
-    """cel-python, interpreted."""
+    """Evaluates expressions with cel-python's interpreter."""
 
     name = "celpy"
 
@@ -337,11 +334,10 @@ class CelpyEngine:
         expects: tuple[Type, ...] = (),
         deadline: Deadline | None = None,
     ) -> CelpyProgram:
-        """Compile an expression; only `deadline`'s clock is read, before.
+        """Compile an expression; the clock of `deadline` is read only before that.
 
         Raises:
             CompileError: with all issues; also when it needs what cel-python lacks.
-
         """
         if deadline is not None:
             charge(expression, deadline)
@@ -350,5 +346,5 @@ class CelpyEngine:
 
 @lru_cache(maxsize=1)
 def celpy_engine() -> CelpyEngine:
-    """The second engine."""
+    """Return the second engine."""
     return CelpyEngine()

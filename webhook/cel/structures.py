@@ -24,7 +24,7 @@ class Struct(dict[str, Any]):
 
     __slots__ = ("name",)
     cel_type: ClassVar[Type] = Type("type")
-    """What `type(x)` says of it; upstream it is the type of a type."""
+    """The type that `type(x)` returns; upstream it is the type of a type."""
 
     def __init__(self, name: str, fields: Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__(fields)
@@ -48,7 +48,7 @@ class JSONPatch(Struct):
         raise EvaluationError(f"unsupported indexer: {field}")
 
     def has(self, field: str) -> bool:
-        """Whether a field is set: a text that is not empty, any value.
+        """Return whether a field is set: a text must not be empty, a value may be anything.
 
         Raises:
             EvaluationError: an operation has no such field.

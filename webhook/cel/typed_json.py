@@ -1,4 +1,5 @@
-"""CEL values and types as JSON that keeps them apart: `{"int": "1"}`, `{"uint": "1"}`, `map(string, int)`.
+"""Reads and writes CEL values and types as JSON that tells them apart: `{"int": "1"}`, `{"uint": "1"}`, `map(string,
+int)`.
 
 The format of the conformance corpora (tests/data/cel/README.md). Opaque values are encoded only: they have no literal
 form.
@@ -24,7 +25,7 @@ _SHORT = {"null": NULL, "timestamp": TIMESTAMP, "duration": DURATION}
 
 
 def decode(typed: JSON) -> Any:
-    """The value that typed JSON stands for.
+    """Return the value of typed JSON.
 
     Raises:
         ValueError: not typed JSON, or an opaque value.
@@ -38,7 +39,7 @@ def decode(typed: JSON) -> Any:
 
 
 def encode(value: Any) -> JSON:
-    """Typed JSON of a value. Map entries are sorted, so that equal values have equal JSON."""
+    """Return the typed JSON of a value. Map entries are sorted, so that equal values have equal JSON."""
     encoder = _ENCODERS.get(type(value))
     if encoder is not None:
         return encoder(value)
@@ -46,7 +47,7 @@ def encode(value: Any) -> JSON:
 
 
 def canonical(typed: JSON) -> JSON:
-    """Typed JSON with every map sorted and every double a float, to be compared with encode()'s."""
+    """Return typed JSON with every map sorted and every double a float, to be compared with encode()'s."""
     if not isinstance(typed, dict):
         return typed
     if "map" in typed:
@@ -65,7 +66,7 @@ def canonical(typed: JSON) -> JSON:
 
 
 def parse_type(text: str) -> Type:
-    """A type from its name: `map(string, list(int))`.
+    """Return the type with a name such as `map(string, list(int))`.
 
     Raises:
         ValueError: brackets that do not fit.

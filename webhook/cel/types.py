@@ -26,7 +26,8 @@ class Type:
 
 DYN = Type("dyn")
 ANY = Type("any")
-"""As dyn, but for what cel-go wants to know better: a loop cannot run over it, and a literal does not mix it.
+"""Like dyn, except where cel-go needs to know the type: a loop cannot run over it, and a literal cannot mix it.
+Kubernetes declares attributes of devices so (k8s.io/apiserver v0.36.1 pkg/cel/types.go AnyType).
 
 Kubernetes declares attributes of devices so (k8s.io/apiserver v0.36.1 pkg/cel/types.go AnyType).
 """
@@ -45,32 +46,32 @@ B = Type("B", kind="param")
 
 
 def list_of(element: Type) -> Type:
-    """list(element)."""
+    """Return the type list(element)."""
     return Type("list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    """map(key, value)."""
+    """Return the type map(key, value)."""
     return Type("map", (key, value))
 
 
 def optional_of(value: Type) -> Type:
-    """optional_type(value)."""
+    """Return the type optional_type(value)."""
     return Type("optional_type", (value,))
 
 
 def type_of(value: Type) -> Type:
-    """type(value): the type of a type."""
+    """Return the type of a type: type(value)."""
     return Type("type", (value,))
 
 
 def opaque(name: str) -> Type:
-    """A type only its own functions can look into: kubernetes.Quantity, net.IP."""
+    """Return a type that only its own functions can read, such as kubernetes.Quantity or net.IP."""
     return Type(name, kind="opaque")
 
 
 def object_type(name: str) -> Type:
-    """A declared structure; its fields are in Environment.structures."""
+    """Return the type of a declared structure; its fields are in Environment.structures."""
     return Type(name, kind="object")
 
 

@@ -29,7 +29,7 @@ from webhook.errors import EvaluationError, EvaluationPanic, NoSuchOverload
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 NANOSECONDS = 1_000_000_000
 _YEAR_ONE = -62_135_596_800
-"""The seconds at which years begin."""
+"""The second at which the year 1 begins."""
 
 
 class UInt(int):
@@ -54,7 +54,7 @@ class Timestamp:
         self.offset = offset
 
     def __bool__(self) -> bool:
-        """Whether it is not the first moment there is, which Go takes for none."""
+        """Return whether it is not the first possible moment, which Go treats as unset."""
         return self.nanoseconds != _YEAR_ONE * NANOSECONDS
 
     def __eq__(self, other: object) -> bool:
@@ -67,7 +67,9 @@ class Timestamp:
         return f"Timestamp({self})"
 
     def __str__(self) -> str:
-        """RFC 3339 in the zone it was written in, with as many fractional digits as needed (Go's RFC3339Nano)."""
+        """Return RFC 3339 in the zone it was written in, with as many fractional digits as needed (Go's
+        RFC3339Nano).
+        """
         year, month, day, hour, minute, second = civil(self.nanoseconds // NANOSECONDS + self.offset)
         fraction = self.nanoseconds % NANOSECONDS
         digits = f".{fraction:09d}".rstrip("0") if fraction else ""
@@ -88,7 +90,7 @@ class Duration:
         self.nanoseconds = nanoseconds
 
     def __bool__(self) -> bool:
-        """Whether it lasts at all."""
+        """Return whether the duration is not zero."""
         return self.nanoseconds != 0
 
     def __eq__(self, other: object) -> bool:
@@ -101,7 +103,7 @@ class Duration:
         return f"Duration({self})"
 
     def __str__(self) -> str:
-        """Seconds as cel-go prints them: the shortest decimal of the float, then `s`."""
+        """Return the seconds as cel-go prints them: the shortest decimal of the float, then `s`."""
         whole, fraction = divmod(abs(self.nanoseconds), NANOSECONDS)
         seconds = whole + fraction / NANOSECONDS
         return f"{'-' if self.nanoseconds < 0 else ''}{plain_double(seconds)}s"
@@ -129,7 +131,7 @@ class TypeValue:
 
 
 class Key:
-    """A map key that Python would take for another one: true for 1, 1u for 1, 1.0 for 1."""
+    """A map key that Python would confuse with another one: true with 1, 1u with 1, 1.0 with 1."""
 
     __slots__ = ("value",)
 
@@ -170,7 +172,7 @@ UNHASHABLE = frozenset((list, dict, Map, Defaulting, Struct, JSONPatch))
 
 
 class TypeNames(dict[type, str]):
-    """Class -> the name of its CEL type, as `type(value)` shows it. Opaque classes say theirs themselves."""
+    """Maps a class to the name of its CEL type, as `type(value)` shows it. Opaque classes have their own name."""
 
     __slots__ = ()
 
@@ -200,7 +202,9 @@ TYPE_NAMES = TypeNames(
 
 
 def civil(seconds: int) -> tuple[int, int, int, int, int, int]:
-    """Year, month, day, hour, minute and second of Unix seconds; years 0 and 10000 too, where a zone reaches them."""
+    """Return year, month, day, hour, minute and second of Unix seconds; years 0 and 10000 too, where a zone reaches
+    them.
+    """
     day, rest = divmod(seconds, 86_400)
     shift = 0
     if not -719_162 <= day <= 2_932_896:
@@ -212,17 +216,17 @@ def civil(seconds: int) -> tuple[int, int, int, int, int, int]:
 
 
 def no_such_overload(*_: object) -> NoReturn:
-    """Raise cel-go's error for values that no overload takes."""
+    """Raise cel-go's error for values that no overload accepts."""
     raise NoSuchOverload
 
 
 def type_name(value: Any) -> str:
-    """The name of a value's CEL type."""
+    """Return the name of a value's CEL type."""
     return TYPE_NAMES[type(value)]
 
 
 def plain_double(value: float) -> str:
-    """A finite or infinite double in the fewest digits without an exponent, as Go's FormatFloat(x, 'f', -1, 64)."""
+    """Return a double in the fewest digits without an exponent, as Go's FormatFloat(x, 'f', -1, 64)."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -235,7 +239,7 @@ def plain_double(value: float) -> str:
 
 
 def shift_point(mantissa: str, places: int) -> str:
-    """Move the decimal point of a printed number: ("1.5", 3) -> "1500"."""
+    """Return a printed number with its decimal point moved: ("1.5", 3) gives "1500"."""
     sign, digits = ("-", mantissa[1:]) if mantissa.startswith("-") else ("", mantissa)
     whole, _, fraction = digits.partition(".")
     if places >= 0:
@@ -249,7 +253,9 @@ def shift_point(mantissa: str, places: int) -> str:
 
 
 def make_map(entries: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """A map of CEL keys and values; a plain dict when all keys are strings. A later entry replaces an earlier one."""
+    """Return a map of CEL keys and values; a plain dict when all keys are strings. A later entry replaces an earlier
+    one.
+    """
     result: dict[Any, Any] = {}
     plain = True
     for key, value in entries:
@@ -260,7 +266,7 @@ def make_map(entries: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def map_key(key: Any) -> Any:
-    """The Python key that represents a CEL key in a Map.
+    """Return the Python key that represents a CEL key in a Map.
 
     Raises:
         EvaluationPanic: Go has no maps with keys of this type.
@@ -284,14 +290,14 @@ def refuse_unhashable(value: Any) -> None:
 
 
 def map_keys(value: dict[Any, Any]) -> list[Any]:
-    """The CEL keys of a map, in the order of its entries."""
+    """Return the CEL keys of a map, in the order of its entries."""
     if type(value) is Map:
         return [key.value if type(key) is Key else key for key in value]
     return list(value)
 
 
 def map_items(value: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """The CEL keys of a map with their values."""
+    """Return the CEL keys of a map with their values."""
     return zip(map_keys(value), value.values(), strict=True)
 
 
@@ -299,14 +305,14 @@ ABSENT: Any = object()
 
 
 def map_find(value: dict[Any, Any], key: Any) -> Any:
-    """The value of a key, or ABSENT. Numbers of equal value find each other, except double keys (cel-go map.go)."""
+    """Return the value of a key, or ABSENT. Numbers of equal value match, except double keys (cel-go map.go)."""
     if type(key) is str:
         return value.get(key, ABSENT)
     return key_find(value, key) if type(value) is Map else ABSENT
 
 
 def key_find(value: Mapping[Any, Any], key: Any) -> Any:
-    """The same for any mapping whose keys come from map_key."""
+    """Return the value of a key, or ABSENT, in a mapping whose keys come from map_key."""
     kind = type(key)
     value_found = value.get(map_key(key), ABSENT)
     if value_found is not ABSENT or kind not in NUMBERS:
@@ -325,11 +331,10 @@ def key_find(value: Mapping[Any, Any], key: Any) -> Any:
 
 
 def to_json(value: Any) -> JSON:
-    """A value as JSON: structures become objects, times and opaque values their text, bytes base64.
+    """Return a value as JSON: structures become objects, times and opaque values their text, bytes base64.
 
     Raises:
         EvaluationError: the value has no JSON form (a type, an absent optional, a NaN).
-
     """
     kind = type(value)
     if kind in (str, bool, int) or value is None:

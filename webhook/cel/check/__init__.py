@@ -1,1 +1,1 @@
-"""Tree to types: what is wrong with an expression before it runs. Knows no values."""
+"""Checks the types of an expression before it runs. Knows no values."""

@@ -51,11 +51,11 @@ class Checked:
     has_opaque: bool = True
 
     def type_of(self, node: Node) -> Type:
-        """The static type of a node of this tree."""
+        """Return the static type of a node of this tree."""
         return self.types.get(id(node), DYN)
 
     def reference(self, node: Node) -> str | None:
-        """The full name of what a node stands for; None when it stands for itself."""
+        """Return the full name of the variable, function or type that a node refers to; None when it refers to none."""
         return self.references.get(id(node))
 
 
@@ -129,7 +129,7 @@ def _is_opaque(kind: Type) -> bool:
 
 
 def mismatch(result: Type, expects: Sequence[Type]) -> str:
-    """The API server's error for an expression whose result has another type than expected."""
+    """Return the API server's error for an expression whose result has another type than expected."""
     if len(expects) == 1:
         return f"must evaluate to {expects[0]} but got {result}"
     return f"must evaluate to one of [{' '.join(map(str, expects))}] but got {result}"

@@ -1,4 +1,4 @@
-"""Tree to types: every name resolved, every call matched with its signatures, every error found.
+"""The type checker: resolves names, finds the signature of each call, and collects errors.
 
 The rules and the wording are cel-go v0.26's checker/checker.go. What Kubernetes adds is in literals.py (mixed literals,
 bad constants); constants that fail only when the program is planned are folding.py's. Types come from inference.py;
@@ -54,7 +54,7 @@ _LITERALS: Mapping[type, Type] = {
 
 
 class Checker:
-    """One pass over one tree. Issues are collected; a failed node has the type ERROR, which fits everything.
+    """Checks one tree once. Errors are collected; a failed node has the type ERROR, which fits every other type.
 
     A handler gives and notes the type of its kind of node, and calls the handlers of the nodes below directly, without
     a function in between: one Python frame per level keeps the deepest tree within Python's default recursion limit.
@@ -78,14 +78,14 @@ class Checker:
         self._local_first = environment.version >= _LOCAL_FIRST
 
     def report(self, message: str, node_or_offset: Node | int) -> None:
-        """Add an issue at a node's place."""
+        """Add an issue at the position of a node."""
         offset = node_or_offset if isinstance(node_or_offset, int) else node_or_offset.offset
         self.issues.append(Issue(message, *lexer.position(self.source, offset)))
 
     # Names
 
     def candidates(self, name: str) -> tuple[str, ...]:
-        """The full names that a name may stand for, the innermost container first."""
+        """Return the full names that a name may stand for, the innermost container first."""
         if name[0] == ".":
             return (name[1:],)
         container = self.environment.container
@@ -95,7 +95,7 @@ class Checker:
         return (*(".".join([*parts[:count], name]) for count in range(len(parts), 0, -1)), name)
 
     def look_up(self, name: str, node: Node) -> Type | None:
-        """The type of a variable, or type(T) of a type's name; notes what the node stands for."""
+        """Return the type of a variable, or type(T) for the name of a type, and note what the node refers to."""
         if self._local_first and name[0] != ".":
             first, dot, _ = name.partition(".")
             local = self._local(first)
@@ -129,14 +129,14 @@ class Checker:
         return self.environment.type_named(name)
 
     def overloads_of(self, name: str) -> tuple[str, tuple[Overload, ...]]:
-        """The full name of a function and its signatures; () when there is none."""
+        """Return the full name of a function and its signatures; () when there is no such function."""
         for candidate in self.candidates(name):
             if overloads := self.environment.overloads(candidate):
                 return candidate, overloads
         return name, ()
 
     def undeclared(self, name: str, node: Node) -> Type:
-        """Report a name that stands for nothing."""
+        """Report a name that is not declared, and return ERROR."""
         self.report(f"undeclared reference to '{name}' (in container '{self.environment.container}')", node)
         if not self.environment.strict and isinstance(node, Ident):
             self.references[id(node)] = name
@@ -180,7 +180,7 @@ class Checker:
         return self.inference.resolved(optional_of(result) if optional or target is not operand else result)
 
     def field_type(self, structure: str, field: str, offset: int) -> Type:
-        """The type of a structure's field; an issue when it has none of that name."""
+        """Return the type of a structure's field, or report that it has no field of that name."""
         declared = self.environment.structure(structure)
         if declared is None:
             self.report(f"unexpected failed resolution of '{structure}'", offset)
@@ -215,7 +215,7 @@ class Checker:
         return resolved
 
     def _is_namespaced(self, node: Call, target: Node) -> bool:
-        """Whether the target is the namespace of the function: `sets` in sets.contains(a, b)."""
+        """Return whether the target of a call is the namespace of a function, as `sets` in sets.contains(a, b)."""
         prefix = qualified_name(target)
         if prefix is None:
             return False
@@ -243,7 +243,7 @@ class Checker:
     def resolve(
         self, node: Node, name: str, overloads: Sequence[Overload], given: Sequence[Type], *, member: bool = False
     ) -> Type:
-        """The result of a call: that of the signature that fits, dyn when several fit with different results."""
+        """Return the type of a call: that of the signature that fits, dyn when several fit with different results."""
         inference, result, kept = self.inference, None, []
         for overload in overloads:
             if overload.hidden or overload.member is not member or len(overload.parameters) != len(given):
@@ -268,7 +268,7 @@ class Checker:
         return result
 
     def no_overload(self, node: Node, name: str, given: Sequence[Type], *, member: bool = False) -> Type:
-        """Report a call that fits no signature."""
+        """Report a call that fits no signature, and return ERROR."""
         shown = [show(self.inference.resolved(each, final=True)) for each in given]
         signature = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
         self.report(f"found no matching overload for '{name}' applied to '{signature}'", node)
@@ -367,7 +367,7 @@ class Checker:
 
 
 def _missing(name: str, arguments: int) -> Overload:
-    """What an unchecked call comes to when no function takes it: an error of its own when it is evaluated."""
+    """Return a signature for an unchecked call of an unknown function; it fails when it is evaluated."""
 
     def unbound(*_: object) -> NoReturn:
         raise EvaluationError(f"no such overload: {name}")
@@ -376,7 +376,7 @@ def _missing(name: str, arguments: int) -> Overload:
 
 
 def qualified_name(node: Node) -> str | None:
-    """a.b.c as one name; None when the node is anything else."""
+    """Return a.b.c as one name; None when the node is anything else."""
     parts = []
     while isinstance(node, Select) and not node.optional:
         parts.append(node.field)

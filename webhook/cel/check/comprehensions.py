@@ -36,7 +36,7 @@ _SORTABLE = frozenset({BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UI
 
 
 def check_macro(checker: Checker, node: Macro) -> Type:
-    """The type of a macro; its operand and arguments are checked, the arguments with the macro's variables."""
+    """Check the operand and the arguments of a macro, and return the macro's type."""
     complaints = len(checker.issues)
     operand = checker.handlers[type(node.operand)](checker, node.operand)
     if node.name in ("optMap", "optFlatMap"):
@@ -73,7 +73,7 @@ def _value_inside(checker: Checker, node: Macro, operand: Type) -> Type:
 
 
 def _range(checker: Checker, node: Macro, operand: Type) -> tuple[Type | None, Type]:
-    """Key and value of a map; None and the element of a list."""
+    """Return the types of key and value of a map, or None and the type of the elements of a list."""
     if operand.name == "list":
         return None, operand.parameters[0]
     if operand.name == "map":
@@ -129,7 +129,7 @@ def _merged(checker: Checker, node: Macro, bodies: Sequence[Type]) -> Type:
 
 
 def _kept(checker: Checker, node: Macro, bodies: Sequence[Type], result: Type) -> Type:
-    """With a filter, the step is `filter ? step : accumulator`; the macro is the accumulator's type in any case."""
+    """Check the filter of a macro, if it has one, and return the type of the accumulator, which is the macro's type."""
     if len(bodies) > 1:
         _chosen(checker, node, bodies[0], result, result)
     return result

@@ -1,4 +1,5 @@
-"""Expressions that make kube-apiserver 1.36 panic, so that it does not answer, when a policy is created or evaluated.
+"""Finds expressions that make kube-apiserver 1.36 panic, so that it does not answer, when a policy is created or
+evaluated.
 
 None is a fault of the expression, and here they have values. Two are faults of cel-go v0.26.0: checker.go
 checkCreateList and checkCreateMap ask what an optional entry holds although its type is dyn, and
@@ -23,7 +24,7 @@ _OPTIONAL: Final = optional_of(DYN).name
 
 
 def crashes(checked: Checked, text: str) -> Iterator[str]:
-    """A sentence for each part of an expression that panics upstream."""
+    """Yield a sentence for each part of an expression that makes the API server panic."""
     constants = fold(checked, text)
     waiting: list[Node] = [checked.node]
     while waiting:
@@ -49,7 +50,7 @@ def _optional_values(node: Node) -> Iterator[Node]:
 
 
 def _held_objects(node: Node) -> Iterator[Node]:
-    """Each `Object{…}` that a list or a map of a JSONPatch value holds."""
+    """Yield each `Object{…}` inside a list or a map of a JSONPatch value."""
     if not isinstance(node, StructNode) or node.name != _PATCH:
         return
     waiting = [entry.value for entry in node.entries if entry.field == "value"]

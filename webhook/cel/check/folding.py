@@ -1,4 +1,4 @@
-"""Which parts of an expression are constants, as cel-go sees them when it plans a program.
+"""Finds the parts of an expression that cel-go evaluates as constants when it plans a program.
 
 Literals, lists and maps of constants, names of types, conversions of a constant, and membership in an empty list are
 computed once and cost nothing. What fails then refuses the whole expression, even where `||` would absorb it: bad
@@ -29,7 +29,7 @@ _KEYS = frozenset((bool, int, UInt, float, str))
 
 
 def fold(checked: Checked, source: str) -> Mapping[int, Any]:
-    """The values of all constant nodes, by `id(node)`.
+    """Return the values of all constant nodes by `id(node)`.
 
     Raises:
         CompileError: constants that fail.
@@ -113,5 +113,5 @@ class _Folding:
 
 
 def is_set(values: list[Any]) -> bool:
-    """Whether cel-go turns a constant list into a set for `in`, whose look-up then costs nothing."""
+    """Return whether cel-go turns a constant list into a set for `in`, whose look-up then costs nothing."""
     return all(type_name(value) in _PRIMITIVES for value in values)

@@ -1,4 +1,4 @@
-"""Which type fits which: unification of CEL's static types. Knows no expressions.
+"""Unification of CEL's static types. Knows no expressions.
 
 The rules are cel-go v0.26's checker/types.go: `dyn` and failed types fit everything, null fits opaque types,
 structures, timestamps and durations, type variables are bound to the more general of the types they meet.
@@ -16,7 +16,7 @@ _SHOWN = {"null_type": "null", "google.protobuf.Timestamp": "timestamp", "google
 
 
 def show(shown: Type) -> str:
-    """The name of a type in the checker's messages."""
+    """Return the name of a type in the checker's messages."""
     if shown == ERROR:
         return "!error!"
     if not shown.parameters:
@@ -25,13 +25,13 @@ def show(shown: Type) -> str:
 
 
 def is_optional(kind: Type) -> bool:
-    """Whether it is optional_type(T)."""
+    """Return whether a type is optional_type(T)."""
     return kind.name == "optional_type" and bool(kind.parameters)
 
 
 @lru_cache(maxsize=4096)
 def variables_of(overload: Overload) -> tuple[str, ...]:
-    """The type variables of a signature."""
+    """Return the names of the type variables of a signature."""
     names: dict[str, None] = {}
     pending = [*overload.parameters, overload.result]
     while pending:
@@ -43,7 +43,7 @@ def variables_of(overload: Overload) -> tuple[str, ...]:
 
 
 class Inference:
-    """The type variables of one expression and what they stand for."""
+    """The type variables of one expression and the types that they are bound to."""
 
     def __init__(self) -> None:
         self._bound: dict[str, Type] = {}
@@ -51,12 +51,12 @@ class Inference:
         self._undo: list[tuple[str, Type | None]] = []
 
     def fresh(self) -> Type:
-        """A new type variable."""
+        """Return a new type variable."""
         self._count += 1
         return Type(f"_var{self._count}", kind="param")
 
     def instance(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
-        """The parameters and result of a signature, with type variables of its own."""
+        """Return the parameters and the result of a signature with new type variables."""
         names = variables_of(overload)
         if not names:
             return overload.parameters, overload.result
@@ -64,11 +64,11 @@ class Inference:
         return tuple(_renamed(each, fresh) for each in overload.parameters), _renamed(overload.result, fresh)
 
     def fits(self, target: Type, given: Type) -> bool:
-        """Whether `given` may stand where `target` is wanted; binds type variables when it does."""
+        """Return whether `given` may stand where `target` is wanted, and bind type variables when it may."""
         return self.all_fit((target,), (given,))
 
     def all_fit(self, targets: Sequence[Type], given: Sequence[Type]) -> bool:
-        """Whether all fit together; binds no variable unless all do."""
+        """Return whether all given types fit their targets; bind type variables only when all fit."""
         if len(targets) != len(given):
             return False
         for wanted, actual in zip(targets, given, strict=True):
@@ -87,7 +87,7 @@ class Inference:
                 self._bound[name] = before
 
     def resolved(self, kind: Type, *, final: bool = False) -> Type:
-        """The type with its variables replaced; variables without a type become dyn when `final`."""
+        """Return the type with its variables replaced; unbound variables become dyn when `final`."""
         while kind.kind == "param":
             bound = self._bound.get(kind.name)
             if bound is None:
@@ -124,7 +124,7 @@ class Inference:
         return all(map(self._assignable, first.parameters, second.parameters))
 
     def _substitutes(self, kind: Type, variable: Type) -> tuple[bool, bool]:
-        """Whether `found` may be what the variable stands for, and whether it already stands for something."""
+        """Return whether `kind` may replace the type variable, and whether the variable was bound before."""
         if kind == variable:
             return True, True
         bound = self._bound.get(variable.name)
@@ -154,7 +154,7 @@ class Inference:
 
 
 UNKNOWN = frozenset({DYN.name, ANY.name})
-"""The names of types that are known only when a value is there."""
+"""The names of types that are known only at run time."""
 _WILD = UNKNOWN | {ERROR.name}
 
 
@@ -166,7 +166,7 @@ def _nullable(kind: Type) -> bool:
 
 
 def most_general(first: Type, second: Type) -> Type:
-    """The more general of two types that fit each other."""
+    """Return the more general of two types that fit each other."""
     return first if _is_less_specific(first, second) else second
 
 

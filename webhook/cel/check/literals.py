@@ -1,4 +1,4 @@
-"""What Kubernetes refuses of literals once the types are right: mixed lists and maps, bad patterns, times and formats.
+"""Checks literals as Kubernetes does after the types: mixed lists and maps, invalid patterns, times and formats.
 
 The rules are cel-go v0.26's cel/validator.go and the string format validator of ext/formatting.go, which
 k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go turns on. Lists and maps inside the arguments of `format` may be
@@ -35,11 +35,11 @@ _ALLOWED = {
     "x": _NUMBERS | {"string", "bytes"},
     "o": _NUMBERS,
 }
-"""The types that each clause of a format takes; dyn is left to the evaluation."""
+"""The types that each clause of a format accepts; dyn is checked at run time."""
 
 
 def check_literals(checker: Checker) -> None:
-    """Report the literals of a well-typed tree that Kubernetes refuses."""
+    """Report the literals of a well-typed tree that Kubernetes rejects."""
     exempt: set[int] = set()
     if checker.environment.homogeneous:
         for node in checker.order:
@@ -95,7 +95,7 @@ def _check_call(checker: Checker, node: Call) -> None:
 
 
 def _try_call(checker: Checker, node: Call) -> None:
-    """Report a call that takes literals alone and has others, or fails with them."""
+    """Report a call that requires literals and has other arguments, or that fails with its literals."""
     values = [argument.value for argument in node.arguments if isinstance(argument, Literal)]
     if len(values) < len(node.arguments):
         checker.report(f"{node.function} takes a literal", node)
@@ -145,7 +145,9 @@ def _check_format(checker: Checker, node: Call) -> None:
 
 
 def _unfit(checker: Checker, node: Node, allowed: frozenset[str]) -> Node | None:
-    """The node whose type a clause cannot show; lists and maps written out are looked into for %s."""
+    """Return the node whose type a format clause cannot show; for %s this may be an element of a literal list
+    or map.
+    """
     pending = [node]
     while pending:
         current = pending.pop()

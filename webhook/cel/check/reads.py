@@ -1,4 +1,4 @@
-"""Which parts of its variables an expression reads: whole variables, or only the fields at some paths.
+"""Finds which variables an expression reads: whole, or only the fields at some paths.
 
 Static: a field that is selected behind a condition counts, whether the condition holds or not.
 """
@@ -13,16 +13,16 @@ from webhook.cel.check.checked import Checked
 from webhook.cel.syntax.tree import Call, Has, Macro, Node, Select, children
 
 WHOLE: Final = ""
-"""Stands among the fields of a variable that is read as such."""
+"""Marks a variable that is read as a whole, in place of a field name."""
 _FIRST_ALONE: Final = frozenset(("_&&_", "_||_", "_?_:_"))
-"""Operators whose first operand says whether the others are looked at."""
+"""Operators that evaluate their other operands only depending on the first."""
 
 Path: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What an expression reads.
+    """The variables and paths that an expression reads.
 
     paths: each a variable and fields inside it, such as ("object", "spec", "replicas"); what stands there is read
         whole. always: the variables that every evaluation reads, whatever their values.
@@ -33,7 +33,7 @@ class Reads:
 
     @property
     def fields(self) -> Mapping[str, frozenset[str]]:
-        """The variables, each with the fields that are selected of it: {"a": {"b", "c"}} of `a.b == a.c[0]`."""
+        """Return the variables with the fields that are selected from each: {"a": {"b", "c"}} for `a.b == a.c[0]`."""
         selected: dict[str, set[str]] = {}
         for name, *inner in self.paths:
             selected.setdefault(name, set()).add(inner[0] if inner else WHOLE)
@@ -41,7 +41,7 @@ class Reads:
 
 
 def reads(checked: Checked) -> Reads:
-    """What an expression reads of its variables."""
+    """Return the variables and paths that an expression reads."""
     paths: set[Path] = set()
     always: set[str] = set()
     pending = [(checked.node, True)]
@@ -56,7 +56,7 @@ def reads(checked: Checked) -> Reads:
 
 
 def _path(checked: Checked, node: Node) -> Path:
-    """The variable and the fields that a node selects of it; () for every other node."""
+    """Return the variable and the field names of a node that is a path; () for every other node."""
     fields: list[str] = []
     while True:
         name = checked.reference(node)
@@ -69,7 +69,7 @@ def _path(checked: Checked, node: Node) -> Path:
 
 
 def _below(node: Node, is_certain: bool) -> Iterator[tuple[Node, bool]]:
-    """The nodes below one, each with whether every evaluation comes to it."""
+    """Yield the children of a node, and for each of them whether every evaluation reaches it."""
     is_choice = isinstance(node, Macro) or (isinstance(node, Call) and node.function in _FIRST_ALONE)
     for index, each in enumerate(children(node)):
         yield each, is_certain and (index == 0 or not is_choice)

@@ -1,1 +1,1 @@
-"""Checked tree to a Python function."""
+"""Compiles a checked expression to a Python function."""

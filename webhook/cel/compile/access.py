@@ -1,4 +1,4 @@
-"""Names, fields, indexes, has() and optionals.
+"""Compiles names, fields, indexes, has() and optional selections.
 
 A path `a.b[c].d` is one run of subscripts: on plain JSON their KeyError and TypeError are cel-go's errors. Cost: 1 for
 the path, 1 for every step that is tried; steps after an optional one only if they find something (cel-go v0.26.0
@@ -27,7 +27,7 @@ _BUILT = ("Object", "JSONPatch")
 
 
 def variable(compiler: Compiler, node: Ident) -> Term:
-    """A variable of the activation or of a macro."""
+    """Return the code of a variable of the activation or of a macro."""
     compiler.writer.charge(1)
     return _variable(compiler, node)
 
@@ -43,13 +43,13 @@ def _variable(compiler: Compiler, node: Ident | Select) -> Term:
 
 
 def access(compiler: Compiler, node: Select | Call) -> Term:
-    """A path: fields and indexes of a variable or of any other value."""
+    """Return the code of a path: fields and indexes of a variable or of any other value."""
     compiler.writer.charge(1)
     return _steps(compiler, node)
 
 
 def presence(compiler: Compiler, node: Has) -> Term:
-    """The test has(operand.field): it costs its last step instead of the path's own 1."""
+    """Return the code of has(operand.field), which costs its last step and not the 1 of a path."""
     writer = compiler.writer
     with writer.unreached() as part:
         part()
@@ -75,7 +75,7 @@ def presence(compiler: Compiler, node: Has) -> Term:
 
 
 def _root(compiler: Compiler, node: Node) -> Term:
-    """The operand of a step, without the 1 that the whole path costs once."""
+    """Return the code of the value that a path starts from, without the 1 that a whole path costs once."""
     if compiler.is_constant(node):
         return compiler.value(node)
     if isinstance(node, Ident):
@@ -86,7 +86,7 @@ def _root(compiler: Compiler, node: Node) -> Term:
 
 
 def _steps(compiler: Compiler, node: Select | Call) -> Term:
-    """All steps down to the root, outermost last; a loop, since paths may be long."""
+    """Return the code of a path with all its steps; a loop builds it, since paths may be long."""
     steps, at = _path(compiler, node)
     with compiler.writer.unreached() as part:
         part()
@@ -107,19 +107,21 @@ def _steps(compiler: Compiler, node: Select | Call) -> Term:
 
 
 def has_a_cost(compiler: Compiler, node: Node) -> bool:
-    """Whether cel-go counts 1 for an attribute besides its steps: not for a path that begins with a conditional."""
+    """Return whether cel-go counts 1 for a path in addition to its steps, which it does unless the path starts with `?
+    :`.
+    """
     return not _is_conditional(_path(compiler, node)[1])
 
 
 def _is_conditional(node: Node) -> bool:
-    """Whether a node is `? :`, which optMap and optFlatMap stand for too."""
+    """Return whether a node is `? :`, or optMap or optFlatMap, which expand to it."""
     if isinstance(node, Macro):
         return node.name in ("optMap", "optFlatMap")
     return isinstance(node, Call) and node.function == "_?_:_"
 
 
 def _path(compiler: Compiler, node: Node) -> tuple[list[Select | Call], Node]:
-    """The steps of a path, first one first, and what they begin with."""
+    """Return the steps of a path from the first to the last, and the node that the path starts from."""
     steps: list[Select | Call] = []
     while not compiler.is_constant(node):
         if isinstance(node, Select):
@@ -141,7 +143,7 @@ def _is_optional(step: Select | Call) -> bool:
 
 
 def _is_built(term: Term) -> bool:
-    """Whether a value is known to be an object that the expression builds."""
+    """Return whether a value is known to be an object that the expression itself builds."""
     return term.type.kind == "object" and term.type.name.partition(".")[0] in _BUILT
 
 

@@ -1,4 +1,4 @@
-"""Calls of functions and operators: the one signature where types are known, a table by classes where they are not.
+"""Compiles calls: a direct call where types are known, otherwise a table that chooses by the classes of the values.
 
 What a call costs is known by its signature, if the checker left only one, or else by the function's name (cel-go
 v0.26.0 interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). Costs are counted as 1,
@@ -38,16 +38,18 @@ COMPARISONS: Mapping[str, tuple[type[ast.cmpop], Callable[[Any, Any], bool]]] = 
 }
 ARITHMETIC: Mapping[str, type[ast.operator]] = {"_+_": ast.Add, "_-_": ast.Sub, "_*_": ast.Mult}
 _STOPPING = frozenset(("find", "findAll"))
-"""With a constant pattern these are not called at all when the text fails."""
+"""Functions that are not called, if the pattern is constant, when evaluating their text fails."""
 PURE = frozenset(("quantity", "ip", "cidr", "url", "semver"))
-"""Constructors of constants that may be run once ahead; one that fails is left for run time, where `||` absorbs it."""
+"""Functions of constants that are evaluated at compile time; one that fails is evaluated at run time, where `||` may
+absorb the error.
+"""
 _CLASSES: Mapping[str, type] = {"string": str, "int": int, "double": float, "bool": bool, "bytes": bytes}
 ORDERED = frozenset(("int", "uint", "string", "bytes", "bool"))
-"""Types of which Python's own order of two values is CEL's."""
+"""Types whose values Python orders as CEL does."""
 
 
 def function(compiler: Compiler, node: Call) -> Term:
-    """A call."""
+    """Return the code of a call."""
     if node.function in COMPARISONS:
         return _comparison(compiler, node)
     if node.function in ARITHMETIC:
@@ -96,7 +98,7 @@ def _call(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term:
 
 
 def _operands(compiler: Compiler, overloads: tuple[Overload, ...], arguments: Sequence[Node]) -> list[Term]:
-    """The arguments of a call. When one fails the call costs what it would with a value of size 1 in its place."""
+    """Return the code of a call's arguments. An argument that fails costs the call what a value of size 1 would."""
     places = compiler.writer.places
     terms: list[Term] = []
     starts = [len(places)]
@@ -123,7 +125,7 @@ def _operands(compiler: Compiler, overloads: tuple[Overload, ...], arguments: Se
 
 
 def apply(compiler: Compiler, node: Call, terms: list[Term]) -> Term:
-    """The code of a call that chooses the signature that fits, with its cost."""
+    """Return the code that chooses the fitting signature at run time, calls it and adds its cost."""
     candidates = compiler.candidates(node)
     if node.function in _STOPPING and _is_literal_text(terms[1].code):
         candidates = tuple(replace(each, name="matches") for each in candidates)  # it refuses values as that does
@@ -136,14 +138,14 @@ def _is_literal_text(value: ast.expr) -> bool:
 
 
 class Signatures(NamedTuple):
-    """The signatures of a call: those that the checker has left, and those among which it chooses when it runs."""
+    """The signatures of a call: those that fit its static types, and those among which it chooses at run time."""
 
     overloads: tuple[Overload, ...]
     candidates: tuple[Overload, ...]
 
 
 def apply_signatures(compiler: Compiler, signatures: Signatures, terms: list[Term], static: Type) -> Term:
-    """The same with signatures."""
+    """Return the code that calls one of the given signatures and adds its cost."""
     writer = compiler.writer
     overloads, candidates = signatures
     writer.charge(1)
@@ -199,7 +201,7 @@ def _fits(parameter: Type, term: Term) -> bool:
 
 
 def _ahead(compiler: Compiler, node: Call, overloads: tuple[Overload, ...], arguments: Sequence[Node]) -> Term | None:
-    """A constructor of constants, run now."""
+    """Evaluate a call whose arguments are constants, and return its result; None when it must run later."""
     if node.function not in PURE or not all(map(compiler.is_constant, arguments)) or len(overloads) != 1:
         return None
     values = [compiler.constants[id(each)] for each in arguments]
@@ -216,7 +218,7 @@ def _ahead(compiler: Compiler, node: Call, overloads: tuple[Overload, ...], argu
 
 
 def cost_of(overloads: tuple[Overload, ...]) -> Cost | None:
-    """What a call costs besides the 1 that is counted for every call."""
+    """Return the function that computes a call's cost beyond 1; None when there is no such cost."""
     if not overloads:
         return None
     if len(overloads) == 1:
@@ -236,7 +238,7 @@ def _nothing(_: Compiler, terms: list[Term]) -> list[Term]:
 
 
 def _tenth(compiler: Compiler, terms: list[Term]) -> list[Term]:
-    """Count what walking over the first argument costs beyond 1."""
+    """Add the cost of walking over the first argument, beyond 1, before the call."""
     target = compiler.reusable(terms[0])
     if not (target.sure and target.type.name == "string"):
         is_text = code.identical(code.call(compiler.bind(type), target.code), compiler.bind(str))
@@ -248,7 +250,7 @@ def _tenth(compiler: Compiler, terms: list[Term]) -> list[Term]:
 
 
 def _tenth_of(compiler: Compiler, value: ast.expr) -> ast.expr:
-    """(len(value) - 1) // 10: a tenth of the length, rounded up, less 1."""
+    """Return the code of (len(value) - 1) // 10: a tenth of the length, rounded up, less 1."""
     length = code.call(compiler.bind(len), value, line=compiler.writer.line(Place("call")))
     return code.binary(code.binary(length, ast.Sub(), code.literal(1)), ast.FloorDiv(), code.literal(10))
 
@@ -261,7 +263,7 @@ _BEFORE: dict[Cost, Callable[[Compiler, list[Term]], list[Term]]] = {
     costs.one: _nothing,
     costs.walk_target: _tenth,
 }
-"""Costs that have code of their own and need no result."""
+"""Cost functions whose value is computed by generated code before the call."""
 
 
 # ---- frequent functions
@@ -283,7 +285,9 @@ def _size(compiler: Compiler, argument: Node) -> Term:
 
 
 def _matches(compiler: Compiler, node: Call, arguments: list[Node]) -> Term:
-    """A constant pattern is compiled once; the cost is that of the text times that of the pattern."""
+    """Return the code of matches() with a constant pattern, which is compiled once; its cost is the text's times the
+    pattern's.
+    """
     pattern = compiler.constants[id(arguments[1])]
     measured = compiler.overloads(node)[0].resolved_cost is not None
     each = (len(pattern) + 3) // 4 if measured else 1
@@ -379,7 +383,7 @@ def _int_operation(compiler: Compiler, node: Call, terms: list[Term], overload: 
 
 
 def _concatenation(compiler: Compiler, terms: list[Term], static: Type) -> Term:
-    """Text + text: Python refuses to add anything else to a text, and the cost bounds what can be made."""
+    """Return the code of text + text; Python refuses to add another value to a text."""
     writer = compiler.writer
     writer.charge(1)
     left, right = terms

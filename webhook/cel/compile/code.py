@@ -1,4 +1,4 @@
-"""The Python that programs are made of: syntax tree nodes, blocks and their cost, constants, places of errors.
+"""Builds the syntax tree of generated Python code: expressions, statements, their cost and their error positions.
 
 Only literals, names generated here and references to bound constants ever get into the tree: no text of an expression
 does. A block is a run of code without a jump: its cost is added once, at its start. Whatever can fail has a line number
@@ -19,7 +19,7 @@ from webhook.cel.types import Type
 _AT: dict[str, Any] = {"lineno": 1, "col_offset": 0}
 _LOAD, _STORE = ast.Load(), ast.Store()
 LIGHT = 20
-"""A loop may count this much too little before it asks again: each of its rounds was counted with 1 to 12 at least."""
+"""How much cost a loop may leave out before it checks the limit again: each iteration counts 1 to 12 at least."""
 _IMMUTABLE = (str, int, float, bool, bytes, type(None), frozenset)
 
 COST, LIMIT, METER, ACTIVATION, STEP = "C", "L", "M", "A", "S"
@@ -43,7 +43,7 @@ class Term:
 
 @dataclass(slots=True)
 class Place:
-    """What a line of generated code tries, on what, and which cost was counted that a failure there does not have.
+    """What a line of generated code does, with which values, and which counted cost to subtract when it fails.
 
     cost and arguments: what a failed call costs instead of the 1 that was counted for it; the arguments are variables
     and constants of the code. level: how many handlers stand around it. kind "operand": the class of the first argument
@@ -62,159 +62,161 @@ class Place:
 
 
 def name(identifier: str) -> ast.Name:
-    """A variable."""
+    """Return the syntax tree of a variable."""
     return ast.Name(identifier, _LOAD, **_AT)
 
 
 def literal(value: Any) -> ast.Constant:
-    """A constant of one of Python's own immutable classes."""
+    """Return the syntax tree of a constant of one of Python's own immutable classes."""
     return ast.Constant(value, **_AT)
 
 
 def call(function: ast.expr, *arguments: ast.expr, line: int = 1) -> ast.Call:
-    """function(arguments)."""
+    """Return the syntax tree of `function(arguments)`."""
     return ast.Call(function, list(arguments), [], lineno=line, col_offset=0)
 
 
 def subscript(value: ast.expr, key: ast.expr, line: int = 1) -> ast.Subscript:
-    """value[key]."""
+    """Return the syntax tree of `value[key]`."""
     return ast.Subscript(value, key, _LOAD, lineno=line, col_offset=0)
 
 
 def attribute(value: ast.expr, identifier: str, line: int = 1) -> ast.Attribute:
-    """value.identifier."""
+    """Return the syntax tree of `value.identifier`."""
     return ast.Attribute(value, identifier, _LOAD, lineno=line, col_offset=0)
 
 
 def compare(left: ast.expr, operator: ast.cmpop, right: ast.expr, line: int = 1) -> ast.Compare:
-    """Left operator right."""
+    """Return the syntax tree of a comparison."""
     return ast.Compare(left, [operator], [right], lineno=line, col_offset=0)
 
 
 def identical(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Left is right; known at once for two constants, of which Python warns."""
+    """Return the syntax tree of `left is right`; of two constants its result, since Python warns of the comparison."""
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
         return literal(left.value is right.value)
     return compare(left, ast.Is(), right)
 
 
 def different(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Left is not right; known at once for two constants, of which Python warns."""
+    """Return the syntax tree of `left is not right`; of two constants its result, since Python warns of the
+    comparison.
+    """
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
         return literal(left.value is not right.value)
     return compare(left, ast.IsNot(), right)
 
 
 def binary(left: ast.expr, operator: ast.operator, right: ast.expr, line: int = 1) -> ast.BinOp:
-    """Left operator right."""
+    """Return the syntax tree of a binary operation."""
     return ast.BinOp(left, operator, right, lineno=line, col_offset=0)
 
 
 def negation(value: ast.expr) -> ast.UnaryOp:
-    """Not value."""
+    """Return the syntax tree of `not value`."""
     return ast.UnaryOp(ast.Not(), value, **_AT)
 
 
 def either(test: ast.expr, value: ast.expr, other: ast.expr) -> ast.IfExp:
-    """Value if test else other."""
+    """Return the syntax tree of `value if test else other`."""
     return ast.IfExp(test, value, other, **_AT)
 
 
 def conjunction(*values: ast.expr) -> ast.BoolOp:
-    """Value and value."""
+    """Return the syntax tree of `value and value`."""
     return ast.BoolOp(ast.And(), list(values), **_AT)
 
 
 def disjunction(*values: ast.expr) -> ast.BoolOp:
-    """Value or value."""
+    """Return the syntax tree of `value or value`."""
     return ast.BoolOp(ast.Or(), list(values), **_AT)
 
 
 def walrus(identifier: str, value: ast.expr) -> ast.NamedExpr:
-    """(identifier := value)."""
+    """Return the syntax tree of `(identifier := value)`."""
     return ast.NamedExpr(ast.Name(identifier, _STORE, **_AT), value, **_AT)
 
 
 def assign(identifier: str, value: ast.expr) -> ast.Assign:
-    """Identifier = value."""
+    """Return the syntax tree of `identifier = value`."""
     return ast.Assign([ast.Name(identifier, _STORE, **_AT)], value, **_AT)
 
 
 def expression(value: ast.expr) -> ast.Expr:
-    """A value computed for its effect."""
+    """Return the syntax tree of a statement that evaluates a value and drops the result."""
     return ast.Expr(value, **_AT)
 
 
 def add_cost(value: ast.expr) -> ast.AugAssign:
-    """C += value."""
+    """Return the syntax tree of `c += value`, which adds to the cost."""
     return ast.AugAssign(ast.Name(COST, _STORE, **_AT), ast.Add(), value, **_AT)
 
 
 def subtract_cost(value: ast.expr) -> ast.AugAssign:
-    """C -= value."""
+    """Return the syntax tree of `c -= value`, which subtracts from the cost."""
     return ast.AugAssign(ast.Name(COST, _STORE, **_AT), ast.Sub(), value, **_AT)
 
 
 def branch(test: ast.expr, body: list[ast.stmt], other: list[ast.stmt] | None = None) -> ast.If:
-    """If test: body, else: other."""
+    """Return the syntax tree of `if test: body`, with `else: other` if it is given."""
     return ast.If(test, body, other or [], **_AT)
 
 
 def loop(targets: list[str], iterable: ast.expr, body: list[ast.stmt]) -> ast.For:
-    """For targets in iterable: body."""
+    """Return the syntax tree of `for targets in iterable: body`."""
     names: list[ast.expr] = [ast.Name(each, _STORE, **_AT) for each in targets]
     target = names[0] if len(names) == 1 else ast.Tuple(names, _STORE, **_AT)
     return ast.For(target, iterable, body, [], **_AT)
 
 
 def once(body: list[ast.stmt]) -> ast.While:
-    """While True: body; left by a break."""
+    """Return the syntax tree of `while True: body`; the body must leave the loop with a break."""
     return ast.While(literal(value=True), body, [], **_AT)
 
 
 def leave() -> ast.Break:
-    """Leave the loop."""
+    """Return the syntax tree of `break`."""
     return ast.Break(**_AT)
 
 
 def fail(error: ast.expr) -> ast.Raise:
-    """Raise error from None."""
+    """Return the syntax tree of `raise error from None`."""
     return ast.Raise(error, literal(None), **_AT)
 
 
 def attempt(body: list[ast.stmt], errors: ast.expr, handler: list[ast.stmt]) -> ast.Try:
-    """try: body, except errors as x: handler."""
+    """Return the syntax tree of `try: body` and `except errors as x: handler`."""
     return ast.Try(body, [ast.ExceptHandler(errors, "x", handler, **_AT)], [], [], **_AT)
 
 
 def answer(value: ast.expr) -> ast.Return:
-    """Return value."""
+    """Return the syntax tree of `return value`."""
     return ast.Return(value, **_AT)
 
 
 def function(identifier: str, parameters: list[str], body: list[ast.stmt]) -> ast.FunctionDef:
-    """Def identifier(parameters): body."""
+    """Return the syntax tree of `def identifier(parameters): body`."""
     arguments = ast.arguments([], [ast.arg(each, None, **_AT) for each in parameters], None, [], [], None, [])
     return ast.FunctionDef(identifier, arguments, body, [], None, **_AT)
 
 
 def nonlocals(names: list[str]) -> ast.Nonlocal:
-    """Nonlocal names."""
+    """Return the syntax tree of `nonlocal names`."""
     return ast.Nonlocal(names, **_AT)
 
 
 def listing(values: list[ast.expr]) -> ast.List:
-    """[values]."""
+    """Return the syntax tree of a list."""
     return ast.List(values, _LOAD, **_AT)
 
 
 def pair(first: ast.expr, second: ast.expr) -> ast.Tuple:
-    """(first, second)."""
+    """Return the syntax tree of a tuple of two values."""
     return ast.Tuple([first, second], _LOAD, **_AT)
 
 
 def mapping(keys: list[ast.expr], values: list[ast.expr]) -> ast.Dict:
-    """{keys: values}."""
+    """Return the syntax tree of a dict."""
     return ast.Dict(list(keys), values, **_AT)
 
 
@@ -223,7 +225,7 @@ def mapping(keys: list[ast.expr], values: list[ast.expr]) -> ast.Dict:
 
 @dataclass(slots=True)
 class Writer:
-    """The code written so far.
+    """Collects the generated statements, their cost and the positions that can fail.
 
     exact: loops count each iteration as it runs; otherwise all of them before the first, which is cheaper and may count
     too much before a loop ends early, so that it is only done where the limit is far enough (cost.Overrun).
@@ -250,18 +252,18 @@ class Writer:
         self.body.append(statement)
 
     def temporary(self) -> str:
-        """A new variable's name."""
+        """Return the name of a new variable."""
         self._numbers += 1
         return f"v{self._numbers}"
 
     def line(self, place: Place) -> int:
-        """A line number for something that can fail."""
+        """Return a new line number for an operation that can fail."""
         place.level = self.level
         self.places.append(place)
         return len(self.places) - 1
 
     def bind(self, value: Any) -> ast.expr:
-        """A reference to any Python object."""
+        """Return the syntax tree that refers to any Python object."""
         if type(value) in _IMMUTABLE:
             return literal(value)
         known = self._bound.get(id(value))
@@ -271,22 +273,23 @@ class Writer:
         return name(known)
 
     def in_variable(self, value: ast.expr) -> ast.Name:
-        """Assign a value to a new variable, unless it is a variable already."""
+        """Return a variable with the value; assign it to a new one unless it is a variable already."""
         return value if isinstance(value, ast.Name) else self.new_variable(value)
 
     def new_variable(self, value: ast.expr) -> ast.Name:
-        """Assign a value to a new variable."""
+        """Assign a value to a new variable and return the variable."""
         identifier = self.temporary()
         self.emit(assign(identifier, value))
         return name(identifier)
 
     def charge(self, cost: int) -> None:
-        """Count a cost that every run of this block has."""
+        """Add a cost that every run of this block has."""
         self.total += cost
 
     @contextmanager
     def unreached(self) -> Iterator[Callable[[], None]]:
-        """Note the parts of something that stops at the first part that fails: the later ones' cost is given back then.
+        """Mark the parts of a construct that stops at its first failure, so that the cost of the parts after it is
+        subtracted.
 
         What is yielded is called before each part and once after the last.
         """
@@ -299,18 +302,18 @@ class Writer:
                     place.refund += end - total
 
     def loop_of(self, each: int) -> None:
-        """Note what an iteration of one more loop costs."""
+        """Note the cost of one iteration of another loop."""
         self.lightest = each if self.lightest is None else min(self.lightest, each)
 
     def charge_value(self, value: ast.expr) -> None:
-        """Count a cost that is known when it runs."""
+        """Write a statement that adds a cost computed at run time."""
         self.moves += 1
         self.heavy += 1
         self.emit(add_cost(value))
 
     @contextmanager
     def nested(self) -> Iterator[list[ast.stmt]]:
-        """Write into a new list of statements of the same block; what it may contain is up to who places it."""
+        """Collect statements in a new list of the same block; the caller places the list."""
         outer, self.body = self.body, []
         try:
             yield self.body
@@ -319,7 +322,7 @@ class Writer:
 
     @contextmanager
     def block(self) -> Iterator[list[ast.stmt]]:
-        """Write into a new block, which adds its cost at its start."""
+        """Collect statements in a new block, which adds its own cost at its start."""
         outer, self.body, total, self.total = self.body, [], self.total, 0
         inner = self.body
         try:

@@ -1,4 +1,4 @@
-"""Checked tree to Python function.
+"""Compiles a checked tree to a Python function.
 
 An expression becomes one flat function over the activation that works on plain JSON values. What a node means is in the
 modules beside this one, one per kind of construct; here is what holds them together: the dispatch, scopes, nesting and
@@ -60,27 +60,27 @@ if TYPE_CHECKING:
 Handler: TypeAlias = "Callable[[Compiler, Any], Term]"
 
 LEAST_STEP = 1_000
-"""Cost between two looks at the clock, at least: a hundred iterations that do something, or some hundreds that do next
-to nothing. Below it the looks would take more than a hundredth of the time of a short loop in a short loop.
+"""The least cost between two looks at the clock: a hundred iterations that do something, or some hundreds that do next
+to nothing. More frequent looks would take more than a hundredth of the time of a short loop.
 """
 NO_LOOP = 2**63
-"""The step of an expression without loops, which asks nowhere."""
+"""The step of an expression without loops, which never looks at the clock."""
 NESTED_BLOCKS = 13
 """CPython allows 20 blocks inside each other in one function; a construct opens up to two at once, and handlers two."""
 
 
 class Function(Protocol):
-    """A compiled expression, with the cost that lies at most between two looks at the clock."""
+    """A compiled expression. `limit` is the cost at which it first looks at the clock."""
 
     step: int
 
     def __call__(self, activation: Mapping[str, Any], limit: int, meter: Meter, /) -> Any:
-        """The value."""
+        """Return the value of the expression."""
         ...
 
 
 def compile_tree(checked: Checked, source: str, *, exact: bool = False) -> Function:
-    """The function of a checked expression.
+    """Compile a checked expression to a function.
 
     Raises:
         CompileError: a constant fails (folding.py), or the expression is nested deeper than Python can compile.
@@ -110,7 +110,7 @@ def _in_thread(checked: Checked, source: str, *, exact: bool) -> Function:
 
 
 class Compiler:
-    """The compilation of one expression."""
+    """Compiles one expression."""
 
     def __init__(self, checked: Checked, source: str, *, exact: bool) -> None:
         self.checked = checked
@@ -125,7 +125,7 @@ class Compiler:
     # ---- nodes
 
     def value(self, node: Node) -> Term:
-        """The code of a node's value; its cost is counted."""
+        """Return the code of a node's value, and count its cost."""
         if id(node) in self.constants:
             return self.constant(self.constants[id(node)], self.checked.type_of(node))
         if self.writer.depth > NESTED_BLOCKS and _opens_blocks(self, node):
@@ -133,14 +133,16 @@ class Compiler:
         return HANDLERS[type(node)](self, node)
 
     def values(self, nodes: Iterable[Node]) -> list[Term]:
-        """The code of several values; if several fail, the error of the first one is reported."""
+        """Return the code of several values; if several fail, the error of the first one is reported."""
         terms: list[Term] = []
         for node in nodes:
             terms.append(self.value_after(terms, node))
         return terms
 
     def value_after(self, before: list[Term], node: Node) -> Term:
-        """The code of a value that comes after others: where it needs statements, those that can fail run before it."""
+        """Return the code of a value that is evaluated after others; if it needs statements, earlier values that may
+        fail are evaluated before them.
+        """
         body = self.writer.body
         start = len(body)
         term = self.value(node)
@@ -153,22 +155,22 @@ class Compiler:
         return term
 
     def without_attribute_cost(self, node: Node) -> Term:
-        """The code of a branch of `? :` or of an index, where cel-go does not count the 1 of an attribute."""
+        """Return the code of a branch of `? :` or of an index, where cel-go does not count the 1 of an attribute."""
         term = self.value(node)
         if id(node) not in self.constants and is_attribute(node) and access.has_a_cost(self, node):
             self.writer.charge(-1)
         return term
 
     def constant(self, value: Any, static: Type) -> Term:
-        """A constant."""
+        """Return the code of a constant."""
         return Term(self.writer.bind(value), static, raises=False, atom=True, sure=True)
 
     def is_constant(self, node: Node) -> bool:
-        """Whether a node is a constant."""
+        """Return whether a node is a constant."""
         return id(node) in self.constants
 
     def _outlined(self, node: Node) -> Term:
-        """The code of a node in a function of its own, since Python's nesting is limited."""
+        """Return the code of a node as a call of a new inner function, because Python limits nested blocks."""
         writer = self.writer
         identifier = writer.temporary()
         depth, writer.depth = writer.depth, 0
@@ -184,42 +186,42 @@ class Compiler:
     # ---- terms
 
     def reusable(self, term: Term) -> Term:
-        """A value as code that may be written several times without evaluating it again."""
+        """Return code for the value that may be written several times and evaluates it once."""
         if term.atom:
             return term
         return Term(self.writer.in_variable(term.code), term.type, raises=False, atom=True, sure=term.sure)
 
     def first_and_later(self, term: Term) -> tuple[ast.expr, ast.expr]:
-        """The code of a value for its first use in an expression, and the code for the later ones."""
+        """Return the code for the first use of a value in an expression, and the code for later uses."""
         if term.atom:
             return term.code, term.code
         identifier = self.writer.temporary()
         return code.walrus(identifier, term.code), code.name(identifier)
 
     def bind(self, value: Any) -> ast.expr:
-        """A reference to a Python object."""
+        """Return the code that refers to a Python object."""
         return self.writer.bind(value)
 
     def call(self, function: Callable[..., Any], *arguments: ast.expr, place: Place | None = None) -> ast.expr:
-        """A call of a Python function."""
+        """Return the code of a call of a Python function."""
         line = 1 if place is None else self.writer.line(place)
         return code.call(self.writer.bind(function), *arguments, line=line)
 
     def deadline(self) -> ast.expr:
-        """The Deadline of the evaluation; one that never comes where there is none."""
+        """Return the code of the evaluation's Deadline; without one it is a deadline that never comes."""
         given = code.attribute(code.name(code.METER), "deadline")
         return code.disjunction(given, self.bind(self.never))
 
     def overloads(self, node: Node) -> tuple[Overload, ...]:
-        """The signatures that a call may come to."""
+        """Return the signatures that fit the static types of a call."""
         return self.checked.overloads.get(id(node), ())
 
     def candidates(self, node: Node) -> tuple[Overload, ...]:
-        """The signatures among which a call chooses by the classes of its values."""
+        """Return the signatures among which a call chooses by the classes of its values."""
         return self.checked.candidates.get(id(node)) or self.overloads(node)
 
     def table(self, overloads: tuple[Overload, ...], kind: type[Unary | Dispatch]) -> Unary | Dispatch:
-        """The table that chooses among signatures by the classes of the values; shared by all programs."""
+        """Return the table that chooses among signatures by the classes of the values; all programs share it."""
         return _table(overloads, kind)
 
     # ---- the frame
@@ -269,14 +271,14 @@ def _build(inner: ast.FunctionDef, constants: Mapping[str, Any]) -> Function:
 
 
 def is_attribute(node: Node) -> bool:
-    """Whether cel-go evaluates a node as an attribute: a variable, or an access to a value."""
+    """Return whether cel-go evaluates a node as an attribute: a variable, or an access to a value."""
     if isinstance(node, Call):
         return node.function in ("_[_]", "_[?_]")
     return isinstance(node, Ident | Select)
 
 
 def _opens_blocks(compiler: Compiler, node: Node) -> bool:
-    """Whether a node's code has loops or handlers."""
+    """Return whether the code of a node has loops or exception handlers."""
     pending = [node]
     while pending:
         at = pending.pop()

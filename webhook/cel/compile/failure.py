@@ -1,4 +1,4 @@
-"""Python's exceptions in generated code as CEL errors: their text, made when one surfaces, and the cost they leave out.
+"""Turns Python's exceptions in generated code into CEL errors, and computes the cost to subtract for them.
 
 Every operation of generated code that can fail has a line number of its own; the table of places says what is tried
 there. Texts are cel-go v0.26.0's (interpreter/attributes.go resolutionError, common/types/err.go).
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 CODE_NAME = "<cel>"
 ERRORS = (EvaluationError, KeyError, TypeError, AttributeError, IndexError)
-"""What a failed operation of generated code can raise."""
+"""The exceptions that an operation of generated code can raise."""
 
 
 class Failures:
-    """The failures of one program."""
+    """The positions of one program that can fail, and the errors for them."""
 
     __slots__ = ("_places",)
 
@@ -35,7 +35,7 @@ class Failures:
         self._places = places
 
     def refund_for(self, error: Exception) -> int:
-        """The cost to give back for a failed operation; remembers where it failed, and releases its frames.
+        """Return the cost to subtract for a failed operation; note where it failed, and release its frames.
 
         Raises:
             BudgetExceeded: which nothing absorbs.
@@ -59,7 +59,7 @@ class Failures:
         return place.refund - (0 if place.cost is None else _failed_call(place, trace.tb_frame.f_locals))
 
     def failure(self, error: Exception) -> EvaluationError:
-        """The CEL error of a failure."""
+        """Return the CEL error of a failed operation."""
         place: Place = error.__dict__.pop("place")
         operand = error.__dict__.pop("operand", None)
         error.__traceback__ = None
@@ -73,7 +73,7 @@ class Failures:
 
 
 def _innermost(trace: TracebackType | None) -> TracebackType | None:
-    """The last frame of generated code, where the failed operation stands."""
+    """Return the innermost traceback entry of generated code, which is the failed operation."""
     innermost = None
     while trace is not None and trace.tb_frame.f_code.co_filename == CODE_NAME:
         innermost, trace = trace, trace.tb_next
@@ -81,7 +81,7 @@ def _innermost(trace: TracebackType | None) -> TracebackType | None:
 
 
 def failed_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
-    """What a failed call costs beyond 1; None stands for an argument that failed, and counts as size 1.
+    """Return what a failed call costs beyond 1; None stands for an argument that failed, and counts as size 1.
 
     Values that it cannot measure cost nothing more: cel-go itself breaks off there.
     """
@@ -92,7 +92,7 @@ def failed_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
 
 
 def _values(place: Place, variables: Mapping[str, Any]) -> list[Any]:
-    """The values of the arguments of a failed call."""
+    """Return the values of the arguments of a failed call."""
     return [
         argument.value if isinstance(argument, ast.Constant) else variables.get(getattr(argument, "id", ""))
         for argument in place.arguments
@@ -100,7 +100,7 @@ def _values(place: Place, variables: Mapping[str, Any]) -> list[Any]:
 
 
 def _failed_call(place: Place, variables: Mapping[str, Any]) -> int:
-    """What a call costs that failed, beyond the 1 that was counted."""
+    """Return the cost of a failed call beyond the 1 that was counted."""
     assert place.cost is not None
     values = _values(place, variables)
     if place.cost is costs.traverse_target:

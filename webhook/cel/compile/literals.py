@@ -1,4 +1,5 @@
-"""[…], {…}, Name{…}, with optional elements and entries. Constant ones are folded before and cost nothing.
+"""Compiles lists, maps and structures with optional elements and entries. Constant ones are folded before and cost
+nothing.
 
 Cost: 10 for a list, 30 for a map, 40 for a structure (cel-go v0.26.0 common/cost.go).
 """
@@ -21,7 +22,7 @@ LIST_COST, MAP_COST, STRUCT_COST = 10, 30, 40
 
 
 def list_of(compiler: Compiler, node: ListNode) -> Term:
-    """[a, ?b]."""
+    """Return the code of a list such as [a, ?b]."""
     writer = compiler.writer
     writer.charge(LIST_COST)
     static = compiler.checked.type_of(node)
@@ -47,7 +48,7 @@ def list_of(compiler: Compiler, node: ListNode) -> Term:
 
 
 def map_of(compiler: Compiler, node: MapNode) -> Term:
-    """{k: v, ?k: v}."""
+    """Return the code of a map such as {k: v, ?k: v}."""
     compiler.writer.charge(MAP_COST)
     static = compiler.checked.type_of(node)
     keys = [compiler.constants.get(id(entry.key)) for entry in node.entries]
@@ -67,7 +68,7 @@ def map_of(compiler: Compiler, node: MapNode) -> Term:
 
 
 def structure_of(compiler: Compiler, node: StructNode) -> Term:
-    """Name{field: value, ?field: value}."""
+    """Return the code of a structure such as Name{field: value, ?field: value}."""
     compiler.writer.charge(STRUCT_COST)
     static = compiler.checked.type_of(node)
     fields: list[tuple[MapEntry, ast.expr | None]] = [
@@ -80,7 +81,7 @@ def structure_of(compiler: Compiler, node: StructNode) -> Term:
 
 
 def _entries(compiler: Compiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
-    """A list of pairs; the key is None where it is the entry's own expression."""
+    """Return the code of a list of key and value pairs; a key of None stands for the entry's own key expression."""
     if not any(entry.optional for entry, _ in entries):
         return _plain_entries(compiler, entries)
     writer = compiler.writer
@@ -104,7 +105,7 @@ def _pair(compiler: Compiler, entry: MapEntry, name: ast.expr | None) -> tuple[a
 
 
 def _plain_entries(compiler: Compiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
-    """The same without optional entries: keys and values in the order in which they are written."""
+    """Return the code of a list of pairs without optional entries, evaluated in the order in which they are written."""
     terms: list[Term] = []
     with compiler.writer.unreached() as part:
         for entry, name in entries:

@@ -1,4 +1,4 @@
-"""&& || ! ?: == !=.
+"""Compiles `&&`, `||`, `!`, `? :`, `==` and `!=`.
 
 Every operand of a chain of && or || stands under the condition that none before it has decided, and in a try of its own
 if it can fail; the first error is raised only if no later operand decides (cel-go v0.26.0 interpreter/interpretable.go
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
 Equals: TypeAlias = "Callable[..., bool]"
 _EXACT = 2**53
-"""Below it every int is a double, so that Python's exact comparison and cel-go's agree."""
+"""Below this every int is exactly a double, so that Python's exact comparison and cel-go's agree."""
 
 
 def conjunction(compiler: Compiler, node: Call) -> Term:
-    """A && b && …"""
+    """Return the code of a && b && …"""
     return _chain(compiler, node, decides=False)
 
 
 def disjunction(compiler: Compiler, node: Call) -> Term:
-    """A || b || …"""
+    """Return the code of a || b || …"""
     return _chain(compiler, node, decides=True)
 
 
@@ -88,11 +88,11 @@ def _chain(compiler: Compiler, node: Call, *, decides: bool) -> Term:
 
 
 _NESTED = 8
-"""Operands of a chain that are written into each other; more would go beyond what Python can compile."""
+"""How many operands of a chain are nested; Python cannot compile much deeper code."""
 
 
 def _inside_each_other(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
-    """Every operand under the condition that those before it have not decided."""
+    """Return statements in which each operand is nested in the condition that those before it have not decided."""
     undecided = code.different(result, code.literal(decides))
     inner: list[ast.stmt] = []
     for body in reversed(bodies):
@@ -101,14 +101,14 @@ def _inside_each_other(result: ast.Name, bodies: list[list[ast.stmt]], *, decide
 
 
 def _in_a_row(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
-    """One operand after the other in a loop that runs once and is left when one has decided."""
+    """Return a loop that runs once, evaluates one operand after the other, and ends when one has decided."""
     decided = code.branch(code.identical(result, code.literal(decides)), [code.leave()])
     row = [statement for body in bodies for statement in (*body, decided)]
     return [code.once([*row, code.leave()])]
 
 
 def attempt_operand(compiler: Compiler, body: list[ast.stmt], error: str) -> ast.stmt:
-    """Run something that may fail; its first error is kept."""
+    """Return a statement that runs `body` and stores its error unless an earlier one is stored."""
     refund_for = code.call(compiler.bind(compiler.refund_for), code.name("x"))
     keep = code.branch(code.identical(code.name(error), code.literal(None)), [code.assign(error, code.name("x"))])
     compiler.writer.moves += 1
@@ -121,12 +121,12 @@ def _surface(error: str) -> list[ast.stmt]:
 
 
 def is_bool(term: Term) -> bool:
-    """Whether a value cannot be anything but a bool."""
+    """Return whether a value is certain to be a bool."""
     return term.sure and term.type.name == "bool"
 
 
 def require_bool(compiler: Compiler, value: ast.expr, operator: str = "") -> None:
-    """Fail unless a value is a bool; with the words of an operator, if one is given."""
+    """Write a statement that fails unless the value is a bool; the error names `operator` if one is given."""
     wrong = code.conjunction(
         code.different(value, code.literal(value=True)), code.different(value, code.literal(value=False))
     )
@@ -137,7 +137,7 @@ def require_bool(compiler: Compiler, value: ast.expr, operator: str = "") -> Non
 
 
 def checked_bool(compiler: Compiler, term: Term, operator: str = "") -> ast.expr:
-    """A value as a bool, checked where it might be something else."""
+    """Return the code of a value as a bool, after writing a check where it might be something else."""
     if is_bool(term):
         return term.code
     reusable = compiler.reusable(term)
@@ -146,14 +146,14 @@ def checked_bool(compiler: Compiler, term: Term, operator: str = "") -> ast.expr
 
 
 def negation(compiler: Compiler, node: Call) -> Term:
-    """!a."""
+    """Return the code of !a."""
     compiler.writer.charge(1)
     term = compiler.value(node.arguments[0])
     return Term(code.negation(checked_bool(compiler, term, "!_")), BOOL, raises=term.raises, sure=True)
 
 
 def conditional(compiler: Compiler, node: Call) -> Term:
-    """A ? b : c. Only the taken branch is evaluated, and the condition's error is the result's."""
+    """Return the code of a ? b : c. Only the chosen branch is evaluated, and the condition's error is the result's."""
     writer = compiler.writer
     test = checked_bool(compiler, compiler.value(node.arguments[0]))
     result = code.name(writer.temporary())
@@ -181,7 +181,9 @@ def conditional(compiler: Compiler, node: Call) -> Term:
 
 
 def equality(compiler: Compiler, node: Call) -> Term:
-    """A == b, a != b: heterogeneous, never an error; 1 for every 10 of the smaller size."""
+    """Return the code of a == b or a != b, which compares values of any types; it costs 1 for every 10 of the smaller
+    size.
+    """
     left, right = node.arguments
     if compiler.is_constant(left) and not compiler.is_constant(right):
         left, right = right, left
@@ -202,13 +204,13 @@ def equality(compiler: Compiler, node: Call) -> Term:
 
 
 def _is_type(node: Node, compiler: Compiler) -> TypeGuard[Call]:
-    """Whether a node is type(x)."""
+    """Return whether a node is type(x)."""
     overloads = compiler.overloads(node) if isinstance(node, Call) else ()
     return len(overloads) == 1 and overloads[0].implementation is type_value and not compiler.is_constant(node)
 
 
 def _with_type(compiler: Compiler, node: Call, name: str) -> Term:
-    """type(x) == name: the class of x says it, without any value for its type."""
+    """Return the code of type(x) == name, which compares the class of x without creating a type value."""
     compiler.writer.charge(1)
     term = compiler.value(node.arguments[0])
     if name in _ONLY and term.type.kind != "object":
@@ -233,7 +235,7 @@ _ONLY: dict[str, type] = {
     "list": list,
     "null_type": type(None),
 }
-"""Types whose values have one class."""
+"""Types whose values have exactly one Python class."""
 
 
 def _with_constant(compiler: Compiler, term: Term, constant: Term, value: Any, equals: Equals) -> Term:
@@ -266,12 +268,14 @@ def _with_long_text(compiler: Compiler, term: Term, value: str) -> Term:
 
 
 def tenths(length: int) -> int:
-    """Every 10 of a length, rounded up."""
+    """Return a tenth of a length, rounded up."""
     return (length + 9) // 10
 
 
 def _shortfall(compiler: Compiler, value: ast.expr, length: int) -> list[ast.stmt]:
-    """Count how much less comparing a value with a text of this length costs than two texts of the length."""
+    """Return statements that subtract the cost of the characters by which a value is shorter than the text it is
+    compared with.
+    """
     size = code.name(compiler.writer.temporary())
     is_text = code.identical(code.call(compiler.bind(type), value), compiler.bind(str))
     other = compiler.call(runtime.measure, value)
@@ -302,7 +306,7 @@ def _equals_constant(compiler: Compiler, term: Term, value: Any, equals: Equals)
 
 
 def _count_sizes(compiler: Compiler, left: ast.expr, right: ast.expr) -> None:
-    """Count what the sizes of two values cost beyond 1: nothing for a short text and anything that is not empty."""
+    """Write a statement that adds the cost of comparing two values by their sizes; short texts add nothing."""
     writer = compiler.writer
     is_text = code.identical(code.call(compiler.bind(type), left), compiler.bind(str))
     length = code.call(compiler.bind(len), left)
@@ -314,7 +318,7 @@ def _count_sizes(compiler: Compiler, left: ast.expr, right: ast.expr) -> None:
 
 
 def may_be_sized(static: Type) -> bool:
-    """Whether a value of this static type may have a size, and so an empty one."""
+    """Return whether a value of this static type may have a size, and so be empty."""
     return static.name in _SIZED or static.kind == "object"
 
 

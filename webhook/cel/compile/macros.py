@@ -1,4 +1,4 @@
-"""all exists exists_one map filter transform… optMap sortBy: a Python loop each.
+"""Compiles macros such as all, exists, map, filter, optMap and sortBy to Python loops.
 
 Errors are absorbed by all and exists as by && and ||; the others fail with the first one. Costs are those of cel-go's
 expansions (parser/macro.go, ext/comprehensions.go v0.26.0), where the accumulator and the loop's condition count too:
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 
 def macro(compiler: Compiler, node: Macro) -> Term:
-    """A comprehension."""
+    """Return the code of a macro."""
     return _MACROS[node.name](compiler, node)
 
 
 class _Loop:
-    """A loop being written: the range, its variables, the body's cost per element."""
+    """Writes one loop: its range, its variables, and the cost of its body for each element."""
 
     def __init__(self, compiler: Compiler, node: Macro, *, ends_early: bool = False) -> None:
         self.compiler = compiler
@@ -53,7 +53,7 @@ class _Loop:
         self.remaining = self.writer.temporary()
 
     def _range(self) -> tuple[ast.Name, ast.Name]:
-        """What the loop runs over, for its size and for its elements."""
+        """Return two variables: the range itself, for its size, and what the loop iterates over."""
         compiler, in_variable = self.compiler, self.writer.in_variable
         operand = compiler.reusable(compiler.value(self.node.operand))
         is_list = code.identical(code.call(compiler.bind(type), operand.code), compiler.bind(list))
@@ -73,7 +73,7 @@ class _Loop:
         return value, value
 
     def types(self) -> list[Type]:
-        """What the variables are, as far as the range's type says."""
+        """Return the static types of the loop's variables, as far as the type of the range tells them."""
         static = self.compiler.checked.type_of(self.node.operand)
         if len(self.names) == 2:
             if static.name == "list":
@@ -82,7 +82,7 @@ class _Loop:
         return [static.parameters[0]] if static.name in ("list", "map") else [DYN]
 
     def bound(self, node: Node) -> Term:
-        """The code of an expression that sees the loop's variables."""
+        """Return the code of an expression that sees the loop's variables."""
         compiler = self.compiler
         before = compiler.scope
         terms = [
@@ -95,7 +95,7 @@ class _Loop:
         return term
 
     def _sure(self) -> list[bool]:
-        """Which variables are what their types say: the places in a list, and the texts of a constant list."""
+        """Return for each loop variable whether its class is known: indexes of a list, and texts of a constant list."""
         operand = self.node.operand
         constant = self.compiler.constants.get(id(operand))
         texts = type(constant) is list and all(type(each) is str for each in constant)
@@ -103,7 +103,7 @@ class _Loop:
         return [texts] if len(self.names) == 1 else [places, texts]
 
     def emit(self, body: list[ast.stmt], each: int, result: int = 1) -> None:
-        """Place the loop, with the cost of one run of its body, and of its result."""
+        """Write the loop with the cost of one iteration and of the result."""
         writer, compiler = self.writer, self.compiler
         writer.moves += 1
         elements: ast.expr = self.iterable
@@ -126,7 +126,7 @@ class _Loop:
         writer.emit(code.loop(self.names, code.name(self.remaining), body))
 
     def _whole(self, each: int, result: int) -> ast.expr:
-        """The cost of all runs of the body and of the result."""
+        """Return the code of the cost of all iterations and of the result."""
         constant = self.compiler.constants.get(id(self.node.operand))
         if type(constant) is list:
             return code.literal(len(constant) * each + result)
@@ -134,14 +134,16 @@ class _Loop:
         return code.binary(code.binary(count, ast.Mult(), code.literal(each)), ast.Add(), code.literal(result))
 
     def ask(self, method: str, *more: ast.stmt) -> ast.stmt:
-        """Go on only if the cost so far allows it, and do more then."""
+        """Return a statement that asks the meter for a new limit when the cost exceeds the present one."""
         over = code.compare(code.name(code.COST), ast.Gt(), code.name(code.LIMIT))
         arguments = code.name(code.COST), code.name(code.STEP)
         bound = code.call(code.attribute(code.name(code.METER), method), *arguments)
         return code.branch(over, [code.assign(code.LIMIT, bound), *more])
 
     def end_early(self, each: int, condition: int) -> list[ast.stmt]:
-        """Correct the cost of a loop that is left: only the next element's condition is still evaluated."""
+        """Return statements that correct the cost of a loop that ends early: only the next condition is still
+        evaluated.
+        """
         remaining = code.name(self.remaining)
         if self.writer.exact:
             return [code.add_cost(self.compiler.call(runtime.pending, remaining, code.literal(condition)))]
@@ -156,12 +158,14 @@ class _Loop:
         return [code.branch(code.walrus(left, hint), [code.subtract_cost(rest), draw_near])]
 
     def body(self) -> _Body:
-        """Begin the body."""
+        """Return a context in which the loop's body is written."""
         return _Body(self)
 
 
 class _Body:
-    """The body of a loop: `with` collects its statements and its cost; `after` is what follows each run of it."""
+    """The body of a loop: `with` collects its statements and its cost; `after` holds the statements after each
+    iteration.
+    """
 
     def __init__(self, loop: _Loop) -> None:
         self.loop = loop
@@ -244,7 +248,7 @@ def _exists_one(compiler: Compiler, node: Macro) -> Term:
 
 
 def _run(compiler: Compiler, loop: _Loop, body: _Body, result: int, kept: ast.expr | None) -> None:
-    """Place a loop that fails with its body's first error, but only after all elements, since cel-go does.
+    """Write a loop that visits all elements and then fails with the first error of its body, as cel-go does.
 
     kept: the cost of what was kept, known afterwards.
     """
@@ -274,7 +278,9 @@ def _filter(compiler: Compiler, node: Macro) -> Term:
 
 
 def _collect(compiler: Compiler, node: Macro, step: int) -> Term:
-    """map, transformList, transformMap, transformMapEntry: an optional filter, then what each element becomes."""
+    """Return the code of map, transformList, transformMap or transformMapEntry: an optional filter, then the value of
+    each element.
+    """
     writer = compiler.writer
     loop = _Loop(compiler, node)
     result = code.name(writer.temporary())
@@ -331,7 +337,7 @@ def _transform_map_entry(compiler: Compiler, node: Macro) -> Term:
 
 
 def _bind(compiler: Compiler, node: Macro) -> Term:
-    """cel.bind(name, value, body)."""
+    """Return the code of cel.bind(name, value, body)."""
     value = compiler.reusable(compiler.value(node.operand))
     before = compiler.scope
     compiler.scope = {**before, node.variables[0]: value}
@@ -341,7 +347,7 @@ def _bind(compiler: Compiler, node: Macro) -> Term:
 
 
 def _sort_by(compiler: Compiler, node: Macro) -> Term:
-    """The keys as map() makes them, then the list sorted by them; cel-go reads the list's name twice."""
+    """Return the code of sortBy: it computes the keys as map() does, then sorts the list by them."""
     static = compiler.checked.type_of(node)
     sorted_by = list_of(compiler.checked.type_of(node.arguments[-1]))
     every = tuple(each for each in extended_lists.FUNCTIONS if each.name == "@sortByAssociatedKeys")
@@ -357,7 +363,7 @@ def _sort_by(compiler: Compiler, node: Macro) -> Term:
 
 
 def _keys(compiler: Compiler, node: Macro) -> tuple[ast.Name, ast.Name]:
-    """The list that sortBy sorts, and the keys of its elements."""
+    """Write the loop that computes the keys of sortBy; return the list and its keys."""
     loop = _Loop(compiler, node)
     keys = code.name(compiler.writer.temporary())
     with loop.body() as body:

@@ -1,4 +1,4 @@
-"""`in`: a constant list of plain values is a set, and a text is looked up at the speed of C.
+"""Compiles `in`: a constant list of plain values becomes a set, and a text is searched by Python's own `in`.
 
 Source: cel-go v0.26.0 interpreter/decorators.go maybeOptimizeSetMembership, common/types/map.go.
 """
@@ -25,7 +25,9 @@ _CONTAINERS: Mapping[str, tuple[type, ...]] = {"list": (list,), "map": (dict,)}
 
 
 def membership(compiler: Compiler, node: Call) -> Term:
-    """A in b. A constant list of plain values becomes a set, whose look-up cel-go does not count."""
+    """Return the code of `a in b`. A constant list of plain values becomes a set, whose look-up cel-go does not
+    count.
+    """
     left, right = node.arguments
     static = compiler.checked.type_of(right)
     if compiler.is_constant(right) and static.name == "list" and is_set(compiler.constants[id(right)]):
@@ -64,7 +66,7 @@ def membership(compiler: Compiler, node: Call) -> Term:
 
 
 def may_be_opaque(compiler: Compiler, term: Term) -> bool:
-    """Whether a value may be of a type that JSON has no values of: Python compares those in its own way."""
+    """Return whether a value may have a type that JSON lacks; Python compares such values in its own way."""
     static = term.type
     if static.kind == "opaque" or static.name == "bytes":
         return True
@@ -72,7 +74,7 @@ def may_be_opaque(compiler: Compiler, term: Term) -> bool:
 
 
 def _is_short(compiler: Compiler, container: ast.expr) -> ast.expr:
-    """Whether a list is so short that a look through it at the speed of C needs no charge."""
+    """Return the code that tests whether a list is short enough to be searched without reading the clock."""
     return code.compare(code.call(compiler.bind(len), container), ast.LtE(), code.literal(ITERATIONS))
 
 

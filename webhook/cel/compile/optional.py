@@ -1,4 +1,4 @@
-"""Optionals: selections `a.?b[?c]`, optMap, optFlatMap, or, orValue, hasValue, optional.of and ofNonZeroValue.
+"""Compiles optionals: selections `a.?b[?c]`, optMap, optFlatMap, or, orValue, hasValue, optional.of and ofNonZeroValue.
 
 Most optionals are asked at once whether they have a value, so none is made: their value, or ABSENT, stands in a
 variable (`Term.raw`), and only who wants the optional itself gets one made of it. Costs of selections: 1 for every step
@@ -32,22 +32,22 @@ _PLAIN = frozenset(
         *("google.protobuf.Timestamp", "google.protobuf.Duration"),
     )
 )
-"""Types of values that Go and CEL have alike."""
+"""Types whose values are the same in Go and in CEL."""
 
 
 def optional_of_variable(compiler: Compiler, raw: ast.Name, static: Type, steps: int = 0) -> Term:
-    """The optional whose value, or ABSENT, is in a variable."""
+    """Return the code of the optional whose value, or ABSENT, is in a variable."""
     construction = code.either(present(compiler, raw), code.call(compiler.bind(Optional), raw), compiler.bind(NONE))
     return Term(construction, static, raises=False, sure=True, raw=raw, steps=steps)
 
 
 def present(compiler: Compiler, raw: ast.Name) -> ast.expr:
-    """Whether a variable has a value."""
+    """Return the code that tests whether a variable holds a value and not ABSENT."""
     return code.different(raw, compiler.bind(ABSENT))
 
 
 def raw_of(compiler: Compiler, term: Term) -> ast.Name:
-    """A variable with the value of an optional, or ABSENT. Any other value counts as an optional that has it."""
+    """Return a variable with the value of an optional, or ABSENT; any other value counts as an optional that has it."""
     return term.raw or compiler.writer.in_variable(compiler.call(optional_value.value_or_absent, term.code))
 
 
@@ -55,7 +55,9 @@ def raw_of(compiler: Compiler, term: Term) -> ast.Name:
 
 
 def steps(compiler: Compiler, term: Term, path: Sequence[Select | Call], part: Callable[[], None]) -> Term:
-    """The steps of a path from the first optional one on. After one that finds nothing no further key is computed."""
+    """Return the code of a path's steps from the first optional one on; after a step that finds nothing no key is
+    computed.
+    """
     writer = compiler.writer
     static = term.type
     at: ast.expr = raw_of(compiler, term) if static.name == "optional_type" else compiler.reusable(term).code
@@ -83,14 +85,14 @@ def _key(compiler: Compiler, step: Select | Call) -> Term:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """Where a step stands: at a value, not at what another step has found; behind so many that are not counted yet."""
+    """Whether a step is the first of its path that may be absent, and how many steps before it are not counted yet."""
 
     is_first: bool
     before: int
 
 
 def _found(compiler: Compiler, at: ast.expr, key: Term, body: list[ast.stmt], way: _Way) -> ast.Name:
-    """A variable with what a key, which the body computes, finds in a value."""
+    """Return a variable with the value under a key, or ABSENT; `body` computes the key."""
     writer = compiler.writer
     if not body or way.is_first:
         writer.body.extend(body)
@@ -103,7 +105,7 @@ def _found(compiler: Compiler, at: ast.expr, key: Term, body: list[ast.stmt], wa
 
 
 def _look_up(compiler: Compiler, at: ast.expr, key: Term, way: _Way) -> ast.expr:
-    """What a key finds in a value; ABSENT in what is ABSENT itself."""
+    """Return the code that looks a key up in a value; the result is ABSENT if the value is ABSENT."""
     missing = compiler.bind(ABSENT)
     value = compiler.call(optional_value.find, at, key.code, place=Place("call", refund=-way.before))
     if not way.is_first:
@@ -115,7 +117,7 @@ def _look_up(compiler: Compiler, at: ast.expr, key: Term, way: _Way) -> ast.expr
 
 
 def _count(compiler: Compiler, names: Sequence[ast.Name]) -> None:
-    """Count 1 for every step up to the last that found something."""
+    """Write a statement that counts 1 for every step up to the last one that found something."""
     statement: list[ast.stmt] = []
     for number, raw in enumerate(names, start=1):
         statement = [code.branch(present(compiler, raw), [code.add_cost(code.literal(number))], statement)]
@@ -128,7 +130,7 @@ def _count(compiler: Compiler, names: Sequence[ast.Name]) -> None:
 
 
 def has_value(compiler: Compiler, term: Term) -> Term | None:
-    """optional.hasValue(); None where the operand may be something else than an optional."""
+    """Return the code of optional.hasValue(); None where the operand may be something else than an optional."""
     if term.raw is None:
         return None
     compiler.writer.charge(1)
@@ -136,7 +138,7 @@ def has_value(compiler: Compiler, term: Term) -> Term | None:
 
 
 def construction(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term | None:
-    """optional.of(x), optional.ofNonZeroValue(x), optional.none(); None for every other function."""
+    """Return the code of optional.of(x), optional.ofNonZeroValue(x) or optional.none(); None for other functions."""
     overloads = compiler.overloads(node)
     implementation = overloads[0].implementation if overloads else None
     if implementation not in (Optional, library.of_non_zero_value, library.none):
@@ -151,7 +153,7 @@ def construction(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> T
 
 
 def alternative(compiler: Compiler, node: Call) -> Term:
-    """a.or(b), a.orValue(b): the other value is computed only when it is needed, and the choice costs nothing."""
+    """Return the code of a.or(b) or a.orValue(b), which evaluates b only when it is needed."""
     assert node.target is not None
     first = compiler.value(node.target)
     if first.raw is None:
@@ -176,7 +178,8 @@ def alternative(compiler: Compiler, node: Call) -> Term:
 
 
 def _uncounted(compiler: Compiler, term: Term) -> tuple[list[ast.stmt], list[ast.stmt]]:
-    """Take back the statement that counts the steps of a selection: what of it belongs where it has a value, where not.
+    """Remove the statement that counts the steps of a selection; return its parts for a present and for an absent
+    value.
 
     It is the last one, and what asks for the value next is a branch anyway.
     """
@@ -188,7 +191,9 @@ def _uncounted(compiler: Compiler, term: Term) -> tuple[list[ast.stmt], list[ast
 
 
 def _alternative_of_any_value(compiler: Compiler, node: Call, first: Term) -> Term:
-    """The same of a value that may be no optional; up to 1.36 it is its own value then."""
+    """Return the code of or() or orValue() for a value that may not be optional; up to 1.36 such a value is the
+    result.
+    """
     writer = compiler.writer
     result = writer.temporary()
     overload = compiler.overloads(node)[0]
@@ -210,7 +215,7 @@ def _alternative_of_any_value(compiler: Compiler, node: Call, first: Term) -> Te
 
 
 def opt_map(compiler: Compiler, node: Macro) -> Term:
-    """target.hasValue() ? optional.of(body with the value) : optional.none(); the value's use computes target again."""
+    """Return the code of optMap or optFlatMap; each use of the variable costs what computing the target costs."""
     writer = compiler.writer
     uses = _reads(node.arguments[0], node.variables[0])
     before, moves, marker = writer.total, writer.moves, len(writer.body)
@@ -240,7 +245,7 @@ def opt_map(compiler: Compiler, node: Macro) -> Term:
 
 
 def conditional_value(compiler: Compiler, node: Node, value: ast.expr, *, is_raw: bool) -> ast.expr:
-    """The optional that `? :`, optMap or optFlatMap gives, converted as cel-go does unless the result is not read."""
+    """Return the code that converts the optional result of `? :`, optMap or optFlatMap as cel-go does."""
     static = compiler.checked.type_of(node)
     held = static.parameters[0].name if static.name == "optional_type" else ""
     if id(node) in compiler.unread or static.name != "optional_type" or held in _PLAIN:
@@ -249,12 +254,12 @@ def conditional_value(compiler: Compiler, node: Node, value: ast.expr, *, is_raw
 
 
 def _is_optional(term: Term) -> bool:
-    """Whether a value cannot be anything but an optional."""
+    """Return whether a value is certain to be an optional."""
     return term.sure and term.type.name == "optional_type"
 
 
 def _opened(compiler: Compiler, operand: Term) -> ast.Name:
-    """A variable with the value of what must be an optional."""
+    """Return a variable with the value of an optional, after writing a check that it is one."""
     if _is_optional(operand):
         return raw_of(compiler, operand)
     operand = compiler.reusable(operand)
@@ -265,7 +270,7 @@ def _opened(compiler: Compiler, operand: Term) -> ast.Name:
 
 
 def _difference(compiler: Compiler, marker: int) -> ast.Name:
-    """A variable with what the statements from a marker on cost when they ran."""
+    """Return a variable with the cost of the statements from a marker on, computed at run time."""
     writer = compiler.writer
     cost = code.name(writer.temporary())
     writer.body.insert(marker, code.assign(cost.id, code.name(code.COST)))
@@ -274,7 +279,7 @@ def _difference(compiler: Compiler, marker: int) -> ast.Name:
 
 
 def _body(compiler: Compiler, node: Macro, raw: ast.Name, operand: Type) -> Term:
-    """The macro's expression, with its variable standing for the value."""
+    """Return the code of the macro's expression with its variable bound to the value."""
     static = operand.parameters[0] if operand.parameters else DYN
     before = compiler.scope
     compiler.scope = {**before, node.variables[0]: Term(raw, static, raises=False, atom=True)}
@@ -285,7 +290,7 @@ def _body(compiler: Compiler, node: Macro, raw: ast.Name, operand: Type) -> Term
 
 
 def _reads(node: Node, name: str) -> bool:
-    """Whether an expression names a variable at all."""
+    """Return whether an expression uses a variable."""
     pending = [node]
     while pending:
         at = pending.pop()

@@ -1,4 +1,4 @@
-"""The operands of calls that break off the whole evaluation (library/tracking.py) where one of them has failed."""
+"""Compiles the operands of calls that end the whole evaluation (library/tracking.py) when one of them has failed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def tracked_operands(compiler: Compiler, overloads: Sequence[Overload], arguments: Sequence[Node]) -> list[Term]:
-    """The arguments of a call that breaks off the evaluation where one of them is not what its cost counts."""
+    """Return the code of the arguments of a call that ends the evaluation if one has not the class that its
+    cost needs.
+    """
     writer = compiler.writer
     terms: list[Term] = []
     for place, argument in enumerate(arguments):
@@ -37,7 +39,7 @@ def tracked_operands(compiler: Compiler, overloads: Sequence[Overload], argument
 
 @contextmanager
 def breaking_off(compiler: Compiler, failed: Callable[[Exception], NoReturn]) -> Iterator[None]:
-    """Code that breaks off the whole evaluation when it fails, as cel-go's cost counting does."""
+    """Write statements that end the whole evaluation when they fail, as cel-go's cost counting does."""
     writer = compiler.writer
     writer.depth += 1
     writer.level += 1

@@ -1,1 +1,1 @@
-"""What an expression may cost, before any input is there."""
+"""Estimates what an expression may cost before any input is known."""

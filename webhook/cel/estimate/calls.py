@@ -1,4 +1,4 @@
-"""What calls may cost and how large their results may be, from the sizes of their arguments.
+"""Estimates the cost of calls and the size of their results from the sizes of their arguments.
 
 By overload, as cel-go's own libraries say (v0.26.0 ext/lists.go, ext/sets.go), then by function, as the API server says
 (k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go EstimateCallCost), then by overload again (cel-go checker/cost.go
@@ -16,9 +16,9 @@ from webhook.cel.library.declaration import Overload
 from webhook.cel.library.named_format import FORMATS
 
 WALK = 0.1
-"""Per character, for going through a text once."""
+"""The cost of reading one character of a text once."""
 _PATTERN = 0.25
-"""Per character of a pattern."""
+"""The cost of one character of a pattern."""
 _LIST = exactly(10)
 _CHECK = exactly(350_000)
 _FORMAT_PATTERN, _FORMAT_NAME = 128, 64
@@ -38,17 +38,17 @@ class OverloadCall:
 
     @property
     def first(self) -> Part:
-        """The target, or the first argument."""
+        """Return the target, or the first argument of a global function."""
         return self.arguments[0] if self.target is None else self.target
 
 
 Answer: TypeAlias = tuple[Range, Range | None]
-"""The cost beyond that of the arguments, and the size of the result where it is known."""
+"""The cost of a call beyond its arguments, and the size of the result where it is known."""
 _Formula: TypeAlias = Callable[[OverloadCall], Answer | None]
 
 
 def estimate_call(call: OverloadCall) -> Answer:
-    """What a call costs with one of its overloads."""
+    """Return the estimated cost of a call with one of its overloads, and the size of its result."""
     if call.worst and call.function in _WORST:
         return _WORST[call.function](call)
     overload = call.overload.id
@@ -126,7 +126,7 @@ def _selector(call: OverloadCall) -> Answer:
 
 
 def _element_size(call: OverloadCall, container: Part) -> Range | None:
-    """The size of a list's elements; None when it is not known to be a list."""
+    """Return the size of a list's elements; None when the value is not known to be a list."""
     if not container.type.parameters:
         return None
     path = (*container.path, "@items") if container.path else ()
@@ -309,12 +309,14 @@ def _comparison(call: OverloadCall) -> Answer:
 
 
 def _worst_affix(call: OverloadCall) -> Answer:
-    """When it runs, the text is counted, not the affix."""
+    """Estimate startsWith and endsWith: at run time the size of the text may be counted as well as that of the
+    affix.
+    """
     return call.first.extent.times(WALK) | call.arguments[0].extent.times(WALK), None
 
 
 def _worst_validate(call: OverloadCall) -> Answer:
-    """When it runs, the longest pattern of all formats may be counted, for one character more."""
+    """Estimate the validation of a format: at run time the longest pattern of all formats may be counted."""
     return (call.arguments[0].extent + ONE).times(WALK) * Range(1, _LONGEST_PATTERN), None
 
 
@@ -324,7 +326,7 @@ def _known_elements(call: OverloadCall) -> Range | None:
 
 
 def _worst_join(call: OverloadCall) -> Answer:
-    """When it runs, the result is counted twice, also of a list that is not known to be one."""
+    """Estimate join: at run time the result is counted twice, also for a value that is not known to be a list."""
     size = call.first.extent * (_known_elements(call) or UNKNOWN)
     if call.arguments:
         size += call.arguments[0].extent * call.first.extent
@@ -332,7 +334,7 @@ def _worst_join(call: OverloadCall) -> Answer:
 
 
 def _worst_traversal(call: OverloadCall) -> Answer:
-    """When it runs, the elements of elements are counted, one level of them here."""
+    """Estimate a traversal: at run time the elements of elements are counted, here one level of them."""
     container = call.first
     element = ONE if container.type.name == "string" else _known_elements(call) or container.extent
     scalar = container.type.name == "list" and container.type.parameters[0].name in _SCALARS
@@ -347,7 +349,7 @@ _WORST: Mapping[str, Callable[[OverloadCall], Answer]] = {
     "validate": _worst_validate,
     "join": _worst_join,
 }
-"""Where cel-go's estimate may be below what is counted when the expression runs."""
+"""The estimates of functions for which cel-go's may be lower than the cost at run time."""
 _COMPARISONS = [f"{name}_{kind}" for name in ("less", "less_equals") for kind in ("string", "bytes")]
 _COMPARISONS += [f"{name}_{kind}" for name in ("greater", "greater_equals") for kind in ("string", "bytes")]
 _BY_OVERLOAD: Mapping[str, _Formula] = {

@@ -1,4 +1,4 @@
-"""What an expression may cost at least and at most, before any input is there.
+"""Estimates the least and the most that an expression may cost before any input is known.
 
 The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (calls.py). It walks over the tree
 once, with macros as cel-go expands them. The API server asks for such estimates where a CustomResourceDefinition has a
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 _SCALARS = frozenset(each.name for each in (BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT))
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
 _LIST, _MAP, _STRUCT = exactly(10), exactly(30), exactly(40)
-"""What it costs to make one."""
+"""The costs of creating a list, a map and a structure."""
 _STANDARD_STRUCTURES = frozenset(
     ("kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL", "kubernetes.NamedFormat")
 )
 
 
 def estimate(checked: Checked, sizes: Sizes | None = None, *, worst: bool = False) -> Range:
-    """The range of the cost of a checked expression; `bounded` tells whether its most is a bound at all.
+    """Return the range of the cost of a checked expression; `bounded` tells whether its upper end is a real bound.
 
     Args:
         checked: the expression.
@@ -52,7 +52,7 @@ def estimate(checked: Checked, sizes: Sizes | None = None, *, worst: bool = Fals
 
 
 class Estimator:
-    """The walk over one expression. `scope` holds the variables of the macros around the current node."""
+    """Estimates one expression. `scope` holds the variables of the macros around the current node."""
 
     def __init__(self, checked: Checked, sizes: Sizes | None, *, worst: bool) -> None:
         self.checked = checked
@@ -61,11 +61,11 @@ class Estimator:
         self.scope: dict[str, Part] = {}
 
     def part(self, node: Node) -> Part:
-        """What a node costs and what is known of its value."""
+        """Return the estimated cost of a node and what is known of its value."""
         return _HANDLERS[type(node)](self, node)
 
     def with_size(self, part: Part) -> Part:
-        """A part with its size, where the sizes of inputs or its type give one."""
+        """Return the part with its size, if the sizes of inputs or its type tell it."""
         static = part.type
         if self.worst and static.name == "optional_type":
             static = static.parameters[0]
@@ -82,7 +82,7 @@ class Estimator:
         arguments: Sequence[Part],
         target: Part | None = None,
     ) -> Part:
-        """A call: the range of what it costs with any of the overloads that are left."""
+        """Return the estimate of a call over all overloads that may apply."""
         cost: Range | None = None
         size: Range | None = None
         path: tuple[str, ...] = ()
@@ -107,19 +107,19 @@ class Estimator:
         return whole
 
     def conditional(self, static: Type, condition: Part, first: Part, second: Part) -> Part:
-        """Condition ? first : second, which costs nothing itself."""
+        """Return the estimate of condition ? first : second, which costs nothing itself."""
         cost = condition.cost + (first.cost | second.cost)
         return Part(static, cost, first.extent | second.extent, either_entries(first.entries, second.entries))
 
     def body(self, node: Node, variables: Mapping[str, Part]) -> Part:
-        """A node that sees more variables."""
+        """Return the estimate of a node that sees more variables."""
         before, self.scope = self.scope, {**self.scope, **variables}
         estimated = self.part(node)
         self.scope = before
         return estimated
 
     def macro_variable(self, name: str) -> Part | None:
-        """A macro's variable."""
+        """Return the estimate of a macro's variable, or None."""
         return self.scope.get(name)
 
 
@@ -128,7 +128,7 @@ _INDEXES = {"index_list": "@items", "index_map": "@values"}
 
 
 def is_scalar(static: Type) -> bool:
-    """Whether every value of a type has the size 1."""
+    """Return whether every value of a type has the size 1."""
     if static.name == "optional_type":
         return is_scalar(static.parameters[0])
     return static.name in _SCALARS
@@ -172,7 +172,7 @@ def _select(estimator: Estimator, node: Select) -> Part:
 
 
 def _path_cost(estimator: Estimator, operand: Node) -> Range:
-    """In the worst case: 1 for a path that does not begin with a variable."""
+    """Return 1 in the worst case for a path that does not start with a variable, else nothing."""
     is_path = isinstance(operand, Ident | Select) or (isinstance(operand, Call) and operand.function in _PATHS)
     return ONE if estimator.worst and not is_path else NOTHING
 

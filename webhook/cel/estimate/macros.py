@@ -1,4 +1,6 @@
-"""What macros may cost: the loops and bindings that cel-go expands them to (see comprehensions.py for its sources)."""
+"""Estimates the cost of macros by the loops and bindings that cel-go expands them to (see comprehensions.py for its
+sources).
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ if TYPE_CHECKING:
 
 _LIST, _MAP = exactly(10), exactly(30)
 _NO_BINDING = _LIST
-"""A binding is a loop over an empty list."""
+"""The cost of a binding, which is a loop over an empty list."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Fold:
-    """A loop: the cost of its start, of its condition and of its result, beside the range and the steps.
+    """The costs of a loop beyond its range and its steps: for its start, its condition and its result.
 
     The accumulator of a list or map has no entries at first.
     """
@@ -49,7 +51,7 @@ _MAP_SO_FAR = Part(Type("map"), ONE, NOTHING, Entries("map", NOTHING, NOTHING))
 
 
 def macro(estimator: Estimator, node: Macro) -> Part:
-    """What a macro costs, as cel-go expands it."""
+    """Return the estimate of a macro by its expansion in cel-go."""
     if node.name in ("optMap", "optFlatMap"):
         return _option(estimator, node)
     if node.name == "bind":
@@ -73,7 +75,7 @@ def _fold(estimator: Estimator, node: Macro, operand: Part, name: str, static: T
 
 
 def _variables(node: Macro, operand: Part) -> Mapping[str, Part]:
-    """The variables of a loop, known by the entries of what it runs over."""
+    """Return the estimates of a loop's variables from the entries of its range."""
     entries = operand.entries
     container = entries.container if entries else operand.type.name
     key_path = (*operand.path, "@indices" if container == "list" else "@keys")
@@ -86,19 +88,21 @@ def _variables(node: Macro, operand: Part) -> Mapping[str, Part]:
 
 
 def _all(estimator: Estimator, node: Macro, variables: Mapping[str, Part]) -> Part:
-    """Accumulator && test, accumulator || test."""
+    """Estimate the step of all and exists: accumulator && test, or accumulator || test."""
     test = estimator.body(node.arguments[0], variables)
     return Part(BOOL, Range(1, (ONE + test.cost).most), ONE)
 
 
 def _count(estimator: Estimator, node: Macro, variables: Mapping[str, Part]) -> Part:
-    """Test ? accumulator + 1 : accumulator."""
+    """Estimate the step of exists_one: test ? accumulator + 1 : accumulator."""
     test = estimator.body(node.arguments[0], variables)
     return Part(INT, test.cost + Range(1, 2), ONE)
 
 
 def _collect(estimator: Estimator, node: Macro, variables: Mapping[str, Part]) -> Part:
-    """Accumulator + [value], with a filter: test ? accumulator + [value] : accumulator."""
+    """Estimate the step of map and filter: accumulator + [value], or with a filter test ? accumulator + [value] :
+    accumulator.
+    """
     if node.name == "filter":
         value = estimator.body(Ident(node.offset, node.variables[0]), variables)
     else:
@@ -112,7 +116,7 @@ def _collect(estimator: Estimator, node: Macro, variables: Mapping[str, Part]) -
 
 
 def _insert(estimator: Estimator, node: Macro, variables: Mapping[str, Part]) -> Part:
-    """The step of transformMap and transformMapEntry; the key is named once more by the first."""
+    """Estimate the step of transformMap and transformMapEntry; the first one evaluates the key once more."""
     value = estimator.body(node.arguments[-1], variables)
     step = Part(Type("map"), value.cost + exactly(3 if node.name == "transformMap" else 2))
     if len(node.arguments) == 1:
@@ -139,7 +143,7 @@ def _bound(estimator: Estimator, node: Macro, value: Part, body: Node) -> Part:
 
 
 def _option(estimator: Estimator, node: Macro) -> Part:
-    """What target.hasValue() ? optional.of(body with target.value()) : optional.none()."""
+    """Estimate target.hasValue() ? optional.of(body with target.value()) : optional.none()."""
     static = estimator.checked.type_of(node)
     target = estimator.part(node.operand)
     inside = target.type.parameters[0] if target.type.parameters else target.type
@@ -158,7 +162,7 @@ def _option(estimator: Estimator, node: Macro) -> Part:
 
 
 def _sort_by(estimator: Estimator, node: Macro, operand: Part) -> Part:
-    """A binding of the operand, whose keys are made by map() and then sorted."""
+    """Estimate sortBy: a binding of the operand, map() for the keys, and the sort."""
     static = estimator.checked.type_of(node)
     again = estimator.with_size(replace(operand, cost=ONE, constant=None))
     keys = _fold(estimator, node, again, "map", Type("list"))

@@ -1,4 +1,4 @@
-"""What the results of calls are made of, for the worst case: cel-go's estimate takes optionals and texts for unknown.
+"""Estimates the sizes of results for the worst case, where cel-go's estimate treats optionals and texts as unknown.
 
 An optional counts as the value that it has.
 """
@@ -13,18 +13,18 @@ from webhook.cel.estimate.calls import OverloadCall
 from webhook.cel.estimate.sizes import Part, Range, either_entries
 
 _NUMBER = 40
-"""No number, time or address is longer as a text."""
+"""The longest text of a number, a time or an address."""
 _Result: TypeAlias = Callable[[OverloadCall, Part], Part]
 
 
 def result(call: OverloadCall, part: Part) -> Part:
-    """The result of a call, with the size and the entries that follow from its arguments."""
+    """Return the estimate of a call's result with the size and the entries that follow from its arguments."""
     known = _RESULTS.get(call.function)
     return part if known is None else known(call, part)
 
 
 def _same(call: OverloadCall, part: Part) -> Part:
-    """The value that the first argument has or is; an optional without one counts 1."""
+    """Return an estimate with the size of the first argument; an optional without a value counts 1."""
     size = None if call.first.size is None else call.first.size | Range(0, 1)
     return replace(part, size=size, entries=call.first.entries, path=call.first.path)
 

@@ -1,4 +1,4 @@
-"""Ranges of sizes and costs, and what is known of a value before the evaluation. Knows no expressions.
+"""Ranges of sizes and costs of values before the evaluation. Knows no expressions.
 
 The arithmetic is that of cel-go v0.26.0 checker/cost.go (SizeEstimate, CostEstimate): nothing goes beyond UNBOUNDED,
 which stands for "no bound is known" as well.
@@ -18,7 +18,7 @@ UNBOUNDED = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From least to most, both included."""
+    """A range of numbers with both ends included."""
 
     least: int
     most: int
@@ -30,16 +30,16 @@ class Range:
         return Range(_bounded(self.least * other.least), _bounded(self.most * other.most))
 
     def __or__(self, other: Range) -> Range:
-        """What holds both."""
+        """Return the smallest range that contains both."""
         return Range(min(self.least, other.least), max(self.most, other.most))
 
     def times(self, factor: float) -> Range:
-        """Multiplied with a cost per unit, rounded up."""
+        """Return the range multiplied by a cost per unit and rounded up."""
         return Range(_multiplied(self.least, factor), _multiplied(self.most, factor))
 
 
 def exactly(value: int) -> Range:
-    """The range of one value."""
+    """Return the range of a single value."""
     return Range(value, value)
 
 
@@ -49,7 +49,7 @@ UNKNOWN = Range(0, UNBOUNDED)
 
 
 def bounded(cost: int) -> bool:
-    """Whether a cost does not come from an unknown size, of which formulas take a fraction: 1/40 at least."""
+    """Return whether a cost is a real bound; formulas turn an unknown size into at least 1/40 of UNBOUNDED."""
     return cost < UNBOUNDED // 64
 
 
@@ -81,7 +81,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A node of an expression: its static type, what it costs, and what is known of its value.
+    """The estimate of one node: its static type, its cost, and what is known of its value.
 
     constant: the value of a literal int. path: see Sizes.
     """
@@ -95,19 +95,19 @@ class Part:
 
     @property
     def extent(self) -> Range:
-        """Its size, which may be anything when nothing is known."""
+        """Return the size, or the unknown range when it is not known."""
         return UNKNOWN if self.size is None else self.size
 
 
 def either_entries(first: Entries | None, second: Entries | None) -> Entries | None:
-    """The sizes of the entries of a value that is either of two values, or combines both."""
+    """Return the sizes of the entries of a value that is either of two values, or combines both."""
     if first is None or second is None:
         return None
     return Entries(first.container, first.key | second.key, first.value | second.value)
 
 
 def most_everywhere(most: int) -> Sizes:
-    """No text, bytes, list or map of the input is longer than this."""
+    """Return a function that bounds the size of every text, bytes, list and map of the input by `most`."""
 
     def size(path: tuple[str, ...], static: Type) -> Range | None:
         return Range(0, most) if path and static.name in _SIZED else None

@@ -42,14 +42,14 @@ are undeclared names there, as in the API server.
 
 @cache
 def functions() -> tuple[Overload, ...]:
-    """Every overload of every library and version."""
+    """Return all overloads of all libraries and versions."""
     modules = (import_module(f"{__name__}.{name}") for name in LIBRARIES)
     return tuple(overload for module in modules for overload in module.FUNCTIONS)
 
 
 @cache
 def functions_of(version: Version) -> tuple[Overload, ...]:
-    """The overloads that the environment of one Kubernetes version has."""
+    """Return the overloads that one Kubernetes version has."""
     return tuple(
         overload
         for overload in functions()

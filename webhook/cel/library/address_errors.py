@@ -1,4 +1,5 @@
-"""Why a text is no IP address, in the words of Go's netip.ParseAddr, which the API server's messages quote.
+"""Explains why a text is not an IP address, in the words of Go's netip.ParseAddr, which the API server's messages
+quote.
 
 Reads from the left and names the first mistake; the rest of the text from there on is quoted where Go does. Source:
 net/netip/netip.go of Go 1.26. Nothing here reads more than some forty characters of a text.
@@ -23,7 +24,7 @@ _IPV4_AFTER_END = "too many hex fields to fit an embedded IPv4 at the end of the
 
 
 class _Mistake(Exception):
-    """What is wrong, and the text from there on, which may be empty."""
+    """The mistake in an address, and the text from there on, which may be empty."""
 
     def __init__(self, reason: str, rest: str = "") -> None:
         super().__init__(reason)
@@ -31,7 +32,7 @@ class _Mistake(Exception):
 
 
 def address_error(text: str, deadline: Deadline | None = None) -> str:
-    """The error of ParseAddr for a text that is no address; "" when Go finds nothing wrong with it."""
+    """Return the error of Go's ParseAddr for a text that is not an address; "" when Go accepts the text."""
     try:
         _read(text)
     except _Mistake as mistake:

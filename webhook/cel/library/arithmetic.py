@@ -32,43 +32,45 @@ from webhook.errors import EvaluationError
 
 
 def to_int64(value: int) -> int:
-    """The number itself, or an error outside int64."""
+    """Return the number; raise an error outside int64."""
     if INT_MIN <= value <= INT_MAX:
         return value
     raise EvaluationError("integer overflow")
 
 
 def to_uint64(value: int) -> UInt:
-    """The number as a uint, or an error outside uint64."""
+    """Return the number as a uint; raise an error outside uint64."""
     if 0 <= value <= UINT_MAX:
         return UInt(value)
     raise EvaluationError("unsigned integer overflow")
 
 
 def add_int(left: int, right: int) -> int:
-    """Int + int."""
+    """Return int + int."""
     return to_int64(left + right)
 
 
 def add_uint(left: int, right: int) -> UInt:
-    """Uint + uint."""
+    """Return uint + uint."""
     return to_uint64(int(left) + int(right))
 
 
 def add_plain(left: Any, right: Any) -> Any:
-    """Double + double."""
+    """Return double + double."""
     return left + right
 
 
 def add_text(deadline: Deadline, left: Any, right: Any) -> Any:
-    """String + string, bytes + bytes; a result that is too long for every cost budget is refused."""
+    """Return string + string or bytes + bytes; refuse a result that is too long for every cost budget."""
     deadline.spend((len(left) + len(right)) // CHARACTERS)
     costs.bounded(len(left) + len(right), costs.MAX_CHARACTERS)
     return left + right
 
 
 def add_list(deadline: Deadline, left: list[Any], right: list[Any]) -> list[Any]:
-    """List + list; the other one where one is empty. cel-go counts 1 for any lists, so their size is bounded here."""
+    """Return list + list, or the other one if one is empty. cel-go counts 1 for any lists, so their size is bounded
+    here.
+    """
     if not left or not right:
         return left or right
     deadline.spend((len(left) + len(right)) // 8)  # copied by C
@@ -77,69 +79,69 @@ def add_list(deadline: Deadline, left: list[Any], right: list[Any]) -> list[Any]
 
 
 def add_duration(left: Duration, right: Duration) -> Duration:
-    """Duration + duration."""
+    """Return duration + duration."""
     return Duration(left.nanoseconds + right.nanoseconds)
 
 
 def add_timestamp_duration(left: Timestamp, right: Duration) -> Timestamp:
-    """Timestamp + duration, in the timestamp's zone."""
+    """Return timestamp + duration in the timestamp's zone."""
     return Timestamp(left.nanoseconds + right.nanoseconds, left.offset)
 
 
 def add_duration_timestamp(left: Duration, right: Timestamp) -> Timestamp:
-    """Duration + timestamp."""
+    """Return duration + timestamp."""
     return add_timestamp_duration(right, left)
 
 
 def subtract_int(left: int, right: int) -> int:
-    """Int - int."""
+    """Return int - int."""
     return to_int64(left - right)
 
 
 def subtract_uint(left: int, right: int) -> UInt:
-    """Uint - uint."""
+    """Return uint - uint."""
     return to_uint64(int(left) - int(right))
 
 
 def subtract_double(left: float, right: float) -> float:
-    """Double - double."""
+    """Return double - double."""
     return left - right
 
 
 def subtract_duration(left: Duration, right: Duration) -> Duration:
-    """Duration - duration."""
+    """Return duration - duration."""
     return Duration(left.nanoseconds - right.nanoseconds)
 
 
 def subtract_timestamp(left: Timestamp, right: Timestamp) -> Duration:
-    """Timestamp - timestamp. Go scales the whole seconds first, so those may overflow alone."""
+    """Return timestamp - timestamp. Go scales the whole seconds first, which may overflow alone."""
     to_int64((left.nanoseconds // NANOSECONDS - right.nanoseconds // NANOSECONDS) * NANOSECONDS)
     return Duration(left.nanoseconds - right.nanoseconds)
 
 
 def subtract_timestamp_duration(left: Timestamp, right: Duration) -> Timestamp:
-    """Timestamp - duration, in the timestamp's zone."""
+    """Return timestamp - duration in the timestamp's zone."""
     to_int64(-right.nanoseconds)
     return Timestamp(left.nanoseconds - right.nanoseconds, left.offset)
 
 
 def multiply_int(left: int, right: int) -> int:
-    """Int * int."""
+    """Return int * int."""
     return to_int64(left * right)
 
 
 def multiply_uint(left: int, right: int) -> UInt:
-    """Uint * uint."""
+    """Return uint * uint."""
     return to_uint64(int(left) * int(right))
 
 
 def multiply_double(left: float, right: float) -> float:
-    """Double * double."""
+    """Return double * double."""
     return left * right
 
 
 def divide_int(left: int, right: int) -> int:
-    """Int / int, toward zero."""
+    """Return int / int, rounded toward zero."""
     if right == 0:
         raise EvaluationError("division by zero")
     quotient = abs(left) // abs(right)
@@ -147,14 +149,14 @@ def divide_int(left: int, right: int) -> int:
 
 
 def divide_uint(left: int, right: int) -> UInt:
-    """Uint / uint."""
+    """Return uint / uint."""
     if right == 0:
         raise EvaluationError("division by zero")
     return UInt(int(left) // int(right))
 
 
 def divide_double(left: float, right: float) -> float:
-    """Double / double, by IEEE 754."""
+    """Return double / double by IEEE 754."""
     if right != 0:
         return left / right
     if left == 0 or math.isnan(left):
@@ -163,7 +165,7 @@ def divide_double(left: float, right: float) -> float:
 
 
 def modulo_int(left: int, right: int) -> int:
-    """Int % int, with the sign of the left."""
+    """Return int % int with the sign of the left operand."""
     if right == 0:
         raise EvaluationError("modulus by zero")
     if left == INT_MIN and right == -1:
@@ -173,29 +175,29 @@ def modulo_int(left: int, right: int) -> int:
 
 
 def modulo_uint(left: int, right: int) -> UInt:
-    """Uint % uint."""
+    """Return uint % uint."""
     if right == 0:
         raise EvaluationError("modulus by zero")
     return UInt(int(left) % int(right))
 
 
 def negate_int(value: int) -> int:
-    """-int."""
+    """Return -int."""
     return to_int64(-value)
 
 
 def negate_double(value: float) -> float:
-    """-double."""
+    """Return -double."""
     return -value
 
 
 def negate_duration(value: Duration) -> Duration:
-    """-duration."""
+    """Return -duration."""
     return Duration(-value.nanoseconds)
 
 
 def add_text_cost(_: Any, left: Any, right: Any) -> int:
-    """Both texts are copied (cel-go runtimecost.go, AddString)."""
+    """Return the cost of copying both texts (cel-go runtimecost.go, AddString)."""
     return math.ceil((costs.size(left) + costs.size(right)) * costs.STRING)
 
 

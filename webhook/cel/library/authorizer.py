@@ -110,7 +110,7 @@ CHECK_COST = 350_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """May this user do this? Either `path` is set, or `resource`.
+    """A question whether a user may do something. Either `path` is set, or `resource`.
 
     `user` is who sent the request, or with `is_service_account` one that a policy names, of whom nothing else is known.
     """
@@ -134,7 +134,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The answer. `error` is None when the authorizer had none."""
+    """The answer to a question. `error` is None when the authorizer had none."""
 
     cel_type: ClassVar[Type] = DECISION
 
@@ -144,10 +144,10 @@ class Decision:
 
 
 class Authorizer(Protocol):
-    """Answers questions; what it cannot know is an EvaluationError."""
+    """Answers questions; raises an EvaluationError for those it cannot answer."""
 
     def decide(self, question: Question) -> Decision:
-        """Answer one question."""
+        """Return the decision on one question."""
 
 
 _TEXTS = tuple(each.name for each in fields(Question) if each.type == "str")
@@ -159,23 +159,21 @@ _KEYS = {
 
 
 class Decisions:
-    """An Authorizer that reads its answers from a list: the first entry whose every field agrees with the question.
+    """An Authorizer that reads its answers from a list: the first entry whose fields all equal the question's.
 
     Args:
         entries: mappings of user, verb, group, resource, subresource, namespace, name, path, fieldSelector and
             labelSelector, each of which may be left out to mean any, and allowed, reason, error.
-
     """
 
     def __init__(self, entries: Iterable[Mapping[str, JSON]]) -> None:
         self._entries = tuple(entries)
 
     def decide(self, question: Question) -> Decision:
-        """Answer from the list.
+        """Return the decision of the first entry that matches the question.
 
         Raises:
             EvaluationError: no entry fits.
-
         """
         for entry in self._entries:
             if all(getattr(question, _KEYS[key]) == value for key, value in entry.items() if key in _KEYS):
@@ -186,7 +184,7 @@ class Decisions:
 
 
 class OpenQuestion(ReviewPaused):
-    """The review goes on when somebody has answered this question."""
+    """Stops the review until somebody has answered this question."""
 
     def __init__(self, question: Question) -> None:
         super().__init__(str(question))
@@ -194,7 +192,7 @@ class OpenQuestion(ReviewPaused):
 
 
 class Answers:
-    """An Authorizer that knows what was answered so far; any other question ends the evaluation, to be asked.
+    """An Authorizer with the answers so far; any other question stops the evaluation with OpenQuestion.
 
     Args:
         known: a decision for each question, or why nobody could decide it.
@@ -210,7 +208,7 @@ class Answers:
         self._most = most
 
     def decide(self, question: Question) -> Decision:
-        """Answer what is known.
+        """Return the decision on a question that was answered; raise OpenQuestion for a new one.
 
         Raises:
             OpenQuestion: it is not.
@@ -231,12 +229,12 @@ class Answers:
 
 
 NO_DECISIONS: Authorizer = Decisions(())
-"""Where nobody knows: every check is an error."""
+"""The authorizer without answers: every check is an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerValue:
-    """The variable `authorizer`: questions in the name of one user."""
+    """The variable `authorizer`, which asks about one user."""
 
     cel_type: ClassVar[Type] = AUTHORIZER
 
@@ -244,7 +242,7 @@ class AuthorizerValue:
     question: Question
 
     def with_question(self, **parts: str) -> Question:
-        """The same check with further fields of its question set."""
+        """Return the same check with further fields of its question set."""
         return replace(self.question, **parts)  # type: ignore[arg-type]  # texts alone
 
 
@@ -270,17 +268,19 @@ class ResourceCheck(AuthorizerValue):
 
 
 def authorizer_of(user: str, authorizer: Authorizer) -> AuthorizerValue:
-    """The value of the variable `authorizer` in a request of this user."""
+    """Return the value of the variable `authorizer` in a request of this user."""
     return AuthorizerValue(authorizer, Question(user=user))
 
 
 def request_resource(user: str, authorizer: Authorizer, **resource: str) -> ResourceCheck:
-    """The value of `authorizer.requestResource`: group, resource, subresource, namespace and name of the request."""
+    """Return the value of `authorizer.requestResource`: group, resource, subresource, namespace and name of the
+    request.
+    """
     return ResourceCheck(authorizer, Question(user=user, **resource))  # type: ignore[arg-type]  # texts alone
 
 
 def service_account(value: AuthorizerValue, namespace: str, name: str) -> AuthorizerValue:
-    """Ask in the name of a service account."""
+    """Return an authorizer value that asks about a service account."""
     if dns1123_subdomain(name):
         raise EvaluationError("Invalid service account name")
     if dns1123_label(namespace):
@@ -290,26 +290,26 @@ def service_account(value: AuthorizerValue, namespace: str, name: str) -> Author
 
 
 def path(value: AuthorizerValue, text: str) -> PathCheck:
-    """Ask about a path."""
+    """Return a check of a path."""
     if not text.strip():
         raise EvaluationError("path must not be empty")
     return PathCheck(value.authorizer, value.with_question(path=text))
 
 
 def group(value: AuthorizerValue, name: str) -> GroupCheck:
-    """Ask about an API group."""
+    """Return a check of an API group."""
     return GroupCheck(value.authorizer, value.with_question(group=name))
 
 
 def resource(value: GroupCheck, name: str) -> ResourceCheck:
-    """Ask about a resource of the group."""
+    """Return a check of a resource of the group."""
     if not name.strip():
         raise EvaluationError("resource must not be empty")
     return ResourceCheck(value.authorizer, value.with_question(resource=name))
 
 
 def check(value: AuthorizerValue, verb: str) -> Decision:
-    """Ask the authorizer this question."""
+    """Ask the authorizer and return its decision."""
     return value.authorizer.decide(value.with_question(verb=verb))
 
 
@@ -318,7 +318,9 @@ def _narrowed(part: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
 
 
 def _selector_cost(_: Any, __: ResourceCheck, selector: str) -> int:
-    """A list, the walk over the text, and a structure with a list for every second character: selectorCostEstimate."""
+    """Return the cost of a selector: a list, the walk over the text, and a structure with a list for every second
+    character (selectorCostEstimate).
+    """
     length = costs.size(selector)
     return costs.LIST + ceil(length * costs.STRING) + ceil(ceil(length * 0.5) * 50.0)
 

@@ -72,12 +72,12 @@ CIDR_TYPE = opaque("net.CIDR")
 _PREFIX = "network address parse error during conversion from string: "
 _BITS = re.compile(r"0|[1-9][0-9]*")
 _LARGEST = 2**63 - 1
-"""What Go reads as a number at all."""
+"""The largest number that Go reads as a number at all."""
 _MOST_DIGITS = len(str(_LARGEST))
 
 
 class CIDR:
-    """An address and a prefix length."""
+    """An IP address and a prefix length."""
 
     __slots__ = ("address", "bits")
     cel_type: ClassVar[Type] = CIDR_TYPE
@@ -88,11 +88,11 @@ class CIDR:
 
     @property
     def cel_size(self) -> int:
-        """Bytes of the prefix, as costs count them."""
+        """Return the bytes of the prefix, as costs count them."""
         return ceil(self.bits / 8)
 
     def network(self, bits: int) -> int:
-        """The first bits of the address."""
+        """Return the first bits of the address."""
         return int(self.address) >> (self.address.max_prefixlen - bits)
 
     def __eq__(self, other: object) -> bool:
@@ -109,16 +109,15 @@ class CIDR:
 
 
 def cidr(deadline: Deadline, text: str) -> CIDR:
-    """Read a range; the error names the text, however long it is."""
+    """Return the range in a text; the error quotes the text, however long it is."""
     return parse(text, deadline)
 
 
 def parse(text: str, deadline: Deadline | None = None) -> CIDR:
-    """Read an address with a prefix length.
+    """Return the address and prefix length in a text.
 
     Raises:
         EvaluationError: not a range, or one of a form that is not allowed.
-
     """
     try:
         address, bits = _parse_prefix(text, deadline)
@@ -144,7 +143,7 @@ def _parse_prefix(text: str, deadline: Deadline | None) -> tuple[Address, int]:
 
 
 def is_cidr(text: str) -> bool:
-    """The text is a range that cidr takes."""
+    """Return whether a text is a range that cidr() accepts."""
     if len(text) > LONGEST + len("/128"):
         return False
     try:
@@ -155,7 +154,7 @@ def is_cidr(text: str) -> bool:
 
 
 def contains_ip(range_: CIDR, value: IP) -> bool:
-    """The address is in the range; never when one is IPv4 and the other IPv6."""
+    """Return whether the address is in the range; false when one is IPv4 and the other IPv6."""
     address = value.address
     if address.version != range_.address.version:
         return False
@@ -163,7 +162,9 @@ def contains_ip(range_: CIDR, value: IP) -> bool:
 
 
 def contains_ip_text(range_: CIDR, text: str) -> bool:
-    """The address in the text is in the range. Any other text is `no such overload`, as upstream."""
+    """Return whether the address in the text is in the range; any other text fails with `no such overload`, as
+    upstream.
+    """
     try:
         value = parse_ip(text)
     except EvaluationError:
@@ -172,7 +173,7 @@ def contains_ip_text(range_: CIDR, text: str) -> bool:
 
 
 def contains_cidr(range_: CIDR, other: CIDR) -> bool:
-    """Every address of the other range is in this one."""
+    """Return whether every address of the other range is in this one."""
     return (
         other.address.version == range_.address.version
         and range_.bits <= other.bits
@@ -181,12 +182,12 @@ def contains_cidr(range_: CIDR, other: CIDR) -> bool:
 
 
 def contains_cidr_text(range_: CIDR, text: str) -> bool:
-    """Every address of the range in the text is in this one."""
+    """Return whether every address of the range in the text is in this one."""
     return contains_cidr(range_, parse(text))
 
 
 def masked(range_: CIDR) -> CIDR:
-    """The range with the bits behind its prefix cleared."""
+    """Return the range with the bits behind its prefix cleared."""
     behind = range_.address.max_prefixlen - range_.bits
     cleared = int(range_.address) >> behind << behind
     return CIDR(type(range_.address)(cleared), range_.bits)
@@ -201,7 +202,7 @@ def _cost_cidr(_: Any, range_: Any, other: Any) -> int:
 
 
 def _reading(cost: Cost) -> Cost:
-    """The cost of a question whose argument is a text that must be read first."""
+    """Return a cost function that adds the cost of reading the argument, which is a text."""
     return lambda result, range_, text: cost(result, range_, text) + costs.walk(text)
 
 

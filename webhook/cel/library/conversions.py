@@ -1,5 +1,4 @@
 """Conversions between the language's types: int() uint() double() bool() string() bytes() timestamp() duration()
-type() dyn(). Source: cel-go v0.26.0 common/types ConvertToType, common/stdlib/standard.go.
 
 int('42')                               // 42
 int(1.9)                                // 1
@@ -56,38 +55,38 @@ _INFINITE = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
 
 
 def conversion_error(source: str, target: str) -> EvaluationError:
-    """cel-go's error for a value that does not convert."""
+    """Return cel-go's error for a value that does not convert."""
     return EvaluationError(f"type conversion error from '{source}' to '{target}'")
 
 
 def identity(value: Any) -> Any:
-    """The value itself."""
+    """Return the value itself."""
     return value
 
 
 def uint_to_int(value: int) -> int:
-    """A uint as an int."""
+    """Return a uint as an int."""
     if value > INT_MAX:
         raise EvaluationError("integer overflow")
     return int(value)
 
 
 def double_to_int(value: float) -> int:
-    """A double as an int, toward zero; the two ends of int64 are out of range (doubleToInt64Checked)."""
+    """Return a double as an int, rounded toward zero; the two ends of int64 are out of range (doubleToInt64Checked)."""
     if math.isnan(value) or not -(2.0**63) < value < 2.0**63:
         raise EvaluationError("integer overflow")
     return int(value)
 
 
 def double_to_uint(value: float) -> UInt:
-    """A double as a uint, toward zero."""
+    """Return a double as a uint, rounded toward zero."""
     if math.isnan(value) or not 0 <= value < 2.0**64:
         raise EvaluationError("unsigned integer overflow")
     return UInt(int(value))
 
 
 def string_to_int(text: str) -> int:
-    """Decimal digits with an optional sign, as Go's ParseInt."""
+    """Return the int in a text of decimal digits with an optional sign, as Go's ParseInt does."""
     if _DIGITS.fullmatch(text[1:] if text[:1] in ("+", "-") and len(text) > 1 else text):
         value = int(text)
         if INT_MIN <= value <= INT_MAX:
@@ -96,14 +95,16 @@ def string_to_int(text: str) -> int:
 
 
 def string_to_uint(text: str) -> UInt:
-    """Decimal digits, as Go's ParseUint."""
+    """Return the uint in a text of decimal digits, as Go's ParseUint does."""
     if _DIGITS.fullmatch(text) and int(text) <= UINT_MAX:
         return UInt(int(text))
     raise conversion_error("string", "uint")
 
 
 def string_to_double(text: str) -> float:
-    """What Go's ParseFloat takes: decimal, hexadecimal, `Inf`, `NaN`; a number out of range is an error."""
+    """Return the double in a text, as Go's ParseFloat does: decimal, hexadecimal, `Inf`, `NaN`; fail for one out of
+    range.
+    """
     if _DECIMAL.fullmatch(text):
         value = float(text)
     elif _HEXADECIMAL.fullmatch(text) and "__" not in text:
@@ -125,39 +126,39 @@ def _hexadecimal(text: str) -> float:
 
 
 def string_to_bool(text: str) -> bool:
-    """What Go's ParseBool takes."""
+    """Return the bool in a text, as Go's ParseBool does."""
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
     raise conversion_error("string", "bool")
 
 
 def timestamp_to_int(value: Timestamp) -> int:
-    """Seconds since 1970."""
+    """Return the seconds since 1970 of a timestamp."""
     return value.nanoseconds // NANOSECONDS
 
 
 def duration_to_int(value: Duration) -> int:
-    """Nanoseconds."""
+    """Return the nanoseconds of a duration."""
     return value.nanoseconds
 
 
 def int_to_timestamp(seconds: int) -> Timestamp:
-    """Seconds since 1970 as a timestamp."""
+    """Return the timestamp of seconds since 1970."""
     return Timestamp(seconds * NANOSECONDS)
 
 
 def int_to_duration(_: int) -> Duration:
-    """Declared, but no int converts (cel-go Int.ConvertToType has no duration)."""
+    """Fail: the function is declared, but no int converts (cel-go Int.ConvertToType has no duration)."""
     raise conversion_error("int", DURATION.name)
 
 
 def bool_to_string(value: bool) -> str:
-    """`true` or `false`."""
+    """Return `true` or `false`."""
     return "true" if value else "false"
 
 
 def double_to_string(value: float) -> str:
-    """A double as Go's %g prints it: the fewest digits; with an exponent below 1e-4 and from 1e6 on."""
+    """Return a double as Go's %g prints it: the fewest digits; with an exponent below 1e-4 and from 1e6 on."""
     if math.isinf(value) or math.isnan(value):
         return plain_double(value)
     if value == 0 or 1e-4 <= abs(value) < 1e6:
@@ -168,7 +169,7 @@ def double_to_string(value: float) -> str:
 
 
 def bytes_to_string(value: bytes) -> str:
-    """UTF-8 as a string."""
+    """Return UTF-8 bytes as a string."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -176,7 +177,7 @@ def bytes_to_string(value: bytes) -> str:
 
 
 def string_to_bytes(text: str) -> bytes:
-    """A string as UTF-8; a lone surrogate, which JSON can carry, becomes U+FFFD as in Go."""
+    """Return a string as UTF-8; a lone surrogate, which JSON can carry, becomes U+FFFD as in Go."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -184,12 +185,12 @@ def string_to_bytes(text: str) -> bytes:
 
 
 def type_value(value: Any) -> TypeValue:
-    """The type of a value."""
+    """Return the type of a value."""
     return TypeValue(type_name(value))
 
 
 def show(value: Any) -> str:
-    """A key or index as an error names it, Go's %v."""
+    """Return a key or an index as an error message names it, as Go's %v prints it."""
     kind = type(value)
     if kind is bool:
         return bool_to_string(value)
@@ -199,11 +200,13 @@ def show(value: Any) -> str:
 
 
 _MOST_SHOWN: Final = 100
-"""Elements of a list or map that an error names: a text of all may take a tenth of a second, in each turn of a loop."""
+"""How many elements of a list or map an error message names; naming all could take a tenth of a second in each
+iteration.
+"""
 
 
 def _beginning(value: Any, left: list[int]) -> Any:
-    """A list or map without what stands behind so many elements, at whatever depth; every other value as it is."""
+    """Return a list or map cut after `left` elements at all depths together; return other values as they are."""
     if isinstance(value, list):
         return [_beginning(each, left) for each in _first(value, left)]
     if isinstance(value, dict):

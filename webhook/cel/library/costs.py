@@ -1,4 +1,4 @@
-"""The measures that call costs are made of: a value's size, the walk over it, and bounds on what a call may produce.
+"""The parts of call costs: the size of a value, the cost of walking over it, and bounds on what a call may produce.
 
 Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go actualSize and traversalCost, cel-go v0.26.0 common/cost.go.
 Floating point on purpose, and in cel-go's order: its costs have its rounding.
@@ -14,19 +14,19 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 
 STRING = 0.1
-"""Cost of walking over one character."""
+"""The cost of walking over one character."""
 
 REGEX = 0.25
-"""Cost of applying one character of a pattern."""
+"""The cost of applying one character of a pattern."""
 
 LIST = 10
-"""Cost of making a list."""
+"""The cost of creating a list."""
 
 MAX_CHARACTERS = 10_000_000
-"""What one call may produce: the text that would cost the whole per-expression limit of 1,000,000 to walk over once."""
+"""The most characters that one call may produce: walking over them once costs the whole per-expression limit."""
 
 MAX_ELEMENTS = 1_000_000
-"""What one call may produce or compare: an element costs at least 1, and 1,000,000 is the per-expression limit."""
+"""The most elements that one call may produce or compare: each costs at least 1, and 1,000,000 is the limit."""
 
 EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
@@ -35,19 +35,19 @@ _SIZED = frozenset((str, bytes, list, *_MAPS))
 
 
 def size(value: Any) -> int:
-    """A value's size as costs see it: characters, bytes or entries; 1 for everything that has no size."""
+    """Return the size of a value for costs: characters, bytes or entries; 1 for values without a size."""
     if type(value) in _SIZED:
         return len(value)
     return int(getattr(value, "cel_size", 1))
 
 
 def walk(value: Any, times: float = STRING) -> int:
-    """The cost of walking over a value of one size."""
+    """Return the cost of walking over a value once."""
     return ceil(size(value) * times)
 
 
 def traversal(value: Any, deadline: Deadline) -> int:
-    """The cost of walking over a value and everything inside it, which is a walk itself."""
+    """Return the cost of walking over a value and everything inside it; computing it is such a walk itself."""
     kind = type(value)
     if kind is str:
         return int((len(value) if value.isascii() else len(value.encode(errors="replace"))) * STRING)
@@ -62,11 +62,10 @@ def traversal(value: Any, deadline: Deadline) -> int:
 
 
 def bounded(count: int, most: int) -> None:
-    """Stop a call whose output or comparisons would cost more than any budget.
+    """Stop a call that would produce or compare more than any budget allows.
 
     Raises:
         BudgetExceeded: there are more than `most`.
-
     """
     if count > most:
         raise BudgetExceeded(EXCEEDED)
@@ -76,30 +75,30 @@ def bounded(count: int, most: int) -> None:
 
 
 def one(_: Any, *__: Any) -> int:
-    """A nominal cost."""
+    """Return the cost 1."""
     return 1
 
 
 def nothing(_: Any, *__: Any) -> int:
-    """No cost beyond that of the operands."""
+    """Return the cost 0: the call costs no more than its operands."""
     return 0
 
 
 def walk_target(_: Any, target: Any, *__: Any) -> int:
-    """Walking over the target, or first argument, once."""
+    """Return the cost of walking once over the target, which is the first argument."""
     return walk(target)
 
 
 def walk_target_twice(_: Any, target: Any, *__: Any) -> int:
-    """Walking over the target and making the result."""
+    """Return the cost of walking over the target and creating the result."""
     return ceil(size(target) * 2 * STRING)
 
 
 def traverse_target(_: Any, target: Any, *__: Any) -> int:
-    """Walking over the target with everything inside."""
+    """Return the cost of walking over the target and everything inside it."""
     return traversal(target, Deadline())
 
 
 def apply_pattern(_: Any, text: Any, pattern: Any, *__: Any) -> int:
-    """Matching a pattern against a text."""
+    """Return the cost of matching a pattern against a text."""
     return ceil((1.0 + size(text)) * STRING) * ceil(size(pattern) * REGEX)

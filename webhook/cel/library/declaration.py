@@ -1,4 +1,4 @@
-"""How a library declares a function: signatures, the version it came with, the Python that does it, what it costs.
+"""Declares a function of a library: its signatures, the version that brought it, its implementation and its cost.
 
 A library is one file with a module constant `FUNCTIONS: tuple[Overload, ...]`. The checker reads the signatures, the
 compiler the implementations, the meter the costs; `library/__init__.py` lists the files. Nothing registers itself.

@@ -1,4 +1,4 @@
-"""Choosing the implementation of a call by the classes of its values, where their types are not known before.
+"""Chooses the implementation of a call by the classes of its values, where their types are not known at compile time.
 
 A Dispatch is one dictionary per called function, filled as classes turn up: `table[type(a), type(b)](a, b)`. Where one
 of the signatures is metered, every implementation in its table takes the Deadline first.
@@ -40,7 +40,7 @@ _HOLDERS = frozenset(("list", "map"))
 
 
 def accepts(parameter: Type, kind: type) -> bool:
-    """Whether values of a Python class may stand for a parameter; element types are not looked at."""
+    """Return whether values of a Python class may stand for a parameter; element types are not checked."""
     if parameter.kind == "param" or parameter.name == "dyn":
         return True
     classes = _CLASSES.get(parameter.name)
@@ -54,21 +54,21 @@ def accepts(parameter: Type, kind: type) -> bool:
 
 
 def has_element_type(parameter: Type) -> bool:
-    """Whether the first element of a value must be looked at."""
+    """Return whether the first element of a value decides if it fits the parameter."""
     if parameter.name not in _HOLDERS:
         return False
     return any(each.kind != "param" and each.name != "dyn" for each in parameter.parameters)
 
 
 def looks_inside(overload: Overload) -> bool:
-    """Whether the classes of the values are not enough to tell that a signature fits."""
+    """Return whether a signature depends on more than the classes of the values."""
     if overload.name in SINGLETONS or overload.name in UNGUARDED:
         return False
     return any(map(has_element_type, overload.parameters))
 
 
 def fits(parameter: Type, value: Any) -> bool:
-    """Whether a value may stand for a parameter, by its class and that of its first element."""
+    """Return whether a value may stand for a parameter, by its class and that of its first element."""
     if not accepts(parameter, type(value)):
         return False
     if not value or not has_element_type(parameter):
@@ -82,12 +82,12 @@ def _takes(overload: Overload, kinds: tuple[type, ...]) -> bool:
 
 
 def is_metered(overloads: Iterable[Overload]) -> bool:
-    """Whether a call of one of these takes the Deadline before the values."""
+    """Return whether a call of one of these signatures takes the Deadline before its values."""
     return any(overload.metered for overload in overloads)
 
 
 def find(overloads: Sequence[Overload], kinds: tuple[type, ...]) -> Callable[..., Any]:
-    """The implementation for values of these classes; one that refuses them if there is none.
+    """Return the implementation for values of these classes; one that raises `no such overload` if there is none.
 
     It takes the Deadline first where one of the signatures is metered.
     """
@@ -109,19 +109,19 @@ def find(overloads: Sequence[Overload], kinds: tuple[type, ...]) -> Callable[...
 
 
 def _taking_deadline(overload: Overload, *, metered: bool) -> Callable[..., Any]:
-    """The implementation, with the Deadline before its values if the others take it, whether it uses it or not."""
+    """Return the implementation of a signature; it takes a Deadline first if the other signatures do."""
     implementation = overload.implementation
     return implementation if overload.metered == metered else lambda _, *values: implementation(*values)
 
 
 def fitting(overloads: Sequence[Overload], values: tuple[Any, ...]) -> Callable[..., Any]:
-    """The implementation for these values, without a deadline."""
+    """Return the implementation for these values, without a deadline."""
     overload = find(overloads, tuple(map(type, values)))
     return partial(overload, Deadline()) if is_metered(overloads) else overload
 
 
 class Unary(dict[type, Callable[..., Any]]):
-    """Class of the only argument -> implementation."""
+    """Maps the class of the only argument to the implementation."""
 
     def __init__(self, overloads: tuple[Overload, ...]) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class Unary(dict[type, Callable[..., Any]]):
 
 
 class Dispatch(dict[tuple[type, ...], Callable[..., Any]]):
-    """Classes of the arguments -> implementation."""
+    """Maps the classes of the arguments to the implementation."""
 
     def __init__(self, overloads: tuple[Overload, ...]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What else cel-go has and Kubernetes leaves out, for cel-spec's conformance only: base64 and string.reverse.
+"""Base64 functions and string.reverse, which cel-go has and Kubernetes does not; for cel-spec's conformance only.
 
 Sources: cel-go v0.26.0 ext/encoders.go, ext/strings.go version 3.
 
@@ -18,7 +18,7 @@ from webhook.errors import EvaluationError
 
 
 def decode(text: str) -> bytes:
-    """Standard base64, with or without its padding."""
+    """Return the bytes of standard base64, with or without its padding."""
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):

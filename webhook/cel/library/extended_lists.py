@@ -74,13 +74,13 @@ from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
 COPIED = 8
-"""Elements of a list that C copies in one unit of work."""
+"""How many elements of a list C copies in one unit of work."""
 
 # ---- ext.Lists
 
 
 def slice_list(deadline: Deadline, values: list[Any], start: int, end: int) -> list[Any]:
-    """The elements from start up to end."""
+    """Return the elements from start up to, but not including, end."""
     if start < 0 or end < 0:
         raise EvaluationError(f"cannot slice({start}, {end}), negative indexes not supported")
     if start > end:
@@ -92,7 +92,7 @@ def slice_list(deadline: Deadline, values: list[Any], start: int, end: int) -> l
 
 
 def flatten(deadline: Deadline, values: list[Any], depth: int = 1) -> list[Any]:
-    """The elements of nested lists, down to a depth, in one walk over them: a list inside waits on the stack."""
+    """Return the elements of nested lists down to a depth as one list."""
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     flat: list[Any] = []
@@ -112,12 +112,12 @@ def flatten(deadline: Deadline, values: list[Any], depth: int = 1) -> list[Any]:
 
 
 def sort(deadline: Deadline, values: list[Any]) -> list[Any]:
-    """The elements in ascending order."""
+    """Return the elements in ascending order."""
     return sort_by_keys(deadline, values, values)
 
 
 def sort_by_keys(deadline: Deadline, values: list[Any], keys: list[Any]) -> list[Any]:
-    """The elements in ascending order of their keys, which are in the second list: what sortBy calls."""
+    """Return the elements in ascending order of their keys, which the second list holds; sortBy calls this."""
     if len(values) != len(keys):
         raise EvaluationError(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, "
@@ -140,7 +140,7 @@ def sort_by_keys(deadline: Deadline, values: list[Any], keys: list[Any]) -> list
 
 
 def _insertion_order(deadline: Deadline, keys: list[float]) -> list[int]:
-    """The order that Go makes of up to 12 numbers of which some are NaN, less than none; some order of more."""
+    """Return the order in which Go sorts up to 12 numbers of which some are NaN; some order of more numbers."""
     if len(keys) > 12:
         return ascending(deadline, [(isnan(key), 0.0 if isnan(key) else key) for key in deadline.each(keys)])
     order = list(range(len(keys)))
@@ -153,7 +153,7 @@ def _insertion_order(deadline: Deadline, keys: list[float]) -> list[int]:
 
 
 def distinct(deadline: Deadline, values: list[Any]) -> list[Any]:
-    """The first of each group of equal elements."""
+    """Return the list with only the first of each group of equal elements."""
     seen = Members(deadline, most=costs.MAX_ELEMENTS // 4)  # upstream counts 2n² where n²/2 comparisons are made
     kept = []
     for value in deadline.each(values):
@@ -164,13 +164,13 @@ def distinct(deadline: Deadline, values: list[Any]) -> list[Any]:
 
 
 def reverse(deadline: Deadline, values: list[Any]) -> list[Any]:
-    """The elements, last first."""
+    """Return the elements in reverse order."""
     deadline.spend(len(values) // COPIED)
     return values[::-1]
 
 
 def count_up(deadline: Deadline, number: int) -> list[int]:
-    """0 up to a number."""
+    """Return the list of numbers from 0 up to, but not including, `number`."""
     costs.bounded(number, costs.MAX_ELEMENTS)
     deadline.spend(max(number, 0) // COPIED)
     return list(range(number))

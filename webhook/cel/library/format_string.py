@@ -52,7 +52,7 @@ REFUSALS = {
     "x": "only integers, byte buffers, and strings can be formatted as hex, was given {}",
     "o": "octal clause can only be used on integers, was given {}",
 }
-"""What each clause says of a type it does not take."""
+"""The error text of each clause for an argument whose type it does not accept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ class Clause:
 
 
 class FormatProblem(ValueError):
-    """A format text that cannot be read, or that has more clauses than there are arguments."""
+    """The error for a format text that is invalid or has more clauses than there are arguments."""
 
 
 def clauses(text: str, count: int) -> Iterator[str | Clause]:
-    """The literal texts and the clauses of a format text, in order.
+    """Yield the literal texts and the clauses of a format text, in order.
 
     Args:
         text: the format text.
@@ -77,7 +77,6 @@ def clauses(text: str, count: int) -> Iterator[str | Clause]:
 
     Raises:
         FormatProblem: when a clause is reached that has no argument or cannot be read.
-
     """
     place = used = 0
     while (start := text.find("%", place)) >= 0:
@@ -122,7 +121,7 @@ def _precision(text: str, place: int) -> tuple[int | None, int]:
 
 
 def format_string(deadline: Deadline, text: str, arguments: list[Any]) -> str:
-    """Fill the clauses of a text with the arguments; arguments without a clause are ignored."""
+    """Return the text with its clauses replaced by the arguments; arguments without a clause are ignored."""
     values = iter(arguments)
     result: list[str] = []
     length = 0
@@ -222,7 +221,7 @@ _WRITERS: dict[str, Callable[[Any, Clause, Deadline], str]] = {
 
 
 def _text(value: Any) -> str:
-    """A value as string() shows it; null has no string() and is shown as null."""
+    """Return a value as string() shows it, and null as `null`."""
     if value is None:
         return "null"
     try:

@@ -1,4 +1,4 @@
-"""How Go writes texts and numbers where CEL shows it: strconv.Quote and golang.org/x/text/message's %f and %e.
+"""Formats texts and numbers as Go does where CEL shows it: strconv.Quote and golang.org/x/text/message's %f and %e.
 
 Kubernetes' CEL formats numbers with x/text in the en-US locale, oddities included: thousands separators, `×10⁰⁴`, a
 precision that is a width in %e, and numbers kept in too few bits. Observed in k8s.io/apiserver v0.36.1 (cel-go v0.26.0,
@@ -23,26 +23,26 @@ ESCAPES = {
     "\\": "\\\\",
     '"': '\\"',
 }
-"""The characters that Go and CEL write with a backslash of their own in quoted text."""
+"""The characters that Go and CEL write with a backslash escape in quoted text."""
 
 _SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]|[^\x00-\x7f]+')
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NO_VERB = "%!(NOVERB)"
 _LARGEST_PARSED = 10_000_009
-"""A larger number is no number to x/text's parsenum, which stops when the digits so far are over a million."""
+"""The largest number that x/text's parsenum reads; it stops when the digits so far are over a million."""
 
 _MOST_DIGITS = 1100
-"""No double has more digits behind the point than 1074."""
+"""More digits than any double has behind the point, which is 1074."""
 
 
 def quote(text: str, deadline: Deadline | None = None) -> str:
-    """A text as Go's %q writes it; mostly as it stands."""
+    """Return a text as Go's %q writes it."""
     pieces = [text] if deadline is None else deadline.pieces(text)
     return f'"{"".join([_SPECIAL.sub(_run, piece) for piece in pieces])}"'
 
 
 def _run(match: re.Match[str]) -> str:
-    """Characters outside printable ASCII, or special ones, as %q writes them."""
+    """Return characters that are special or outside printable ASCII as %q writes them."""
     text = match[0]
     return text if text.isprintable() and text not in ESCAPES else "".join(map(_quoted, text))
 
@@ -59,7 +59,7 @@ def _quoted(character: str) -> str:
 
 
 def fixed(value: float, precision: int) -> str:
-    """%.<precision>f: digits behind the point, thousands separated."""
+    """Return a number as %.<precision>f writes it, with thousands separated."""
     if precision > _LARGEST_PARSED:
         return _NO_VERB
     if (special := _special(value)) is not None:
@@ -81,7 +81,9 @@ def _shortest(value: float) -> object:
 
 
 def scientific(value: float, width: int) -> str:
-    """%<width>e: six digits, the exponent in superscript, filled with spaces from the left."""
+    """Return a number as %<width>e writes it: six digits, the exponent in superscript, padded with spaces on
+    the left.
+    """
     if width > _LARGEST_PARSED:
         return _NO_VERB
     text = _special(value)

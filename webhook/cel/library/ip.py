@@ -84,7 +84,7 @@ IP_TYPE = opaque("net.IP")
 
 Address: TypeAlias = IPv4Address | IPv6Address
 LONGEST = 45
-"""Characters of an address: six groups of IPv6 and an IPv4 address."""
+"""The most characters of an address: six groups of IPv6 and an IPv4 address."""
 _BROADCAST = IPv4Address("255.255.255.255")
 _LINK_LOCAL_MULTICAST_4 = IPv4Network("224.0.0.0/24")
 _LINK_LOCAL_4 = IPv4Network("169.254.0.0/16")
@@ -93,7 +93,7 @@ _LOOPBACK_4 = IPv4Network("127.0.0.0/8")
 
 
 class IP:
-    """An address."""
+    """An IP address."""
 
     __slots__ = ("address",)
     cel_type: ClassVar[Type] = IP_TYPE
@@ -103,7 +103,7 @@ class IP:
 
     @property
     def cel_size(self) -> int:
-        """Bytes, as costs count them."""
+        """Return the bytes of the address, as costs count them."""
         return 4 if self.address.version == 4 else 16
 
     def __eq__(self, other: object) -> bool:
@@ -120,11 +120,10 @@ class IP:
 
 
 def parse_address(text: str, deadline: Deadline | None = None) -> tuple[Address, bool]:
-    """Read an address as Go's netip.ParseAddr does, and whether it has a zone, which is left out.
+    """Return the address in a text as Go's netip.ParseAddr reads it, without its zone, and whether there was a zone.
 
     Raises:
         ValueError: not an address; the error of ParseAddr.
-
     """
     address, percent, zone = text.partition("%")
     with suppress(AddressValueError):
@@ -136,16 +135,15 @@ def parse_address(text: str, deadline: Deadline | None = None) -> tuple[Address,
 
 
 def ip(deadline: Deadline, text: str) -> IP:
-    """Read an address; the error names the text, however long it is."""
+    """Return the address in a text; the error quotes the text, however long it is."""
     return parse(text, deadline)
 
 
 def parse(text: str, deadline: Deadline | None = None) -> IP:
-    """Read an address as the ip function takes it.
+    """Return the address in a text as the function ip() accepts it.
 
     Raises:
         EvaluationError: not an address, or one of a form that is not allowed.
-
     """
     try:
         parsed, has_zone = parse_address(text, deadline)
@@ -161,7 +159,7 @@ def parse(text: str, deadline: Deadline | None = None) -> IP:
 
 
 def is_ip(text: str) -> bool:
-    """The text is an address that ip takes."""
+    """Return whether a text is an address that ip() accepts."""
     if len(text) > LONGEST:
         return False
     try:
@@ -172,23 +170,23 @@ def is_ip(text: str) -> bool:
 
 
 def is_canonical(text: str) -> bool:
-    """The address is written as it would be printed."""
+    """Return whether an address is written as it would be printed."""
     return str(parse(text)) == text
 
 
 def is_loopback(value: IP) -> bool:
-    """127.0.0.0/8 or ::1."""
+    """Return whether an address is in 127.0.0.0/8 or is ::1."""
     address = value.address
     return address in _LOOPBACK_4 if isinstance(address, IPv4Address) else int(address) == 1
 
 
 def is_unspecified(value: IP) -> bool:
-    """0.0.0.0 or ::."""
+    """Return whether an address is 0.0.0.0 or ::."""
     return int(value.address) == 0
 
 
 def is_link_local_multicast(value: IP) -> bool:
-    """224.0.0.0/24 or ff02::/16 with any flags."""
+    """Return whether an address is in 224.0.0.0/24 or in ff02::/16 with any flags."""
     address = value.address
     if isinstance(address, IPv4Address):
         return address in _LINK_LOCAL_MULTICAST_4
@@ -196,13 +194,13 @@ def is_link_local_multicast(value: IP) -> bool:
 
 
 def is_link_local_unicast(value: IP) -> bool:
-    """169.254.0.0/16 or fe80::/10."""
+    """Return whether an address is in 169.254.0.0/16 or fe80::/10."""
     address = value.address
     return address in (_LINK_LOCAL_4 if isinstance(address, IPv4Address) else _LINK_LOCAL_6)
 
 
 def is_global_unicast(value: IP) -> bool:
-    """None of the special ones: Go's netip.Addr.IsGlobalUnicast."""
+    """Return whether an address is none of the special ones, as Go's netip.Addr.IsGlobalUnicast decides."""
     return not (
         is_unspecified(value)
         or value.address == _BROADCAST

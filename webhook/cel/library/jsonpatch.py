@@ -18,7 +18,7 @@ from webhook.cel.types import STRING
 
 
 def escape_key(key: str) -> str:
-    """Escape one step of a JSON Pointer (RFC 6901)."""
+    """Return a key escaped as one step of a JSON Pointer (RFC 6901)."""
     return key.replace("~", "~0").replace("/", "~1")
 
 

@@ -1,4 +1,4 @@
-"""Which lists have another Go type in cel-go than a list literal has, for code that turns values into Go's.
+"""Records which lists have another Go type in cel-go than a list literal has, for code that converts values to Go's.
 
 A literal, a macro and nearly every function make a []ref.Val. `+` makes a []any, whose items are Go's own values;
 split, findAll and validate make a []string. Lists are told by identity, and only while somebody notes them. Source:
@@ -14,14 +14,14 @@ from typing import Any, Literal, TypeAlias
 
 Origin: TypeAlias = Literal["joined", "texts"]
 Origins: TypeAlias = dict[int, tuple[Origin, list[Any]]]
-"""By the `id` of a list, which is kept so that its id stays its own."""
+"""The origins by the `id` of a list; the list is kept, so that its id is not used again."""
 
 _noted: ContextVar[Origins | None] = ContextVar("_noted", default=None)
 
 
 @contextmanager
 def noted() -> Iterator[Origins]:
-    """The origins of the lists that functions create inside the `with`."""
+    """Yield the origins that functions record for the lists they create inside the `with`."""
     origins: Origins = {}
     token = _noted.set(origins)
     try:
@@ -31,12 +31,12 @@ def noted() -> Iterator[Origins]:
 
 
 def joined(values: list[Any]) -> list[Any]:
-    """Record that a list is the result of `+`."""
+    """Record that a list is the result of `+`, and return the list."""
     return _note("joined", values)
 
 
 def texts(values: list[str]) -> list[str]:
-    """Record that a list is a []string in Go."""
+    """Record that a list is a []string in Go, and return the list."""
     return _note("texts", values)
 
 

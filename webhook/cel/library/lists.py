@@ -84,7 +84,9 @@ _ZEROS: dict[type, Any] = {int: 0, UInt: UInt(0), float: 0.0, Duration: Duration
 
 
 def is_sorted(deadline: Deadline, values: list[Any]) -> bool:
-    """No element is greater than the next one; elements without an order are passed over, as upstream does."""
+    """Return whether no element is greater than the next one; elements without an order are skipped, as
+    upstream does.
+    """
     _first_is_comparable(values)
     previous: Any = None
     for place, value in enumerate(deadline.each(values)):
@@ -96,7 +98,7 @@ def is_sorted(deadline: Deadline, values: list[Any]) -> bool:
 
 
 def sum_from(zero: Any) -> Callable[[Deadline, list[Any]], Any]:
-    """The sum of a list of one class of numbers; an empty list's sum is the zero of the overload that was chosen."""
+    """Return a function that sums numbers of one class; the sum of an empty list is the zero of the chosen overload."""
 
     def total(deadline: Deadline, values: list[Any]) -> Any:
         if not values:
@@ -148,7 +150,7 @@ _SUMS: dict[type, Callable[[Iterable[Any]], Any]] = {
 
 
 def extreme(name: str, worse: int) -> Callable[[Deadline, list[Any]], Any]:
-    """Min or max: the next element replaces the candidate if comparing the candidate with it gives `worse`."""
+    """Return min or max: an element replaces the candidate if comparing the candidate with it gives `worse`."""
 
     def choose(deadline: Deadline, values: list[Any]) -> Any:
         if not values:
@@ -175,7 +177,7 @@ def _first_is_comparable(values: list[Any]) -> None:
 
 
 def _order(left: Any, right: Any) -> int | None:
-    """How two values compare; None where they have no order, which upstream takes for neither less nor greater."""
+    """Return how two values compare; None where they have no order."""
     try:
         return compare(left, right)
     except EvaluationError:
@@ -183,22 +185,22 @@ def _order(left: Any, right: Any) -> int | None:
 
 
 def index_of(deadline: Deadline, values: list[Any], item: Any) -> int:
-    """The first place of an equal element, or -1."""
+    """Return the first index of an equal element, or -1."""
     return next(_places(deadline, values, item, range(len(values))), -1)
 
 
 def last_index_of(deadline: Deadline, values: list[Any], item: Any) -> int:
-    """The last place of an equal element, or -1."""
+    """Return the last index of an equal element, or -1."""
     return next(_places(deadline, values, item, range(len(values) - 1, -1, -1)), -1)
 
 
 def _places(deadline: Deadline, values: list[Any], item: Any, order: range) -> Iterator[int]:
-    """The places of equal elements."""
+    """Yield the indexes of equal elements in the given order."""
     return (place for place in deadline.each(order) if equal_quietly(values[place], item, deadline))
 
 
 def includes(deadline: Deadline, target: Any, item: Any) -> bool:
-    """The list has an equal element, or the target is equal itself."""
+    """Return whether the list has an equal element, or whether a target that is no list is equal itself."""
     if type(target) is list:
         return index_of(deadline, target, item) >= 0
     return equal(target, item, deadline)
@@ -210,7 +212,9 @@ def includes(deadline: Deadline, target: Any, item: Any) -> bool:
 def _overloads_of_comparable(
     name: str, id_: str, implementation: Callable[..., Any], result: Type | None = None
 ) -> list[Overload]:
-    """A kubernetes.lists function, once for each comparable element type; the result is the element where not given."""
+    """Return the overloads of a kubernetes.lists function, one for each comparable element type, which is also the
+    result type by default.
+    """
     return [
         Overload(
             name,

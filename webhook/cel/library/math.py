@@ -53,7 +53,7 @@ def _overload_of_list(name: str, pick: Callable[[Any, Any], Any]) -> Callable[[l
 
 
 def rounded(value: float) -> float:
-    """The nearest whole number, halves away from zero."""
+    """Return the nearest whole number; halves are rounded away from zero."""
     if not math.isfinite(value):
         return value
     whole = math.trunc(value)
@@ -61,19 +61,19 @@ def rounded(value: float) -> float:
 
 
 def whole(function: Callable[[float], int]) -> Callable[[float], float]:
-    """A rounding function that leaves infinities and NaN alone, and keeps the sign of zero."""
+    """Return a rounding function that leaves infinities and NaN unchanged, and keeps the sign of zero."""
     return lambda value: math.copysign(function(value), value) if math.isfinite(value) else value
 
 
 def absolute(value: int) -> int:
-    """|int|; the smallest int has no absolute value."""
+    """Return |int|; the smallest int has no absolute value."""
     if value == INT_MIN:
         raise EvaluationError("integer overflow")
     return abs(value)
 
 
 def sign(value: float) -> float:
-    """-1, 0 or 1 of the number's own kind."""
+    """Return -1, 0 or 1 as a number of the same type."""
     if type(value) is float:
         return value if math.isnan(value) else float((value > 0) - (value < 0))
     result = (value > 0) - (value < 0)
@@ -81,20 +81,20 @@ def sign(value: float) -> float:
 
 
 def square_root(value: float) -> float:
-    """The square root; NaN of what is negative."""
+    """Return the square root; NaN for a negative number."""
     number = float(value)
     return math.sqrt(number) if number >= 0 else math.nan
 
 
 def shift_left(value: int, bits: int) -> int:
-    """The bits moved up, those beyond 64 lost."""
+    """Return the bits shifted left; those beyond 64 are lost."""
     _check_offset("Left", bits)
     result = (int(value) << bits) & UINT_MAX if bits < 64 else 0
     return UInt(result) if type(value) is UInt else _signed(result)
 
 
 def shift_right(value: int, bits: int) -> int:
-    """The bits moved down, zeros coming in from above."""
+    """Return the bits shifted right; zeros come in from above."""
     _check_offset("Right", bits)
     result = (int(value) & UINT_MAX) >> bits if bits < 64 else 0
     return UInt(result) if type(value) is UInt else _signed(result)

@@ -1,4 +1,4 @@
-"""Fast membership under CEL's equality: which values could be equal at all, sorted into buckets.
+"""Fast membership tests under CEL's equality, by buckets of values that could be equal.
 
 Two equal values always share a bucket: numbers by their value as a double, texts and bytes by themselves, lists and
 maps by their length, everything else by its type. Inside a bucket CEL's own equality decides.
@@ -21,7 +21,7 @@ _PLAIN = _PRIMITIVE | {bytes}
 
 
 def bucket(value: Any) -> Any:
-    """The bucket of a value: hashable, and the same for values that are equal."""
+    """Return the bucket of a value: hashable, and the same for values that are equal."""
     kind = type(value)
     if kind in NUMBERS:
         return ("number", float(value))
@@ -33,7 +33,7 @@ def bucket(value: Any) -> Any:
 
 
 def membership_set(values: Collection[Any]) -> Mapping[tuple[type, Any], None]:
-    """What `in` looks for in a constant list of numbers, texts and bools, by class and value.
+    """Return the members of a constant list of numbers, texts and bools for `in`, by class and value.
 
     cel-go makes a set of such a list when it plans a program (v0.26.0 interpreter/decorators.go
     maybeOptimizeSetMembership). A number also stands in it as those of the other classes that it converts to, an int as
@@ -53,7 +53,7 @@ def membership_set(values: Collection[Any]) -> Mapping[tuple[type, Any], None]:
 
 
 def is_member(value: Any, members: Mapping[tuple[type, Any], None]) -> bool:
-    """Value in a constant list.
+    """Return whether a value is in a constant list.
 
     Raises:
         EvaluationPanic: Go cannot look for a value of this type in a map.

@@ -1,5 +1,4 @@
-"""Timestamps and durations: how they are read, and the parts they have. Source: cel-go v0.26.0 common/types
-timestamp.go and duration.go, Go's time.Parse(RFC3339) and time.ParseDuration.
+"""Reads timestamps and durations and returns their parts. Source: cel-go v0.26.0 common/types
 
 timestamp('2024-02-29T12:30:00Z').getFullYear()                     // 2024
 timestamp('2024-02-29T12:30:00Z').getMonth()                        // 1
@@ -50,7 +49,9 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """RFC 3339 as Go reads it: any number of fractional digits after a point or a comma, an hour of one digit."""
+    """Return the timestamp in a text of RFC 3339 as Go reads it: any number of fractional digits after a point or a
+    comma, an hour of one digit.
+    """
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise EvaluationError(f"type conversion error from 'string' to '{TIMESTAMP.name}'")
@@ -70,12 +71,12 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def duration(deadline: Deadline, text: str) -> Duration:
-    """Read a duration of any number of terms."""
+    """Return the duration in a text with any number of terms."""
     return parse_duration(text, deadline)
 
 
 def parse_duration(text: str, deadline: Deadline | None = None) -> Duration:
-    """Go's durations: `1h30m`, `-1.5s`, `0`."""
+    """Return the duration in a text as Go writes it: `1h30m`, `-1.5s`, `0`."""
     rest = text[1:] if text[:1] in ("+", "-") else text
     total = 0 if rest == "0" else _terms(rest, deadline or Deadline())
     # one more nanosecond below zero than above
@@ -106,7 +107,7 @@ def _terms(text: str, deadline: Deadline) -> int | None:
 
 @kept_for_short_texts(128 << 10)
 def zone(name: str) -> ZoneInfo | None:
-    """A time zone by name; None for UTC."""
+    """Return the time zone of that name; None for UTC."""
     if name in ("", "UTC", "Local"):
         return None
     if not _ZONE_NAME.fullmatch(name) or name.startswith("/"):
@@ -118,7 +119,7 @@ def zone(name: str) -> ZoneInfo | None:
 
 
 def zone_offset(seconds: int, name: str) -> int:
-    """How far a zone is east of UTC at a moment, in seconds. `name` is a zone's name or `+hh:mm`."""
+    """Return how many seconds a zone is east of UTC at a moment. `name` is a zone's name or `+hh:mm`."""
     hours, colon, minutes = name.partition(":")
     if colon:
         for part in (hours, minutes):
@@ -140,54 +141,54 @@ def _local(value: Timestamp, name: str) -> int:
 
 
 def year(value: Timestamp, name: str = "") -> int:
-    """The year."""
+    """Return the year."""
     return civil(_local(value, name))[0]
 
 
 def month(value: Timestamp, name: str = "") -> int:
-    """The month, from 0."""
+    """Return the month, from 0."""
     return civil(_local(value, name))[1] - 1
 
 
 def date_of_month(value: Timestamp, name: str = "") -> int:
-    """The day of the month, from 1."""
+    """Return the day of the month, from 1."""
     return civil(_local(value, name))[2]
 
 
 def day_of_month(value: Timestamp, name: str = "") -> int:
-    """The day of the month, from 0."""
+    """Return the day of the month, from 0."""
     return civil(_local(value, name))[2] - 1
 
 
 def day_of_week(value: Timestamp, name: str = "") -> int:
-    """The day of the week, 0 is Sunday; day 0 of 1970 was a Thursday."""
+    """Return the day of the week, where 0 is Sunday."""
     return (_local(value, name) // 86_400 + 4) % 7
 
 
 def day_of_year(value: Timestamp, name: str = "") -> int:
-    """The day of the year, from 0."""
+    """Return the day of the year, from 0."""
     year_, month_, day_ = civil(_local(value, name))[:3]
     leap = year_ % 4 == 0 and (year_ % 100 != 0 or year_ % 400 == 0)
     return (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)[month_ - 1] + day_ - 1 + (leap and month_ > 2)
 
 
 def hours(value: Timestamp, name: str = "") -> int:
-    """The hour of the day."""
+    """Return the hour of the day."""
     return _local(value, name) % 86_400 // 3600
 
 
 def minutes(value: Timestamp, name: str = "") -> int:
-    """The minute of the hour."""
+    """Return the minute of the hour."""
     return _local(value, name) % 3600 // 60
 
 
 def seconds(value: Timestamp, name: str = "") -> int:
-    """The second of the minute."""
+    """Return the second of the minute."""
     return _local(value, name) % 60
 
 
 def milliseconds(value: Timestamp, name: str = "") -> int:
-    """The millisecond of the second."""
+    """Return the millisecond of the second."""
     _local(value, name)
     return value.nanoseconds % NANOSECONDS // 1_000_000
 

@@ -60,7 +60,7 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedFormat:
-    """A format: its name upstream, what it finds wrong with a text, and the length of the pattern that costs count.
+    """A format: its name upstream, the function that finds problems in a text, and the pattern length that costs count.
 
     metered: its function takes the Deadline behind the text; those of the others search for a pattern in C.
     """
@@ -83,18 +83,18 @@ class NamedFormat:
         return self.name
 
     def wrong(self, text: str, deadline: Deadline) -> list[str]:
-        """What is wrong with a text."""
+        """Return the problems of a text under this format; empty when it is valid."""
         deadline.spend_text(text)
         return self.problems(text, deadline) if self.metered else self.problems(text)
 
 
 def _counted(problems: Callable[[str, str], list[str]]) -> Callable[[str], list[str]]:
-    """The same with lengths in characters, as format.go has them."""
+    """Return the function with lengths counted in characters, as format.go counts them."""
     return lambda text: problems(text, "characters")
 
 
 def _continued(problems: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """The same for a text that will be continued: a dash at its end will not be at the end."""
+    """Return the function for a text that will be continued, so that a dash at its end is allowed."""
 
     def of_prefix(text: str) -> list[str]:
         return problems(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
@@ -103,7 +103,7 @@ def _continued(problems: Callable[[str], list[str]]) -> Callable[[str], list[str
 
 
 def uri(text: str, deadline: Deadline) -> list[str]:
-    """What is wrong with an absolute URI or path."""
+    """Return the problems of an absolute URI or path."""
     try:
         url_syntax.parse_request(deadline, text)
     except url_syntax.BadUrl as error:
@@ -117,17 +117,17 @@ def _pattern(text: str) -> Pattern:
 
 
 def uuid(text: str) -> list[str]:
-    """What is wrong with a UUID."""
+    """Return the problems of a UUID."""
     return [] if _pattern(_UUID).is_in(text) else ["does not match the UUID format"]
 
 
 def byte(text: str) -> list[str]:
-    """What is wrong with base64."""
+    """Return the problems of base64."""
     return [] if _pattern(_BASE64).is_in(text) else ["invalid base64"]
 
 
 def is_date(text: str) -> bool:
-    """The text is a day of the calendar, years 0 to 9999."""
+    """Return whether a text is a day of the calendar in the years 0 to 9999."""
     match = _DATE.fullmatch(text)
     if match is None:
         return False
@@ -136,12 +136,12 @@ def is_date(text: str) -> bool:
 
 
 def date(text: str) -> list[str]:
-    """What is wrong with a date."""
+    """Return the problems of a date."""
     return [] if is_date(text) else ["invalid date"]
 
 
 def datetime(text: str) -> list[str]:
-    """What is wrong with a date and time; what follows a second `t` is not looked at, as upstream has it."""
+    """Return the problems of a date and time; the text after a second `t` is ignored, as upstream does."""
     day, t, rest = text.lower().partition("t")
     time = rest.partition("t")[0]
     is_time = _pattern(_TIME).is_in(time) and time[:2] <= "23" and time[3:5] <= "59" and time[6:8] <= "59"
@@ -163,23 +163,23 @@ FORMATS = {
     "date": NamedFormat("date", date, len(_TIME)),
     "datetime": NamedFormat("datetime", datetime, len(_TIME)),
 }
-"""Name in an expression -> format. The lengths: format.go MaxRegexSize."""
+"""The format of each name in an expression. The lengths: format.go MaxRegexSize."""
 
 
 def named(name: str) -> Optional:
-    """The format of that name, if there is one."""
+    """Return the format of that name as an optional."""
     declared = FORMATS.get(name)
     return NONE if declared is None else Optional(declared)
 
 
 def validate(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
-    """What is wrong with the text, absent when nothing is."""
+    """Return the problems of the text as an optional list, absent when there are none."""
     problems = declared.wrong(text, deadline)
     return Optional(list_origins.texts(problems)) if problems else NONE
 
 
 def validate_before_1_35(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
-    """The same in the older wording."""
+    """Return the same as validate in the wording before 1.35."""
     problems = [_older(problem) for problem in declared.wrong(text, deadline)]
     return Optional(list_origins.texts(problems)) if problems else NONE
 

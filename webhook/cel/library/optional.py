@@ -1,4 +1,4 @@
-"""Values that may be absent: cel-go's optional library, since 1.28; first, last and unwrap since 1.33.
+"""Functions of optional values: cel-go's optional library, since 1.28; first, last and unwrap since 1.33.
 
 Sources: cel-go v0.26.0 cel/library.go and common/types/optional.go, v0.28.0 for `or` on what is no optional. The syntax
 `a.?b`, `a[?k]`, `{?k: v}`, `[?e]` and the macros optMap and optFlatMap belong to the language. `or` and `orValue`
@@ -96,13 +96,13 @@ _WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS, Struct,
 
 
 def is_zero(value: Any) -> bool:
-    """The value is its type's zero; types without one have none."""
+    """Return whether the value is its type's zero; some types have none."""
     kind = type(value)
     return not value if kind in _WITH_ZERO else value is None
 
 
 def branch_value(value: Any) -> Any:
-    """The value of an optional that `? :`, optMap or optFlatMap gives, converted to Go and back as cel-go does.
+    """Return the value of an optional that `? :`, optMap or optFlatMap gives, converted to Go and back as cel-go does.
 
     Upstream a branch is an attribute, and that of an optional without a qualifier is made anew of its Value(): an
     optional inside it is its own value, a type its name, and what is opaque to Go has no way back (cel-go v0.26.0
@@ -125,65 +125,67 @@ def branch_value(value: Any) -> Any:
 
 
 def branch_optional(value: Any) -> Any:
-    """The same for an optional that stays one; any other value as it is."""
+    """Return an optional with its value converted as branch_value does; return any other value unchanged."""
     return Optional(branch_value(value.value)) if type(value) is Optional and value.present else value
 
 
 def of_non_zero_value(value: Any) -> Optional:
-    """The value, unless it is zero or empty."""
+    """Return an optional of the value, or none when the value is zero or empty."""
     return NONE if is_zero(value) else Optional(value)
 
 
 def none() -> Optional:
-    """The optional without a value."""
+    """Return the optional without a value."""
     return NONE
 
 
 def value_of(optional: Optional) -> Any:
-    """The value inside."""
+    """Return the value of an optional; fail when it has none."""
     if not optional.present:
         raise EvaluationError("optional.none() dereference")
     return optional.value
 
 
 def or_else(optional: Any, other: Any) -> Any:
-    """The optional if it has a value, or is no optional; the other one otherwise."""
+    """Return the optional if it has a value, or is not an optional; otherwise return the other value."""
     return other if type(optional) is Optional and not optional.present else optional
 
 
 def or_value(optional: Any, other: Any) -> Any:
-    """The value if there is one; what is no optional is its own value."""
+    """Return the value of the optional, or the other value if it has none; return a value that is not optional
+    unchanged.
+    """
     if type(optional) is not Optional:
         return optional
     return optional.value if optional.present else other
 
 
 def or_else_strict(optional: Any, other: Any) -> Any:
-    """Since 1.37: only optionals have an alternative."""
+    """Return or_else's result, but fail for a first value that is not optional, as since 1.37."""
     if type(optional) is not Optional:
         raise NoSuchOverload
     return or_else(optional, other)
 
 
 def or_value_strict(optional: Any, other: Any) -> Any:
-    """Since 1.37: only optionals have an alternative."""
+    """Return or_value's result, but fail for a first value that is not optional, as since 1.37."""
     if type(optional) is not Optional:
         raise NoSuchOverload
     return or_value(optional, other)
 
 
 def first(values: list[Any]) -> Optional:
-    """The first element, if there is one."""
+    """Return the first element as an optional."""
     return Optional(values[0]) if values else NONE
 
 
 def last(values: list[Any]) -> Optional:
-    """The last element, if there is one."""
+    """Return the last element as an optional."""
     return Optional(values[-1]) if values else NONE
 
 
 def unwrap(deadline: Deadline, optionals: list[Any]) -> list[Any]:
-    """The values of those that have one."""
+    """Return the values of the optionals that have one."""
     if optionals and type(optionals[0]) is not Optional:
         raise NoSuchOverload
     for item in deadline.each(optionals):

@@ -1,4 +1,4 @@
-"""Values that may be absent, and selections that give them: `a.?b`, `a[?k]` and `has(a.b)`.
+"""Optional values, and the selections that return them: `a.?b`, `a[?k]` and `has(a.b)`.
 
 A selection from an optional gives an optional, so that the class and the selection know each other. The functions of
 the library are in optional.py. Source: cel-go v0.26.0 common/types/optional.go, interpreter/attributes.go (refQualify).
@@ -18,13 +18,13 @@ from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
 _KEYS = frozenset((str, int, UInt, bool, float))
-"""What can be a key or an index at all (interpreter/attributes.go newQualifier)."""
+"""The classes of values that can be a key or an index (interpreter/attributes.go newQualifier)."""
 _GO_KEYS: dict[type, str] = {
     list: "[]interface {}",
     dict: "map[string]interface {}",
     type(None): "<nil>",
 }
-"""The Go types of values of JSON that are no keys."""
+"""The Go types of JSON values that cannot be keys."""
 
 
 class Optional:
@@ -42,7 +42,7 @@ class Optional:
         return type(other) is Optional and self.has_same_value(other)
 
     def has_same_value(self, other: Optional, deadline: Deadline | None = None) -> bool:
-        """Whether both are absent, or both have values that are equal in CEL."""
+        """Return whether both are absent, or both have values that are equal in CEL."""
         if self.present is not other.present:
             return False
         return not self.present or equal(self.value, other.value, deadline)
@@ -51,7 +51,7 @@ class Optional:
         return hash((Optional, self.present))
 
     def __getitem__(self, key: Any) -> Optional:
-        """Selecting from an optional gives an optional: what generated code does where types are known only now."""
+        """Return an optional of the value under the key, for generated code that selects from an optional."""
         return look_up(self, key)
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ NONE = Optional(None, present=False)
 
 
 def refuse_key(key: Any) -> None:
-    """Do nothing for what can be a key or an index.
+    """Raise an error for a value that can be neither a key nor an index.
 
     Raises:
         EvaluationError: it is something else.
@@ -73,13 +73,13 @@ def refuse_key(key: Any) -> None:
 
 
 def look_up(value: Any, key: Any) -> Optional:
-    """The optional that `value[?key]` selects; `value` may be an optional itself."""
+    """Return the optional that `value[?key]` selects; `value` may be an optional itself."""
     value_found = find(value, key)
     return NONE if value_found is ABSENT else Optional(value_found)
 
 
 def find(value: Any, key: Any) -> Any:
-    """The value that `value[?key]` selects, or ABSENT."""
+    """Return the value that `value[?key]` selects, or ABSENT."""
     while type(value) is Optional:
         if not value.present:
             return ABSENT
@@ -99,14 +99,14 @@ def find(value: Any, key: Any) -> Any:
 
 
 def value_or_absent(value: Any) -> Any:
-    """The value of an optional, ABSENT for one without a value; any other value as it is."""
+    """Return the value of an optional, ABSENT for one without a value; return any other value unchanged."""
     if type(value) is not Optional:
         return value
     return value.value if value.present else ABSENT
 
 
 def has(value: Any, field: str) -> bool:
-    """Whether a field is there: false for what has no fields at all, an error for a list."""
+    """Return whether a value has a field: false for values without any fields; a list is an error."""
     kind = type(value)
     if kind in MAPS:
         return field in value

@@ -1,4 +1,4 @@
-"""Patterns as programs of RE2: those of policies once and for all, those that users write within bounds.
+"""Compiles regular expressions to RE2 programs: policies' patterns once, users' patterns within bounds.
 
 Nothing interrupts RE2 while it compiles or searches, and a pattern of ten characters may become a program of 8 MB. RE2
 itself bounds a program when it is told how much memory there is, and gives up as soon as it needs more: so a pattern of
@@ -23,24 +23,28 @@ from webhook.errors import TooLarge
 from webhook.user_cache import UserCache
 
 SMALL_BYTES: Final = 32 << 10
-"""Memory of a program that may be compiled on the event loop: 2,700 instructions, most in 1 ms, all in 5."""
+"""The memory of a program that may be compiled on the event loop: 2,700 instructions, most in 1 ms, all in 5."""
 LARGE_BYTES: Final = 8 << 20
-"""Memory of any other one: RE2's own default. It takes 50 to 150 ms, a second at worst."""
+"""The memory of any other program: RE2's own default. Compiling takes 50 to 150 ms, a second at worst."""
 _SMALL_S: Final = 0.001
 _LARGE_S: Final = 0.150
 _CHARACTER_S: Final = 1.5e-6
-"""To read a character of a pattern, which RE2 does whatever memory there is …"""
+"""Seconds to read a character of a pattern, which RE2 does whatever memory there is …"""
 _COSTLY_S: Final = 1.5e-4
-"""… and a class of Unicode, or all but some characters, which are hundreds of ranges, or a count of up to 1,000."""
+"""… and to read a class of Unicode, or all but some characters, which are hundreds of ranges, or a count of up to
+1,000.
+"""
 _COSTLY_BYTES: Final = 8 << 10
 _CHARACTER_BYTES: Final = 100
 _STEP_S: Final = 1e-8
-"""For a byte of a text and an instruction, where RE2 has no memory for its automaton; mostly it takes a hundredth."""
+"""Seconds for a byte of a text and an instruction, where RE2 has no memory for its automaton; mostly it takes a
+hundredth.
+"""
 _MOST_CONSTANT: Final = 24 << 20
-"""Bytes that the constant patterns of one expression may take together; a worker has 44 MB."""
+"""The most bytes that the constant patterns of one expression may take together; a worker has 44 MB."""
 
 _LONGEST_KEPT: Final = 64
-"""Characters of a text whose answer is kept; a search costs ten times a look at what is kept."""
+"""The most characters of a text whose result is cached; a search costs ten times a look into the cache."""
 
 _COSTLY: Final = re.compile(r"\\[pPDSW]|\[\^|\[:\^|\{")
 _TOO_LARGE: Final = "pattern too large"
@@ -57,7 +61,7 @@ _GO_WORDING: Final = {
 
 
 class Pattern:
-    """A pattern as RE2's program.
+    """A compiled pattern.
 
     Attributes:
         search: RE2's match call; takes `unanchored`, the text as bytes, where to begin and where to end.
@@ -77,7 +81,7 @@ class Pattern:
         self.step_s = program.ProgramSize() * _STEP_S
 
     def is_in(self, text: str) -> bool:
-        """Whether it is found somewhere in a text."""
+        """Return whether the pattern matches somewhere in a text."""
         try:
             data = text.encode()
         except UnicodeEncodeError:
@@ -86,7 +90,9 @@ class Pattern:
 
 
 class _PolicyPattern(Pattern):
-    """A pattern of a policy. What it said of short texts is kept: names and images of one cluster come again."""
+    """A pattern of a policy, which caches its result for short texts: the names and images of one cluster come
+    again.
+    """
 
     __slots__ = ()
 
@@ -106,12 +112,12 @@ class _PolicyPattern(Pattern):
 
 
 class Patterns:
-    """The constant patterns of one expression: compiled once, however often the expression is walked over."""
+    """The constant patterns of one expression, each compiled once."""
 
     __slots__ = ("_deadline", "_found")
 
     def __init__(self, deadline: Deadline | None = None) -> None:
-        """Begin without any.
+        """Create an empty collection.
 
         Args:
             deadline: of the review in which a user's expression came; None for an expression of a policy.
@@ -120,7 +126,7 @@ class Patterns:
         self._found: dict[str, Pattern] = {}
 
     def pattern(self, text: str) -> Pattern:
-        """A pattern of the expression.
+        """Return the compiled pattern for a text.
 
         Raises:
             ValueError: not a pattern; the text is Go's.
@@ -139,18 +145,18 @@ class Patterns:
 
     @property
     def bytes(self) -> int:
-        """What they take at most."""
+        """Return the most bytes that the patterns take."""
         return sum(pattern.bytes for pattern in self._found.values())
 
 
 _OF_POLICIES: Final[WeakValueDictionary[str, Pattern]] = WeakValueDictionary()
-"""Those that a compiled policy holds: `find` looks for its constant pattern when it is evaluated."""
+"""The patterns that compiled policies hold; `find` looks its constant pattern up here at run time."""
 _ANSWERS: Final[UserCache[tuple[str, str], bool | None]] = UserCache(2 << 20)
 _KEPT: Final[UserCache[str, Pattern | None]] = UserCache(8 << 20)
 
 
 def compile_policy_pattern(text: str) -> Pattern:
-    """A pattern that whoever runs the server has written.
+    """Return the compiled pattern of a policy, whose author runs the server.
 
     Raises:
         ValueError: not a pattern, or one that is too large.
@@ -162,7 +168,7 @@ def compile_policy_pattern(text: str) -> Pattern:
 
 
 def compile_user_pattern(text: str, deadline: Deadline) -> Pattern:
-    """A pattern that a user may have written.
+    """Return the compiled pattern that a user may have written, within small bounds of memory and time.
 
     Raises:
         ValueError: not a pattern; the text is Go's.
@@ -192,7 +198,7 @@ def _large(text: str, reading_s: float, deadline: Deadline) -> Pattern:
 
 
 class _NoMemoryError(ValueError):
-    """A pattern that needs more memory than it was given."""
+    """The error for a pattern that needs more memory than it was given."""
 
 
 def _compile(text: str, most_bytes: int, kind: type[Pattern] = Pattern) -> Pattern:

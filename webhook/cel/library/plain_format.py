@@ -1,4 +1,4 @@
-"""string.format as newer cel-go has it, for cel-spec's conformance only: Kubernetes stays with the older one.
+"""string.format as newer cel-go versions have it, for cel-spec's conformance only: Kubernetes keeps the older one.
 
 Source: cel-go v0.26.0 ext/formatting_v2.go (ext.Strings version 4). Nothing is quoted, no thousands are separated,
 numbers of every kind fit every clause for numbers.
@@ -24,7 +24,7 @@ _NUMBERS = frozenset((int, UInt, float))
 
 
 def format_plainly(text: str, arguments: list[Any]) -> str:
-    """Fill the clauses of a text with the arguments."""
+    """Return the text with its clauses replaced by the arguments."""
     values, pieces = iter(arguments), []
     try:
         for part in clauses(text, len(arguments)):
@@ -49,7 +49,7 @@ def _write(value: Any, clause: Clause) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """A value as people write it, without any quotes."""
+    """Return a value as people write it, without quotes."""
     writer = _WRITERS.get(type(value))
     if writer is None:
         raise EvaluationError(f"error during formatting: {REFUSALS['s'].format(type_name(value))}")

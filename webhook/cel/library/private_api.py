@@ -1,4 +1,4 @@
-"""What is used of google-re2 that it does not promise: the compiled program itself, without the wrapper in Python.
+"""Uses the private parts of google-re2: the compiled program itself, without the wrapper in Python.
 
 The wrapper makes a Match object and decodes offsets for each call, which costs ten times the search. pyproject.toml
 bounds google-re2.
@@ -12,21 +12,21 @@ from webhook.errors import DependencyChanged
 
 
 def program(pattern: bytes, options: Any) -> Any:
-    """A compiled pattern, with `ok()`, `error()` and `Match(anchor, text, start, end)`."""
+    """Return a compiled pattern with `ok()`, `error()` and `Match(anchor, text, start, end)`."""
     from re2 import _re2
 
     return _re2.RE2(pattern, options)
 
 
 def unanchored() -> Any:
-    """The first argument of `Match` that lets a pattern be found anywhere."""
+    """Return the first argument of `Match` that lets a pattern match anywhere."""
     from re2 import _re2
 
     return _re2.RE2.Anchor.UNANCHORED
 
 
 def check() -> None:
-    """Compare the installed version with what is used of it.
+    """Check that the installed google-re2 has the private parts that are used.
 
     Raises:
         DependencyChanged: a search cannot be made any more, or says something else.

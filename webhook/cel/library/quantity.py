@@ -112,7 +112,9 @@ class Quantity:
 
 
 class Computed(Quantity):
-    """The result of add and sub, which the API server refuses on the right side of an equality: a reference in Go."""
+    """The result of add and sub, which Go holds as a reference, so that the API server rejects it on the right
+    of `==`.
+    """
 
     __slots__ = ()
     cel_equals: ClassVar[type] = Quantity
@@ -120,7 +122,7 @@ class Computed(Quantity):
 
 @kept_for_short_texts(1 << 20)
 def quantity(text: str) -> Quantity:
-    """Read a quantity. Parsed quantities are cached, since the same few texts come with every Pod."""
+    """Return the quantity in a text. Parsed quantities are cached, since the same few texts come with every Pod."""
     try:
         return Quantity(resource.parse_quantity(text))
     except ValueError as error:
@@ -128,7 +130,7 @@ def quantity(text: str) -> Quantity:
 
 
 def compare(left: Quantity, right: Quantity) -> int:
-    """-1, 0 or 1; amounts of one scale, which most are, by their digits alone."""
+    """Return -1, 0 or 1 for the order of two quantities."""
     mine, theirs = left.amount, right.amount
     if mine.scale == theirs.scale:
         return (mine.unscaled > theirs.unscaled) - (mine.unscaled < theirs.unscaled)
@@ -136,13 +138,13 @@ def compare(left: Quantity, right: Quantity) -> int:
 
 
 def is_less(left: Quantity, right: Quantity) -> bool:
-    """Left is less than right, with one call less than compare() for amounts of one scale."""
+    """Return whether the left quantity is less, with one call less than compare() for amounts of one scale."""
     mine, theirs = left.amount, right.amount
     return mine.unscaled < theirs.unscaled if mine.scale == theirs.scale else mine.compare(theirs) < 0
 
 
 def is_quantity(text: str) -> bool:
-    """The text is a quantity."""
+    """Return whether a text is a quantity."""
     try:
         resource.parse_quantity(text)
     except ValueError:
@@ -151,7 +153,7 @@ def is_quantity(text: str) -> bool:
 
 
 def as_integer(value: Quantity) -> int:
-    """The whole number that Go holds."""
+    """Return the quantity as an int; fail when it is not a whole number."""
     try:
         return value.amount.as_integer()
     except ValueError as error:
@@ -159,22 +161,24 @@ def as_integer(value: Quantity) -> int:
 
 
 def add(left: Quantity, right: Quantity) -> Computed:
-    """The sum."""
+    """Return the sum of two quantities."""
     return Computed(left.amount.add(right.amount))
 
 
 def add_int(left: Quantity, right: int) -> Computed:
-    """The sum with a whole number."""
+    """Return the sum of a quantity and a whole number."""
     return Computed(left.amount.add(resource.from_int(right)))
 
 
 def sub(left: Quantity, right: Quantity) -> Computed:
-    """The difference."""
+    """Return the difference of two quantities."""
     return Computed(left.amount.sub(right.amount))
 
 
 def sub_int(left: Quantity, right: int) -> Computed:
-    """The difference with a whole number; the least int64 is its own negative, so that Go adds it where that fits."""
+    """Return the quantity less a whole number; the least int64 is added where that fits, as in Go, since it is its own
+    negative.
+    """
     number = resource.from_int(right)
     if right == INT_MIN and not (added := left.amount.add(number)).is_big:
         return Computed(added)

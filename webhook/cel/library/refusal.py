@@ -1,4 +1,4 @@
-"""The error of a call whose values fit no signature: `no such overload`, and what cel-go writes behind it.
+"""The error of a call whose values fit no signature: `no such overload` and cel-go's words after it.
 
 Most functions of cel-go check what they are given against their signatures, and name the call in their refusal. The
 operators and a few functions take whatever implements an operation instead (a singleton with an operand trait): their
@@ -39,19 +39,20 @@ SINGLETONS: Final[Mapping[str, frozenset[type]]] = {
     "type": _ANY,
     "dyn": _ANY,
 }
-"""The functions that have one implementation for all signatures, and the classes of first values that it is called for.
+"""The functions with one implementation for all signatures, and the classes of the first value that it accepts; the
+static types of their arguments are ignored at run time.
 
 What the checker has found out about their arguments means nothing when they run.
 """
 UNGUARDED: Final = frozenset(("contains", "startsWith", "endsWith", "flatten"))
 """Functions whose values are not checked against their signatures (decls.DisableTypeGuards)."""
 _NAMELESS = frozenset(("!_", "matches", "contains", "startsWith", "endsWith"))
-"""Functions that never say their name when they refuse a value."""
+"""Functions whose errors do not contain their name."""
 _RECEIVERS = frozenset((str, Timestamp, Duration))
 
 
 def refuse(name: str, *values: Any) -> NoReturn:
-    """Raise the error of a function call whose values fit no signature.
+    """Raise the error of a call whose values fit no signature.
 
     Raises:
         NoSuchOverload: always.
@@ -65,18 +66,18 @@ def refuse(name: str, *values: Any) -> NoReturn:
 
 
 def refusal(name: str, kind: type) -> NoSuchOverload:
-    """The error of a function without checks of its values; the class of the first one is all that counts."""
+    """Return the error of a function that does not check its values; it depends on the class of the first one alone."""
     if kind in SINGLETONS.get(name, ()) or kind in _RECEIVERS or name in _NAMELESS:
         return NoSuchOverload()
     return NoSuchOverload(f"no such overload: {name}")
 
 
 def _shown(value: Any) -> str:
-    """A value's type with its parameters, which are always dyn."""
+    """Return the type of a value with its parameters, which are always dyn."""
     name = shown_type(value)
     return name + {"list": "(dyn)", "map": "(dyn, dyn)"}.get(name, "")
 
 
 def shown_type(value: Any) -> str:
-    """The name of a value's type as errors have it: of an Object{…} its own."""
+    """Return the name of a value's type in errors: for an Object{…} its own name."""
     return value.name if isinstance(value, Struct) else type_name(value)

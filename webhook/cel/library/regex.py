@@ -1,4 +1,4 @@
-r"""Regular expressions in RE2's syntax and linear time: kubernetes.regex, and the matcher of the standard `matches`.
+r"""Regular expressions in RE2's syntax and linear time: kubernetes.regex, and the function `matches`.
 
 Source: k8s.io/apiserver v0.36.1 pkg/cel/library/regex.go. RE2 through its lowest call: the public `search` of
 google-re2 costs ten times as much. How a pattern is compiled, and within which bounds, is in patterns.py.
@@ -39,10 +39,14 @@ from webhook.deadline import CHARACTERS, Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
 
 MAX_SCANNED = 500_000_000
-"""Bytes that findAll may come to scan in the worst case, when each match looks to the end of the text, before …"""
+"""The most bytes that findAll may have to scan in the worst case, when each match reads to the end of the text, before
+…
+"""
 
 MAX_SECONDS = 1.0
-"""… it must not have taken longer than this. A text with many short matches has a worst case that it is far from."""
+"""… it must not have taken longer than this many seconds. A text with many short matches stays far below its worst
+case.
+"""
 
 MAX_STEPS = 40_000_000
 """Characters of a text times those of its pattern that the per-expression limit of 1,000,000 pays for (apply_pattern).
@@ -52,7 +56,7 @@ RE2 comes to take as many steps where a pattern is too large for its automaton: 
 
 
 def matches(deadline: Deadline, text: str, pattern: str) -> bool:
-    """The pattern is found somewhere in the text: the standard function, for patterns that come from data."""
+    """Return whether the pattern matches somewhere in the text; used for patterns that come from data."""
     _payable(text, pattern)
     deadline.spend_text(text)
     try:
@@ -68,12 +72,12 @@ def _payable(text: str, pattern: str) -> None:
 
 
 def find(deadline: Deadline, text: str, pattern: str) -> str:
-    """The first match, or ''."""
+    """Return the first match, or ''."""
     return next(_found(deadline, text, pattern), "")
 
 
 def find_all(deadline: Deadline, text: str, pattern: str, limit: int = -1) -> list[str]:
-    """All matches that do not overlap, or the first `limit` of them."""
+    """Return all matches that do not overlap, or the first `limit` of them."""
     results = list_origins.texts([])
     if limit == 0:
         return results
@@ -85,7 +89,7 @@ def find_all(deadline: Deadline, text: str, pattern: str, limit: int = -1) -> li
 
 
 def _found(deadline: Deadline, text: str, pattern: str) -> Iterator[str]:
-    """The matches from left to right; an empty one directly after a match does not count (Go regexp.FindAll)."""
+    """Yield the matches from left to right; an empty one directly after a match is skipped (Go regexp.FindAll)."""
     _payable(text, pattern)
     try:
         compiled = compile_user_pattern(pattern, deadline)
@@ -115,7 +119,7 @@ def _found(deadline: Deadline, text: str, pattern: str) -> Iterator[str]:
 
 
 def _width(data: bytes, position: int) -> int:
-    """Bytes of the character at a position; 1 behind the end."""
+    """Return the bytes of the character at a position; 1 at the end."""
     width = 1
     while position + width < len(data) and data[position + width] & 0xC0 == 0x80:
         width += 1

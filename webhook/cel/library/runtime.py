@@ -1,4 +1,4 @@
-"""What generated code calls where it has no shorter way: access, iteration, construction, and size-dependent costs.
+"""Functions that generated code calls: access, iteration, construction, and costs that depend on sizes.
 
 Every function takes any values and gives a value or raises cel-go's error. Sources: cel-go v0.26.0
 interpreter/attributes.go (refQualify), interpreter/interpretable.go (folds, constructors), ext/comprehensions.go.
@@ -54,7 +54,7 @@ _GO_VALUES: dict[type, str] = {
     Timestamp: "time.Time",
     Optional: "<nil>",
 }
-"""The Go types that values are made of, as an error names them (%T of Value())."""
+"""The Go types of values, as an error names them (%T of Value())."""
 _GO_OPAQUE = {
     "net.IP": "netip.Addr",
     "net.CIDR": "netip.Prefix",
@@ -63,11 +63,11 @@ _GO_OPAQUE = {
     "kubernetes.Semver": "semver.Version",
     "kubernetes.NamedFormat": "cel.Format",
 }
-"""The same of opaque types."""
+"""The Go types of opaque values, as an error names them."""
 
 
 def get(value: Any, key: Any) -> Any:
-    """value[key], for every class of value and key."""
+    """Return value[key], for every class of value and key."""
     if type(value) is Optional:
         return look_up(value, key)
     refuse_key(key)
@@ -79,12 +79,12 @@ def get(value: Any, key: Any) -> Any:
 
 
 def non_zero(value: Any) -> Any:
-    """The value, unless it is zero or empty, which gives ABSENT."""
+    """Return the value, or ABSENT when it is zero or empty."""
     return ABSENT if is_zero(value) else value
 
 
 def field_of(value: Any, field: str) -> Any:
-    """A field of Object{…}: null when it was not set (k8s.io/apiserver pkg/cel/mutation/dynamic/objects.go)."""
+    """Return a field of Object{…}: null when it was not set (k8s.io/apiserver pkg/cel/mutation/dynamic/objects.go)."""
     kind = type(value)
     if kind is Struct:
         return _native(value.get(field))
@@ -92,12 +92,12 @@ def field_of(value: Any, field: str) -> Any:
 
 
 def has_field(value: Any, field: str) -> bool:
-    """Whether a field of Object{…} was set."""
+    """Return whether a field of Object{…} was set."""
     return field in value if type(value) is Struct else has(value, field)
 
 
 def _native(value: Any) -> Any:
-    """A field of Object{…} as it is read: an object inside is a map then (objects.go ConvertToNative)."""
+    """Return a field of Object{…} with the objects inside as maps (objects.go ConvertToNative)."""
     if type(value) is list:
         return [_native(each) for each in value]
     return {field: _native(inner) for field, inner in value.items()} if type(value) is Struct else value
@@ -108,7 +108,7 @@ def _no_key(key: Any) -> Any:
 
 
 def elements(value: Any) -> list[Any]:
-    """What a comprehension with one variable runs over: a list's elements, a map's keys."""
+    """Return what a comprehension with one variable iterates over: a list's elements, a map's keys."""
     kind = type(value)
     if kind is list:
         return list(value)
@@ -121,7 +121,7 @@ def elements(value: Any) -> list[Any]:
 
 
 def pairs(value: Any) -> Collection[tuple[Any, Any]]:
-    """What a comprehension with two variables runs over: index and element, or key and value."""
+    """Return what a comprehension with two variables iterates over: index and element, or key and value."""
     kind = type(value)
     if kind is list:
         return list(enumerate(value))
@@ -133,12 +133,12 @@ def pairs(value: Any) -> Collection[tuple[Any, Any]]:
 
 
 def pending(remaining: Iterator[Any], more: int) -> int:
-    """The cost of the next element's condition, if there is a next one."""
+    """Return `more` if the iterator has a next element, else 0: the cost of that element's condition."""
     return more if remaining.__length_hint__() else 0  # type: ignore[attr-defined]
 
 
 def element_of(value: Any, target: list[Any]) -> None:
-    """[?value]: append what an optional has."""
+    """Append the value of an optional, if it has one, to the list; used for [?value]."""
     if type(value) is not Optional:
         raise EvaluationError(f"cannot initialize optional list element from non-optional value {show(value)}")
     if value.present:
@@ -146,7 +146,9 @@ def element_of(value: Any, target: list[Any]) -> None:
 
 
 def entry_of(key: Any, value: Any, target: list[tuple[Any, Any]]) -> None:
-    """{?key: value}: add the entry if the optional has a value, otherwise remove an earlier entry with this key."""
+    """Add the entry if the optional has a value, otherwise remove an earlier entry with this key; used for {?key:
+    value}.
+    """
     if type(value) is not Optional:
         text = f"cannot initialize optional entry '{show(key)}' from non-optional value {show(value)}"
         raise EvaluationError(text)
@@ -157,7 +159,7 @@ def entry_of(key: Any, value: Any, target: list[tuple[Any, Any]]) -> None:
 
 
 def structure(name: str, entries: list[tuple[Any, Any]]) -> Struct:
-    """Name{field: value}."""
+    """Return the structure of Name{field: value}."""
     if name != "JSONPatch":
         return Struct(name, entries)
     for field, value in entries:
@@ -170,7 +172,7 @@ def structure(name: str, entries: list[tuple[Any, Any]]) -> Struct:
 
 
 def insert(deadline: Deadline, entries: dict[Any, Any], more: Any) -> None:
-    """transformMapEntry: take over the entries of a map; no key may come twice."""
+    """Add the entries of a map for transformMapEntry; fail when a key comes twice."""
     if type(more) not in MAPS:
         refuse("cel.@mapInsert", {}, more)
     deadline.spend(len(more) // 8)  # its keys are copied by C
@@ -183,34 +185,34 @@ def insert(deadline: Deadline, entries: dict[Any, Any], more: Any) -> None:
 
 
 def collected(deadline: Deadline, entries: dict[Any, Any]) -> dict[Any, Any]:
-    """The map of the entries that insert() collected."""
+    """Return the map of the entries that insert() collected."""
     return make_map(deadline.each(entries.values()))
 
 
 def map_of(deadline: Deadline, entries: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """The map of the keys and values that a loop collected."""
+    """Return the map of the keys and values that a loop collected."""
     return make_map(deadline.each(entries))
 
 
 def size_of(value: Any) -> int:
-    """size(value)."""
+    """Return size(value)."""
     if type(value) in _SIZED or (isinstance(value, dict) and not isinstance(value, Struct)):
         return len(value)
     return refuse("size", value)
 
 
 def empty(value: Any) -> int:
-    """1 for a value without content that has a size: comparing with it costs one less."""
+    """Return 1 for a value whose type has a size, else 0: comparing with an empty one costs that much less."""
     return 1 if type(value) in _SIZED else 0
 
 
 def equality(left: Any, right: Any) -> int:
-    """What == or != of two values costs beyond 1 (runtimecost.go, Equals)."""
+    """Return what == or != of two values costs beyond 1 (runtimecost.go, Equals)."""
     return -(-min(measure(left), measure(right)) // 10) - 1
 
 
 def measure(value: Any) -> int:
-    """A size, with cel-go's look into optionals (runtimecost.go actualSize)."""
+    """Return the size of a value, or of the value in an optional (runtimecost.go actualSize)."""
     if type(value) is Optional and value.present:
         return measure(value.value)
     return size(value) if type(value) in _SIZED else 1

@@ -95,7 +95,9 @@ class Semver:
         self._order = (numbers, not prerelease, parts)
 
     def order(self) -> tuple[Any, ...]:
-        """A key that sorts versions: a release after its pre-releases, numbers before texts, the build apart."""
+        """Return a key that sorts versions: a release after its pre-releases, numbers before texts, the build
+        ignored.
+        """
         return self._order
 
     def __eq__(self, other: object) -> bool:
@@ -115,11 +117,10 @@ class Semver:
 
 
 def parse(text: str, deadline: Deadline | None = None) -> Semver:
-    """Read a version strictly.
+    """Return the version in a text, read strictly.
 
     Raises:
         ValueError: not a version.
-
     """
     if not text:
         raise ValueError("Version string empty")
@@ -173,11 +174,10 @@ def _build(text: str, deadline: Deadline) -> str:
 
 
 def parse_lenient(text: str, deadline: Deadline | None = None) -> Semver:
-    """Read a version after removing a leading `v` and leading zeros, and adding missing numbers.
+    """Return the version in a text after removing a leading `v` and leading zeros, and adding missing numbers.
 
     Raises:
         ValueError: still not a version.
-
     """
     parts = [_without_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3:
@@ -210,7 +210,7 @@ def _is_semver(deadline: Deadline, text: str, is_lenient: bool = False) -> bool:
 
 
 def _signed(number: int) -> int:
-    """A uint64 as the int64 that upstream makes of it."""
+    """Return a uint64 as the int64 that upstream converts it to."""
     return number - 2**64 if number >= 2**63 else number
 
 

@@ -1,4 +1,4 @@
-"""Lists taken as sets: ext.Sets. Source: cel-go v0.26.0 ext/sets.go. Order and repetition do not matter.
+"""Functions that treat lists as sets: ext.Sets. Source: cel-go v0.26.0 ext/sets.go. Order and repetition do not matter.
 
 sets.contains(list(T), list(T)) -> bool
     Every element of the second list is in the first.
@@ -37,18 +37,18 @@ from webhook.deadline import Deadline
 
 
 def contains(deadline: Deadline, whole: list[Any], part: list[Any]) -> bool:
-    """Every element of part is in whole."""
+    """Return whether every element of `part` is in `whole`."""
     members = Members(deadline, whole)
     return all(item in members for item in deadline.each(part))
 
 
 def equivalent(deadline: Deadline, left: list[Any], right: list[Any]) -> bool:
-    """Each list contains the other."""
+    """Return whether each list contains the other."""
     return contains(deadline, left, right) and contains(deadline, right, left)
 
 
 def intersects(deadline: Deadline, left: list[Any], right: list[Any]) -> bool:
-    """Some element is in both lists."""
+    """Return whether the lists have an element in common."""
     members = Members(deadline, right)
     return any(item in members for item in deadline.each(left))
 

@@ -1,4 +1,4 @@
-"""Sorts many keys in parts, and reads the clock between them.
+"""Sorts many keys in parts, and reads the clock between the parts.
 
 Python's own sort is one call of C that nothing interrupts. So many keys are first dealt into parts by keys drawn from
 among them (a sample sort), each of which is sorted by that call: about the same time, and the same order, since equal
@@ -15,24 +15,24 @@ from typing import Any, Final
 from webhook.deadline import Deadline
 
 PART: Final = 2_000
-"""Keys that are sorted in one call of C: less than a millisecond."""
+"""How many keys are sorted in one call of C: less than a millisecond."""
 DRAWN: Final = 500
-"""Keys that the others are dealt by; a part of more than PART keys is dealt again."""
+"""How many sampled keys divide the others into parts; a part of more than PART keys is divided again."""
 
 
 LONG: Final = 64
-"""Characters of a text on average that are compared as quickly as numbers."""
+"""The average length of texts that are compared as quickly as numbers."""
 
 
 def ascending(deadline: Deadline, keys: list[Any]) -> list[int]:
-    """The indexes of the keys in ascending order of the keys; equal keys keep their order."""
+    """Return the indexes of the keys in ascending order of the keys; equal keys keep their order."""
     is_text = bool(keys) and isinstance(keys[0], str | bytes)
     is_long = is_text and sum(map(len, keys)) > LONG * len(keys)
     return _ascending(deadline, _numbered(deadline, keys) if is_long else keys)
 
 
 def _numbered(deadline: Deadline, texts: list[Any]) -> list[int]:
-    """Numbers in the order of some texts, of which each is compared once, however often it is there."""
+    """Return numbers in the order of the texts, so that equal texts are compared only once."""
     each_once = list(dict.fromkeys(deadline.each(texts)))
     order = _ascending(deadline, each_once)
     numbers = {each_once[place]: number for number, place in enumerate(deadline.each(order))}
@@ -55,7 +55,7 @@ def _ascending(deadline: Deadline, keys: list[Any]) -> list[int]:
 
 
 def _dealt(deadline: Deadline, keys: list[Any], places: list[int]) -> list[tuple[list[int], bool]]:
-    """Parts of the places with ascending keys, and whether all keys of a part are equal."""
+    """Divide the places into parts with ascending keys; return each part and whether all its keys are equal."""
     drawn = Random(len(places)).sample(places, DRAWN)  # noqa: S311 - nothing is kept secret by it
     bounds = sorted({keys[place] for place in drawn})
     if len(bounds) == 1:  # so that most keys are equal
@@ -67,7 +67,7 @@ def _dealt(deadline: Deadline, keys: list[Any], places: list[int]) -> list[tuple
 
 
 def _dealt_by_one(deadline: Deadline, keys: list[Any], places: list[int], pivot: Any) -> list[tuple[list[int], bool]]:
-    """The places of keys that are less than one key, equal to it and greater."""
+    """Divide the places into those whose keys are less than the pivot, equal to it and greater."""
     before: list[int] = []
     equal: list[int] = []
     after: list[int] = []

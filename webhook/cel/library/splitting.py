@@ -1,4 +1,4 @@
-"""Splits long texts and replaces in them piece by piece, and reads the clock between the pieces.
+"""Splits long texts and replaces parts of them piece by piece, and reads the clock between the pieces.
 
 Python does each in one call of C, which takes a tenth of a second for a few megabytes with a part at every character.
 A piece ends where the part is found, so that the pieces' results are the text's. A part that can overlap itself, such
@@ -13,13 +13,13 @@ from typing import Final
 from webhook.deadline import STEP, Deadline
 
 LONG: Final = 20_000
-"""Characters that are split or replaced in one call: less than a millisecond."""
+"""How many characters are split or replaced in one call: less than a millisecond."""
 CHARACTERS: Final = LONG // STEP
-"""Characters that C splits in one unit of work, where every one may begin a part."""
+"""How many characters C splits in one unit of work, where every character may begin a part."""
 
 
 def split(deadline: Deadline, text: str, part: str) -> list[str]:
-    """The texts between the occurrences of a part, as str.split gives them; the part must not be empty."""
+    """Return the texts between the occurrences of a part, as str.split does; the part must not be empty."""
     if len(text) <= LONG or _overlaps(part):
         deadline.spend(len(text) // CHARACTERS)
         return text.split(part)
@@ -27,7 +27,7 @@ def split(deadline: Deadline, text: str, part: str) -> list[str]:
 
 
 def characters(deadline: Deadline, text: str) -> list[str]:
-    """Every character of a text."""
+    """Return every character of a text."""
     texts: list[str] = []
     for start in range(0, len(text), LONG):
         deadline.spend(min(LONG, len(text) - start) // CHARACTERS)
@@ -36,7 +36,7 @@ def characters(deadline: Deadline, text: str) -> list[str]:
 
 
 def replace(deadline: Deadline, text: str, old: str, new: str) -> str:
-    """Every occurrence of a part replaced, as str.replace has it."""
+    """Return the text with every occurrence of a part replaced, as str.replace does."""
     if len(text) <= LONG or not old or _overlaps(old):
         deadline.spend(len(text) // CHARACTERS)
         return text.replace(old, new)
@@ -44,12 +44,12 @@ def replace(deadline: Deadline, text: str, old: str, new: str) -> str:
 
 
 def _overlaps(part: str) -> bool:
-    """Whether two occurrences of a part can overlap: it begins as it ends. A long one occurs too rarely to matter."""
+    """Return whether two occurrences of a part can overlap. A long part occurs too rarely to matter."""
     return len(part) > STEP or any(part.startswith(part[place:]) for place in range(1, len(part)))
 
 
 def _pieces(deadline: Deadline, text: str, part: str) -> Iterator[str]:
-    """A text in pieces between which the part stands, each longer than LONG but the last."""
+    """Yield the text in pieces, each longer than LONG but the last; the part stands between the pieces."""
     start = 0
     while start >= 0:
         deadline.spend(STEP + 1)

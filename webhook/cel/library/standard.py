@@ -46,22 +46,22 @@ _NUMBERS = {"int64": INT, "uint64": UINT, "double": DOUBLE}
 
 
 def less(left: Any, right: Any) -> bool:
-    """The operator `<`."""
+    """Return left < right."""
     return _compare("_<_", left, right) < 0
 
 
 def less_equals(left: Any, right: Any) -> bool:
-    """The operator `<=`."""
+    """Return left <= right."""
     return _compare("_<=_", left, right) <= 0
 
 
 def greater(left: Any, right: Any) -> bool:
-    """The operator `>`."""
+    """Return left > right."""
     return _compare("_>_", left, right) > 0
 
 
 def greater_equals(left: Any, right: Any) -> bool:
-    """The operator `>=`."""
+    """Return left >= right."""
     return _compare("_>=_", left, right) >= 0
 
 
@@ -73,22 +73,22 @@ def _compare(name: str, left: Any, right: Any) -> int:
 
 
 def negate(value: bool) -> bool:
-    """!value."""
+    """Return !value."""
     return not value
 
 
 def contains_element(deadline: Deadline, value: Any, container: list[Any]) -> bool:
-    """Value in list."""
+    """Return whether a list has an equal element."""
     return any(equal_quietly(value, item, deadline) for item in deadline.each(container))
 
 
 def contains_key(value: Any, container: dict[Any, Any]) -> bool:
-    """Key in map."""
+    """Return whether a map has the key."""
     return map_find(container, value) is not ABSENT
 
 
 def contains(deadline: Deadline, value: Any, container: Any) -> bool:
-    """Value in list or map."""
+    """Return whether a list has an equal element, or a map the key."""
     kind = type(container)
     if kind is list:
         if type(value) is str:
@@ -103,7 +103,7 @@ def contains(deadline: Deadline, value: Any, container: Any) -> bool:
 
 
 def contains_hashed(deadline: Deadline, value: Any, container: Any) -> bool:
-    """Value in a map that the expression made, which is one of Go's own.
+    """Return whether a map or list that the expression built contains a value; some values panic as keys of a Go map.
 
     Raises:
         EvaluationPanic: Go cannot look for a value of this type in a map.
@@ -114,7 +114,7 @@ def contains_hashed(deadline: Deadline, value: Any, container: Any) -> bool:
 
 
 def index(container: Any, key: Any) -> Any:
-    """container[key], for a list or a map."""
+    """Return container[key] for a list or a map."""
     kind = type(container)
     if kind is list:
         position = list_index(key)
@@ -129,7 +129,7 @@ def index(container: Any, key: Any) -> Any:
 
 
 def list_index(key: Any) -> int:
-    """A list's index from a number of any class; a double only when it is whole (types.IndexOrError)."""
+    """Return a list index from a number of any class; a double must be whole (types.IndexOrError)."""
     kind = type(key)
     if kind is int or (kind is not bool and isinstance(key, int)):
         return int(key)
@@ -141,12 +141,12 @@ def list_index(key: Any) -> int:
 
 
 def size(value: Any) -> int:
-    """Characters of a string, bytes, elements of a list, entries of a map."""
+    """Return the characters of a string, the bytes of bytes, the elements of a list or the entries of a map."""
     return len(value)
 
 
 def text_contains(text: str, part: str) -> bool:
-    """Part in text."""
+    """Return whether the text contains the part."""
     return part in text
 
 

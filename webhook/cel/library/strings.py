@@ -1,4 +1,4 @@
-r"""Texts: ext.Strings v2. `format` is in format_string.py.
+r"""String functions: ext.Strings v2. `format` is in format_string.py.
 
 Source: cel-go v0.26.0 ext/strings.go, and v0.22.0 and v0.29 where the functions behave differently. Places count
 characters from 0.
@@ -134,7 +134,7 @@ from webhook.errors import EvaluationError, NoSuchOverload
 
 _QUOTED = str.maketrans({**ESCAPES, **{chr(code): "\ufffd" for code in range(0xD800, 0xE000)}})
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-"""Go's unicode.IsSpace; Python's strip() also takes the separators U+001C to U+001F."""
+"""The characters of Go's unicode.IsSpace; Python's strip() also takes the separators U+001C to U+001F."""
 
 
 def _out_of_range(place: int) -> EvaluationError:
@@ -142,14 +142,14 @@ def _out_of_range(place: int) -> EvaluationError:
 
 
 def char_at(text: str, place: int) -> str:
-    """The character at a place, '' directly behind the text."""
+    """Return the character at an index, '' at the end of the text."""
     if not 0 <= place <= len(text):
         raise _out_of_range(place)
     return text[place : place + 1]
 
 
 def index_of(text: str, part: str, start: int = 0) -> int:
-    """Since 1.32: where the part is first found from start on."""
+    """Return the first index of the part from start on, as since 1.32."""
     if not part:
         return start
     if start < 0:
@@ -158,33 +158,33 @@ def index_of(text: str, part: str, start: int = 0) -> int:
 
 
 def index_of_strict(text: str, part: str, start: int = 0) -> int:
-    """Before 1.32: the start must be a place in the text, so that even ''.indexOf('a') is an error."""
+    """Return index_of's result, but fail for a start outside the text, even ''.indexOf('a'), as before 1.32."""
     if part and not 0 <= start < len(text):
         raise _out_of_range(start)
     return index_of(text, part, start)
 
 
 def index_of_clamped(text: str, part: str, start: int = 0) -> int:
-    """Since 1.37: the empty part, too, is only found inside the text or at its end."""
+    """Return index_of's result, but find the empty part only inside the text or at its end, as since 1.37."""
     if start < 0:
         raise _out_of_range(start)
     return index_of(text, part, start) if part else min(start, len(text))
 
 
 def last_index_of(text: str, part: str) -> int:
-    """Where the part is last found."""
+    """Return the last index of the part."""
     return text.rfind(part)
 
 
 def last_index_of_strict(text: str, part: str) -> int:
-    """Before 1.34: nothing but the empty text is looked for in an empty text."""
+    """Return last_index_of's result, but fail for an empty text unless the part is empty, as before 1.34."""
     if not text and part:
         raise _out_of_range(-1)
     return text.rfind(part)
 
 
 def last_index_from(text: str, part: str, last: int) -> int:
-    """Since 1.32: where the part is found, beginning at last and going left."""
+    """Return the index of the last occurrence that starts at or before `last`, as since 1.32."""
     if not part:
         return last
     if last < 0:
@@ -193,21 +193,21 @@ def last_index_from(text: str, part: str, last: int) -> int:
 
 
 def last_index_from_strict(text: str, part: str, last: int) -> int:
-    """Before 1.32: the place must be in the text."""
+    """Return last_index_from's result, but fail for a `last` outside the text, as before 1.32."""
     if part and not 0 <= last < len(text):
         raise _out_of_range(last)
     return last_index_from(text, part, last)
 
 
 def last_index_from_clamped(text: str, part: str, last: int) -> int:
-    """Since 1.37: the empty part, too, is only found inside the text or at its end."""
+    """Return last_index_from's result, but find the empty part only inside the text or at its end, as since 1.37."""
     if last < 0:
         raise _out_of_range(last)
     return last_index_from(text, part, last) if part else min(last, len(text))
 
 
 def join(deadline: Deadline, parts: list[Any], separator: str = "") -> str:
-    """The texts with a separator between them."""
+    """Return the texts joined with a separator."""
     if parts and type(parts[0]) is not str:
         raise NoSuchOverload
     for part in deadline.each(parts):
@@ -226,22 +226,22 @@ def _shown(value: Any) -> str:
 
 
 def lower_ascii(text: str) -> str:
-    """ASCII letters in lower case."""
+    """Return the text with ASCII letters in lower case."""
     return text.lower() if text.isascii() else _change_ascii_letters(text, bytes.lower)
 
 
 def upper_ascii(text: str) -> str:
-    """ASCII letters in upper case."""
+    """Return the text with ASCII letters in upper case."""
     return text.upper() if text.isascii() else _change_ascii_letters(text, bytes.upper)
 
 
 def _change_ascii_letters(text: str, change: Callable[[bytes], bytes]) -> str:
-    """A text with its ASCII letters changed: in UTF-8 they are bytes of their own, and bytes know no other letters."""
+    """Return a text with only its ASCII letters changed, by way of its UTF-8 bytes."""
     return change(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 def replace(deadline: Deadline, text: str, old: str, new: str, limit: int = -1) -> str:
-    """Occurrences replaced, the first `limit` of them or all."""
+    """Return the text with the first `limit` occurrences replaced; a negative limit replaces all."""
     deadline.spend_text(text)
     count = text.count(old)
     times = count if limit < 0 else min(limit, count)
@@ -254,7 +254,7 @@ def replace(deadline: Deadline, text: str, old: str, new: str, limit: int = -1) 
 
 
 def split(deadline: Deadline, text: str, separator: str, limit: int = -1) -> list[str]:
-    """The parts between separators, `limit` of them at most."""
+    """Return the parts between separators, `limit` of them at most."""
     return list_origins.texts(_parts(deadline, text, separator, limit) if limit else [])
 
 
@@ -267,14 +267,14 @@ def _parts(deadline: Deadline, text: str, separator: str, limit: int) -> list[st
 
 
 def substring(text: str, start: int) -> str:
-    """The text from a place on."""
+    """Return the text from an index on."""
     if not 0 <= start <= len(text):
         raise _out_of_range(start)
     return text[start:]
 
 
 def substring_between(text: str, start: int, end: int) -> str:
-    """The text between two places."""
+    """Return the text between two indexes."""
     if start > end:
         raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
     for place in (start, end):
@@ -284,12 +284,12 @@ def substring_between(text: str, start: int, end: int) -> str:
 
 
 def trim(text: str) -> str:
-    """The text without white space at its ends."""
+    """Return the text without white space at its ends."""
     return text.strip(_SPACE)
 
 
 def quote(deadline: Deadline, text: str) -> str:
-    """The text in double quotes, special characters escaped."""
+    """Return the text in double quotes with special characters escaped."""
     return f'"{"".join(piece.translate(_QUOTED) for piece in deadline.pieces(text))}"'
 
 
@@ -321,7 +321,7 @@ def _member(
 def _search(
     name: str, suffix: str, by_version: tuple[tuple[Callable[..., int], Version, Version | None], ...]
 ) -> list[Overload]:
-    """The functions indexOf or lastIndexOf, without and with a place, as each range of versions has it."""
+    """Return the overloads of indexOf or lastIndexOf, with or without a start, for each range of versions."""
     more = (STRING, INT) if suffix.endswith("_int") else (STRING,)
     return [
         _member(name, suffix, implementation, *more, result=INT, cost=costs.traverse_target, since=since, until=until)
@@ -332,7 +332,7 @@ def _search(
 def _rewriting(
     name: str, suffix: str, implementation: Callable[..., Any], *more: Type, result: Type = STRING
 ) -> Overload:
-    """A function that makes something of the whole text."""
+    """Return the overload of a function whose result is computed from the whole text."""
     return _member(name, suffix, implementation, *more, result=result, cost=costs.walk_target_twice, metered=True)
 
 

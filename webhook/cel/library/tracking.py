@@ -33,22 +33,22 @@ GO_NAMES: Final[Mapping[type, str]] = {
     Struct: "*dynamic.ObjectVal",
     JSONPatch: "*mutation.JSONPatchVal",
 }
-"""The Go types of values, as an error names them (%T); a class that is not here may have its own as `go_type`."""
+"""The Go types of values as an error names them (%T); a class that is not listed may have its own as `go_type`."""
 _ADDERS = frozenset((int, UInt, float, str, bytes, Duration, Timestamp))
 
 
 def go_name(kind: type) -> str:
-    """The Go type of a class of values."""
+    """Return the Go type of a class of values."""
     return GO_NAMES.get(kind) or getattr(kind, "go_type", "") or f"cel.{type_name_of(kind)}"
 
 
 def type_name_of(kind: Any) -> str:
-    """The last part of the name of a class' CEL type."""
+    """Return the last part of the name of a class's CEL type."""
     return str(kind.cel_type.name).rpartition(".")[2]
 
 
 def tracked_argument(overloads: Sequence[Overload]) -> int | None:
-    """Which argument of a call must have the type that its cost counting expects; None for nearly all calls."""
+    """Return which argument must have the type that the call's cost counting expects; None for most calls."""
     if len(overloads) != 1:
         return None
     overload = overloads[0]
@@ -59,7 +59,7 @@ def tracked_argument(overloads: Sequence[Overload]) -> int | None:
 
 
 def require_list(value: Any) -> Any:
-    """A list.
+    """Return the value if it is a list; panic as cel-go does otherwise.
 
     Raises:
         EvaluationPanic: it is something else.
@@ -72,7 +72,7 @@ def require_list(value: Any) -> Any:
 
 
 def require_int(value: Any) -> Any:
-    """An int.
+    """Return the value if it is an int; panic as cel-go does otherwise.
 
     Raises:
         EvaluationPanic: it is something else.
@@ -83,7 +83,7 @@ def require_int(value: Any) -> Any:
 
 
 def failed_list(error: Exception) -> NoReturn:
-    """Do what cel-go does where an error stands for a list.
+    """Panic as cel-go does where an error stands for a list.
 
     Raises:
         EvaluationPanic: always, but for what nothing absorbs anyway.
@@ -97,7 +97,7 @@ def failed_list(error: Exception) -> NoReturn:
 
 
 def failed_int(error: Exception) -> NoReturn:
-    """The same for an int.
+    """Panic as cel-go does where an error stands for an int.
 
     Raises:
         EvaluationPanic: always, but for what nothing absorbs anyway.

@@ -67,7 +67,7 @@ URL_TYPE = opaque("kubernetes.URL")
 
 
 class URL:
-    """A URL. Two are equal when they are written the same."""
+    """A URL. Two are equal when they are written the same way."""
 
     __slots__ = ("_written", "parts")
     cel_type: ClassVar[Type] = URL_TYPE
@@ -78,7 +78,7 @@ class URL:
 
     @property
     def written(self) -> str:
-        """The URL as Go writes it; of a long URL this is computed when it is parsed."""
+        """Return the URL as Go writes it; for a long URL this was computed when it was parsed."""
         return self.parts.written(Deadline()) if self._written is None else self._written
 
     def __eq__(self, other: object) -> bool:
@@ -95,7 +95,9 @@ class URL:
 
 
 def url(deadline: Deadline, text: str) -> URL:
-    """Read a URL, once strictly for the form and once more for a fragment, as upstream does."""
+    """Return the URL in a text, which is parsed once strictly for its form and once more for its fragment, as upstream
+    does.
+    """
     try:
         url_syntax.parse_request(deadline, text)
         parts = url_syntax.parse(deadline, text)
@@ -105,7 +107,7 @@ def url(deadline: Deadline, text: str) -> URL:
 
 
 def is_url(deadline: Deadline, text: str) -> bool:
-    """The text is an absolute URI or an absolute path."""
+    """Return whether the text is an absolute URI or an absolute path."""
     try:
         url_syntax.parse_request(deadline, text)
     except url_syntax.BadUrl:
@@ -114,12 +116,12 @@ def is_url(deadline: Deadline, text: str) -> bool:
 
 
 def escaped_path(deadline: Deadline, value: URL) -> str:
-    """The path with percent escapes."""
+    """Return the path with percent escapes."""
     return url_syntax.shown(value.parts.escaped_path(deadline))
 
 
 def query(deadline: Deadline, value: URL) -> dict[str, list[str]]:
-    """The query's parameters."""
+    """Return the query's parameters."""
     return {
         url_syntax.shown(key): [url_syntax.shown(item) for item in items]
         for key, items in value.parts.parameters(deadline).items()

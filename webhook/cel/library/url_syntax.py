@@ -1,4 +1,4 @@
-"""URLs read and written as Go's net/url does, whose rules Kubernetes takes over.
+"""Parses and writes URLs as Go's net/url does, whose rules Kubernetes uses.
 
 Rules: Go 1.26 net/url, with its defaults of that version: colons in a host are strict for http and https,
 at most 10,000 query parameters. Python's urllib follows other rules: it takes almost every text for a URL.
@@ -38,7 +38,7 @@ _KEPT_AS_WRITTEN = frozenset("!$&'()*+,;=:@[]%")
 
 
 def _not_in_host(escapes: Iterable[int]) -> re.Pattern[str]:
-    """What must not stand in a host: ASCII characters, and percent escapes of some bytes."""
+    """Return a pattern for what a host must not contain: ASCII characters, and percent escapes of some bytes."""
     characters = "".join(re.escape(each) for each in map(chr, range(0x80)) if each not in _HOST | {"%"})
     bytes_ = "|".join(f"{byte:02X}" for byte in escapes)
     return re.compile(f"[{characters}]|%(?i:{bytes_})")
@@ -54,7 +54,7 @@ class BadUrl(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Url:
-    """A URL in its parts, percent escapes read except in `raw_path`, `query` and `raw_fragment`."""
+    """A parsed URL; percent escapes are decoded except in `raw_path`, `query` and `raw_fragment`."""
 
     scheme: str = ""
     opaque: str = ""
@@ -70,17 +70,17 @@ class Url:
     raw_fragment: str = ""
 
     def escaped_path(self, deadline: Deadline) -> str:
-        """The path with percent escapes, as it was written where that is one way to write it."""
+        """Return the path with percent escapes, as it was written if that is valid."""
         return _as_written(deadline, self.path, self.raw_path, _PATH)
 
     @property
     def hostname(self) -> str:
-        """The host without port and brackets."""
+        """Return the host without port and brackets."""
         return self._split_host()[0]
 
     @property
     def port(self) -> str:
-        """The port behind the host, or ''."""
+        """Return the port, or ''."""
         return self._split_host()[1]
 
     def _split_host(self) -> tuple[str, str]:
@@ -92,7 +92,7 @@ class Url:
         return host, port
 
     def parameters(self, deadline: Deadline) -> dict[str, list[str]]:
-        """The query's parameters; those that cannot be read are left out."""
+        """Return the query's parameters; those that cannot be decoded are left out."""
         values: dict[str, list[str]] = {}
         pieces = self.query.split("&")
         if len(pieces) > MAX_PARAMETERS:
@@ -109,7 +109,7 @@ class Url:
         return values
 
     def written(self, deadline: Deadline) -> str:
-        """The URL as Go writes it."""
+        """Return the URL as Go writes it."""
         scheme = f"{self.scheme}:" if self.scheme else ""
         rest = self.opaque or self._hierarchy(deadline, scheme)
         query = f"?{self.query}" if self.force_query or self.query else ""
@@ -137,11 +137,10 @@ class Url:
 
 
 def parse_request(deadline: Deadline, text: str) -> Url:
-    """Read an absolute URI or an absolute path: url.ParseRequestURI, which takes `#` for an ordinary character.
+    """Parse an absolute URI or an absolute path: url.ParseRequestURI, which treats `#` as an ordinary character.
 
     Raises:
         BadUrl: neither.
-
     """
     try:
         return Url(**_parts(deadline, text, via_request=True))
@@ -150,11 +149,10 @@ def parse_request(deadline: Deadline, text: str) -> Url:
 
 
 def parse(deadline: Deadline, text: str) -> Url:
-    """Read a URL or a reference with its fragment: url.Parse.
+    """Parse a URL or a reference with its fragment: url.Parse.
 
     Raises:
         BadUrl: not a URL.
-
     """
     front, _, fragment = text.partition("#")
     try:
@@ -167,12 +165,14 @@ def parse(deadline: Deadline, text: str) -> Url:
 
 
 def shown(text: str) -> str:
-    """A part of a URL as valid text: bytes that are not UTF-8 become U+FFFD."""
+    """Return a part of a URL as valid text: bytes that are not UTF-8 become U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _found(deadline: Deadline, pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """The first match of a pattern of up to three characters, of which the first decides where it begins."""
+    """Return the first match of a pattern of up to three characters, searching in pieces and reading the clock between
+    them.
+    """
     for start in range(0, len(text), PIECE):
         if start:
             deadline.spend(STEP)
@@ -268,7 +268,7 @@ def _check_port(port: str) -> None:
 
 
 def _unescape_host(deadline: Deadline, text: str, *, zone: bool = False) -> str:
-    """Read percent escapes in a host: of bytes outside ASCII only, and `%25`; a zone also takes host characters."""
+    """Decode percent escapes in a host: of bytes outside ASCII only, and `%25`; a zone also takes host characters."""
     escape = _found(deadline, _BAD_ESCAPE, text)
     wrong = _found(deadline, _BAD_IN_ZONE if zone else _BAD_IN_HOST, text)
     if wrong and not (escape and escape.start() <= wrong.start()):
@@ -304,7 +304,7 @@ def _percent(character: str) -> str:
 
 
 def _as_written(deadline: Deadline, plain: str, raw: str, kept: frozenset[str]) -> str:
-    """The escaped form as it was written, where each of its characters may stand as it does; else the usual one."""
+    """Return the escaped form as it was written if all its characters are allowed, else the usual one."""
     allowed = kept | _KEPT_AS_WRITTEN
     if raw and allowed.issuperset(chain.from_iterable(map(set, deadline.pieces(raw)))):
         return raw

@@ -1,4 +1,4 @@
-"""The values of literal tokens: numbers within 64 bits, strings and bytes with their escapes read.
+"""Converts literal tokens to values: numbers within 64 bits, strings and bytes with their escapes.
 
 Rules and wording: cel-go v0.26 parser/unescape.go and the literals of parser/parser.go.
 """
@@ -20,7 +20,7 @@ _ESCAPED = re.compile(
 
 
 def string_value(text: str) -> str:
-    """The value of a string token: quotes and prefix off, escapes read, line ends made one line feed.
+    """Return the value of a string token: without quotes and prefix, escapes decoded, line ends changed to a line feed.
 
     Raises:
         ValueError: an escape names no Unicode character.
@@ -30,7 +30,9 @@ def string_value(text: str) -> str:
 
 
 def bytes_value(text: str) -> bytes:
-    """The value of a bytes token, where hexadecimal and octal escapes are bytes and Unicode escapes are refused."""
+    """Return the value of a bytes token, where hexadecimal and octal escapes are bytes and Unicode escapes are
+    errors.
+    """
     raw, body = _unquote(text[1:])
     if raw or "\\" not in body:
         return body.encode()
@@ -103,4 +105,6 @@ LITERALS: dict[str, Callable[[str], object]] = {
     "false": lambda _: False,
     "null": lambda _: None,
 }
-"""Kind of token -> what reads its text; raises ValueError with the complaint. A minus sign may lead a number."""
+"""The function that reads each kind of token; it raises ValueError with the complaint. A minus sign may lead a
+number.
+"""

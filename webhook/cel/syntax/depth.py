@@ -1,4 +1,6 @@
-"""How deep an expression is, as cel-go's parser counts it (v0.26 parser/parser.go, checkAndIncrementRecursionDepth)."""
+"""Limits the depth of an expression as cel-go's parser does (v0.26 parser/parser.go,
+checkAndIncrementRecursionDepth).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ _OPERATORS = frozenset(
 
 
 def is_deeper_than(node: Node, limit: int) -> bool:
-    """Whether more than `limit` ternaries, comparisons, arithmetic, selections, methods, indexes are nested."""
+    """Return whether more than `limit` ternaries, comparisons, arithmetic, selections, methods, indexes are nested."""
     pending = [(node, 0)]
     while pending:
         current, depth = pending.pop()

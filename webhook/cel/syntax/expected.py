@@ -1,4 +1,4 @@
-"""What the text of a syntax error says was expected: the words of ANTLR 4, of which cel-go's parser is made.
+"""The texts of syntax errors, in the words of ANTLR 4, which generates cel-go's parser.
 
 Knows tokens and the bracket that they stand in; the parser knows when a reading cannot go on.
 """
@@ -12,16 +12,16 @@ from webhook.cel.syntax.frames import Frame
 from webhook.cel.syntax.lexer import END
 
 STARTING: Final = frozenset({"name", "(", "[", "{", "!", "-", *LITERALS})
-"""The kinds of tokens that an operand may begin with."""
+"""The kinds of tokens that may begin an operand."""
 _STARTS: Final = (
     "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
 )
 _AFTER: Final = {"start": END, "list": "{']', ','}", "map": "{'}', ','}"}
-"""What may follow an operand, by the shape of the frame; of others, what closes them."""
+"""The tokens that may follow an operand, by the shape of the frame; for other shapes, the closing bracket."""
 
 
 def operand_expected(frame: Frame, text: str, follows: str, *, is_optional: bool) -> str:
-    """The error for a token where an operand is expected.
+    """Return the error for a token where an operand is expected.
 
     Args:
         frame: the bracket that the token stands in.
@@ -38,12 +38,12 @@ def operand_expected(frame: Frame, text: str, follows: str, *, is_optional: bool
 
 
 def missing(what: str, kind: str, text: str) -> str:
-    """The error for a token where `what` is expected."""
+    """Return the error for a token where `what` is expected."""
     return f"missing {what} at '{text}'" if kind in STARTING else f"mismatched input '{text}' expecting {what}"
 
 
 def unexpected(frame: Frame, kind: str, text: str, *, is_extraneous: bool) -> str:
-    """The error for a token that cannot follow an operand."""
+    """Return the error for a token that cannot follow an operand."""
     if kind == END and frame.shape in ("group", "index", "call"):
         return f"missing '{frame.closing}' at '{END}'"
     expected = _AFTER.get(frame.shape, f"'{frame.closing}'")

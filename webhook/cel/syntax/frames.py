@@ -22,12 +22,12 @@ BINARY = {
     "/": (CALC + 1, "_/_"),
     "%": (CALC + 1, "_%_"),
 }
-"""Operator -> how tightly it binds, and its function."""
+"""The precedence and the function of each operator."""
 
 
 @dataclass(slots=True)
 class Frame:
-    """What has been read in one bracket so far.
+    """The operands, operators and items that were read in one bracket so far.
 
     shape is `start` (the whole expression), `group`, `call`, `index`, `list`, `map` or `struct`. items are finished
     expressions (a map's keys and values alternate); operators and operands are the two stacks of the one being read,
@@ -50,7 +50,7 @@ class Frame:
     nesting: tuple[int, int] = (1, 1)
 
     def rules(self) -> tuple[int, int]:
-        """How many `relation` and `calc` rules are open at this point of the reading."""
+        """Return how many `relation` and `calc` rules of the grammar are open at this point."""
         relations, calculations = self.nesting
         for precedence, _, _ in self.operators:
             relations += precedence == RELATION
@@ -58,29 +58,29 @@ class Frame:
         return relations, calculations
 
     def at_item(self) -> bool:
-        """Whether nothing has been read of the current item."""
+        """Return whether nothing of the current item was read."""
         return not (self.operands or self.operators or self.conditions)
 
     def is_empty(self) -> bool:
-        """Whether nothing has been read at all."""
+        """Return whether nothing at all was read in the bracket."""
         return self.at_item() and not self.items and not self.optional
 
     def may_close_empty(self) -> bool:
-        """Whether the bracket may close where an item could begin: it is empty, or a comma trails."""
+        """Return whether the bracket may close where an item could begin: it is empty, or a comma trails."""
         if not self.at_item() or len(self.items) in self.optional:
             return False
         return not self.items if self.shape == "call" else self.shape == "list" or self.wants_key()
 
     def wants_key(self) -> bool:
-        """Whether a map's key is being read."""
+        """Return whether a map's key is being read."""
         return self.shape == "map" and len(self.items) % 2 == 0
 
     def wants_branch(self) -> bool:
-        """Whether a ternary's first branch is being read."""
+        """Return whether a ternary's first branch is being read."""
         return bool(self.conditions) and self.conditions[-1][2] is None
 
     def reduce(self, precedence: int) -> None:
-        """Apply the waiting operators that bind at least as tightly."""
+        """Apply the pending operators that bind at least as tightly."""
         operators, operands = self.operators, self.operands
         while operators and operators[-1][0] >= precedence:
             operator, function, offset = operators.pop()
@@ -93,7 +93,7 @@ class Frame:
             operands.append(Call(offset, function, None, arguments))
 
     def finish_item(self) -> int:
-        """Make one item of all that was read of it. Returns the number of ternaries in it."""
+        """Combine everything that was read of an item into one node. Returns the number of ternaries in it."""
         self.reduce(0)
         node = self.operands.pop()
         count = len(self.conditions)
@@ -105,7 +105,7 @@ class Frame:
         return count
 
     def build(self) -> Node:
-        """The node of a closed bracket; of a call as if it were no macro."""
+        """Return the node of a closed bracket; a call is returned as if it were not a macro."""
         items = tuple(self.items)
         match self.shape:
             case "call":

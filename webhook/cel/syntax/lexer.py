@@ -1,4 +1,4 @@
-"""Text to tokens. Knows the spelling of CEL, not its grammar.
+"""Splits the text of an expression into tokens. Knows the spelling of CEL, not its grammar.
 
 The tokens are those of cel-go's CEL.g4 (v0.26): hexadecimal only after a lower-case `0x`, a `b` before an `r` in
 prefixes, escapes checked while reading. A character that begins no token is one issue, and reading goes on behind it.
@@ -39,14 +39,14 @@ RESERVED = frozenset(
     }
 )  # fmt: skip
 END = "<EOF>"
-"""The kind of the last token, and how messages call it."""
+"""The kind of the last token, and its name in messages."""
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_identifier(text: str) -> bool:
-    """Say whether CEL reads the text as one name that is not reserved, as kubernetes v1.36 asks of variables too."""
+    """Return whether CEL reads the text as one name that is not reserved, as kubernetes v1.36 asks of variables too."""
     return _IDENTIFIER.fullmatch(text) is not None and text not in RESERVED
 
 
@@ -65,7 +65,7 @@ class Tokens:
 
 
 def tokenize(source: str) -> Tokens:
-    """Cut the source into tokens; what is no token becomes an issue."""
+    """Split the source into tokens; text that is not a token becomes an issue."""
     tokens = Tokens()
     kinds, texts, offsets = tokens.kinds, tokens.texts, tokens.offsets
     for match in _TOKEN.finditer(source):
@@ -90,5 +90,5 @@ def tokenize(source: str) -> Tokens:
 
 
 def position(source: str, offset: int) -> tuple[int, int]:
-    """Line from 1 and column from 0 of a character offset."""
+    """Return line from 1 and column from 0 of a character offset."""
     return source.count("\n", 0, offset) + 1, offset - (source.rfind("\n", 0, offset) + 1)

@@ -21,7 +21,7 @@ _ONE_VARIABLE = frozenset({"map", "filter", "sortBy", "optMap", "optFlatMap", "b
 
 
 class MacroError(Exception):
-    """A macro's arguments do not fit it; offset is where."""
+    """The error for a macro whose arguments do not fit it; `offset` is the position."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class MacroError(Exception):
 
 
 def expand(offset: int, name: str, target: Node | None, arguments: tuple[Node, ...]) -> Node | None:
-    """The node of a call that has a macro's shape; None when it is an ordinary call after all.
+    """Return the node of a call that has a macro's shape; None when it is an ordinary call after all.
 
     Raises:
         MacroError: the first argument that does not fit.
@@ -64,7 +64,7 @@ def _presence(offset: int, argument: Node) -> Has:
 
 
 def _extreme(offset: int, name: str, target: Node, arguments: tuple[Node, ...]) -> Node | None:
-    """math.greatest and math.least take any number of arguments: three and more become a list."""
+    """Return the call of math.greatest or math.least; three and more arguments become a list."""
     if not (isinstance(target, Ident) and target.name == "math"):
         return None
     if not arguments:

@@ -1,4 +1,4 @@
-"""Tokens to tree. Knows the grammar and the macros' shapes; no types, no functions.
+"""Parses tokens to a tree. Knows the grammar and the macros' shapes; no types, no functions.
 
 The grammar is cel-go's CEL.g4 (v0.26). Brackets are kept on a stack of their own instead of Python's, so that no
 expression can exhaust the interpreter's. The two limits on depth are cel-go's (parser/parser.go), both 250:
@@ -27,13 +27,15 @@ from webhook.cel.syntax.tree import Ident, Literal, Node, Select
 from webhook.errors import CompileError, Issue
 
 SIZE_LIMIT = 100_000
-"""Code points of an expression: cel-go's default expressionSizeCodePointLimit, which Kubernetes leaves as it is."""
+"""The most code points of an expression: cel-go's default expressionSizeCodePointLimit, which Kubernetes leaves as it
+is.
+"""
 DEPTH_LIMIT = 250
 """cel-go's default maxRecursionDepth, which Kubernetes leaves as it is."""
 
 
 def parse(source: str, environment: Environment | None = None) -> Node:
-    """Read an expression.
+    """Parse an expression to a tree.
 
     Args:
         source: the text of the expression.
@@ -55,11 +57,11 @@ _DEFAULT = Environment()
 
 
 class _SyntaxError(Exception):
-    """Reading cannot go on; the issue has been recorded."""
+    """Ends the parsing; the issue has been recorded before."""
 
 
 class _Parser:
-    """One reading of one source. `_expecting` says whether an operand must come next."""
+    """Parses one source once. `_expecting` says whether an operand must come next."""
 
     def __init__(self, source: str, environment: Environment) -> None:
         self._source = source
@@ -151,7 +153,7 @@ class _Parser:
         self._push(Literal(offset, value))
 
     def _unary(self, sign: str, offset: int) -> None:
-        """Read a run of one sign. cel-go drops pairs, and a number takes a single minus into itself."""
+        """Read a run of one sign. cel-go drops pairs, and a single minus becomes part of a number."""
         count = 0
         while self._kinds[self._next] == sign:
             self._next += 1
@@ -175,7 +177,7 @@ class _Parser:
     # After an operand
 
     def _operator(self) -> Node | None:
-        """Take one token after an operand; the tree when it ended the expression."""
+        """Read one token after an operand; return the tree when it ended the expression, else None."""
         kind, offset = self._kinds[self._next], self._offsets[self._next]
         binary = BINARY.get(kind)
         if kind == ".":
@@ -373,7 +375,7 @@ class _Parser:
         self._fail(missing(what, self._kinds[self._next], self._texts[self._next]))
 
     def _unexpected(self) -> NoReturn:
-        """Complain of a token after an operand that nothing takes."""
+        """Report a token after an operand that cannot stand there."""
         frame, kind = self._frame, self._kinds[self._next]
         if frame.wants_branch() or frame.wants_key():
             self._missing("':'")

@@ -1,4 +1,4 @@
-"""Rewrites trees: replaces free names, and writes named expressions out. Knows scopes, no types.
+"""Rewrites trees: replaces free names, and replaces named expressions by their definitions. Knows scopes, no types.
 
 A named expression (`variables.x`) is lazy: it fails only where it is used. Written out, it must fail nowhere else. So
 it is bound to a name in front of an expression, `[value].map(name, expression)[0]`, only where that expression cannot
@@ -28,15 +28,15 @@ from webhook.cel.syntax.tree import (
 _LOGIC = ("_&&_", "_||_")
 _NONE: frozenset[str] = frozenset()
 _MOST = 5000
-"""Places of an expression at which names are looked for anew; a definition may double those of the ones before."""
+"""The most nodes that inlining may visit; a definition may double those of the ones before."""
 
 
 class TooLarge(Exception):
-    """The rewritten expression would be too long."""
+    """The error for a rewritten expression that would be too long."""
 
 
 def nodes(tree: Node) -> Iterator[Node]:
-    """Every node of a tree."""
+    """Yield every node of a tree."""
     pending = [tree]
     while pending:
         node = pending.pop()
@@ -45,7 +45,7 @@ def nodes(tree: Node) -> Iterator[Node]:
 
 
 def depth(tree: Node) -> int:
-    """How many nodes are nested in each other."""
+    """Return how many nodes are nested in each other."""
     level, deepest = [tree], 0
     while level:
         level, deepest = [child for node in level for child in children(node)], deepest + 1
@@ -53,7 +53,7 @@ def depth(tree: Node) -> int:
 
 
 def names(tree: Node) -> frozenset[str]:
-    """Every name in a tree, free or bound."""
+    """Return every name in a tree, free or bound."""
     identifiers: set[str] = set()
     for node in nodes(tree):
         if isinstance(node, Ident):
@@ -64,12 +64,12 @@ def names(tree: Node) -> frozenset[str]:
 
 
 def bound(tree: Node) -> frozenset[str]:
-    """Every name that some macro of a tree binds."""
+    """Return every name that some macro of a tree binds."""
     return frozenset(name for node in nodes(tree) if isinstance(node, Macro) for name in node.variables)
 
 
 def replace(node: Node, given: Callable[[Node], Node | None]) -> Node:
-    """A tree in which the nodes that `given` returns replace others; the replacements are not searched again."""
+    """Return a tree in which the results of `given` replace nodes; the replacements are not searched again."""
     made = given(node)
     if made is not None:
         return made
@@ -77,7 +77,7 @@ def replace(node: Node, given: Callable[[Node], Node | None]) -> Node:
 
 
 def with_children(node: Node, parts: tuple[Node, ...]) -> Node:
-    """A node with other nodes below, in the order of `tree.children`."""
+    """Return the node with other children, in the order of `tree.children`."""
     match node:
         case Literal() | Ident():
             return node
@@ -102,13 +102,13 @@ def with_children(node: Node, parts: tuple[Node, ...]) -> Node:
 
 
 def let(name: str, value: Node, body: Node) -> Node:
-    """The expression with a value under a name: `[value].map(name, body)[0]`."""
+    """Return the expression with a value under a name: `[value].map(name, body)[0]`."""
     made = Macro(body.offset, "map", ListNode(body.offset, (value,)), (name,), (body,))
     return Call(body.offset, "_[_]", None, (made, Literal(body.offset, 0)))
 
 
 class Inliner:
-    """Writes out what `variables.x` stands for.
+    """Replaces `variables.x` by the definition of x.
 
     Args:
         definitions: name -> expression, each of which may use those before it.
@@ -122,17 +122,16 @@ class Inliner:
         self._always: dict[str, frozenset[str]] = {}
 
     def inline(self, node: Node) -> Node:
-        """The expression without variables.
+        """Return the expression without variables.
 
         Raises:
             TooLarge: too much would have to be written out.
-
         """
         self._written = 0
         return self._inline(node, _NONE)
 
     def _inline(self, node: Node, known: frozenset[str]) -> Node:
-        """The expression where the variables of these names are already bound."""
+        """Return the expression, where the variables of these names are already bound."""
         self._written += 1
         if self._written > _MOST:
             raise TooLarge
@@ -159,7 +158,7 @@ class Inliner:
         return with_children(node, tuple(parts))
 
     def _needed(self, node: Node) -> frozenset[str]:
-        """The variables without whose value the expression has none either."""
+        """Return the variables that every evaluation of the node needs."""
         name = variable(node)
         if name in self._definitions:
             if name not in self._always:
@@ -175,14 +174,14 @@ class Inliner:
 
 
 def variable(node: Node) -> str:
-    """The name of the variable that a node reads: `x` of `variables.x`; "" for every other node."""
+    """Return the name of the variable that a node reads: `x` for `variables.x`; "" for every other node."""
     if isinstance(node, Select) and not node.optional and isinstance(node.operand, Ident):
         return node.field if node.operand.name == "variables" else ""
     return ""
 
 
 def _lazy(node: Node) -> range:
-    """Which of the nodes directly below are perhaps never evaluated, or whose failure another may outweigh."""
+    """Return the indexes of the children that may not be evaluated, or whose failure another child may outweigh."""
     count = len(children(node))
     if isinstance(node, Macro):
         return range(1, count)

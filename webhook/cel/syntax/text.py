@@ -1,4 +1,4 @@
-"""Tree to source: the text of an expression that the parser reads back as the same tree, offsets aside.
+"""Writes a tree as source text, which the parser reads back as the same tree, offsets aside.
 
 On one line, with no more brackets than the grammar needs: what was read in 250 brackets is written in as many at most.
 Works through a list of its own instead of Python's stack, as the parser does.
@@ -21,11 +21,11 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 _Piece: TypeAlias = str | tuple[Node, int]
-"""Text, or a node with how tightly it must bind to stand there without brackets."""
+"""Text, or a node with the precedence that it needs to stand there without brackets."""
 
 
 def source(node: Node) -> str:
-    """Write a tree as an expression."""
+    """Return the source text of a tree."""
     text: list[str] = []
     pending: list[_Piece] = [(node, _ANY)]
     while pending:
@@ -40,7 +40,7 @@ def source(node: Node) -> str:
 
 
 def _tightness(node: Node) -> int:
-    """How tightly the outermost operator of a node binds; a number is no operand of a dot, nor of a sign."""
+    """Return the precedence of the outermost operator of a node; a number cannot stand before a dot or after a sign."""
     if isinstance(node, Literal):
         return _SIGN if isinstance(node.value, int | float) and not isinstance(node.value, bool) else _MEMBER
     if not isinstance(node, Call):
@@ -132,7 +132,7 @@ def _literal(value: object) -> str:
 
 
 def text(value: str) -> str:
-    """Write a string literal."""
+    """Return a string literal for a text."""
     return '"' + "".join(_ESCAPES.get(each) or (each if each.isprintable() else _escape(each)) for each in value) + '"'
 
 

@@ -125,7 +125,7 @@ Node: TypeAlias = Literal | Ident | Select | Has | Call | ListNode | MapNode | S
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below, in the order of the source."""
+    """Return the nodes directly below, in the order of the source."""
     match node:
         case Literal() | Ident():
             return ()
