@@ -25,22 +25,22 @@ from webhook.server.tenants import handshake_tenant
 from webhook.server.tls import Certificates
 
 _BURST: Final = 8
-"""Sockets taken in one go, so that connections that are open already get their turn in between."""
+"""How many sockets are accepted in one callback, so that open connections are served in between."""
 _PAUSE_S: Final = 0.1
 _HANDSHAKE_S: Final = 0.001
-"""Of the loop, for one connection with ECDSA P-256 from its accept to its end, measured."""
+"""Seconds of the loop that one connection with ECDSA P-256 costs from its accept to its end, measured."""
 _RECORD_HEAD: Final = 5
 _HANDSHAKE: Final = 22
 """Bytes before a TLS record: its type, 22 for a handshake, a version, and in the last two how many follow (RFC 8446,
 section 5.1)."""
 _MOST_PEEKED: Final = 4096
-"""A first message is 300 to 2,000 bytes."""
+"""How many bytes of a first message are looked at; such a message has 300 to 2,000 bytes."""
 _PEEK_S: Final = 0.02
-"""Between two looks at a first message that comes in pieces."""
+"""Seconds between two looks at a first message that arrives in pieces."""
 
 
 class Acceptor:
-    """Takes the clients of one listening socket. Event loop only; `start` and `close` once each."""
+    """Accepts the connections of one listening socket. Event loop only; call `start` and `close` once each."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Acceptor:
         self._resume()
 
     def close(self) -> None:
-        """Take no more, and end what is still shaking hands."""
+        """Stop accepting connections, and cancel the handshakes that are not finished."""
         if self._listening.fileno() >= 0:
             self._loop.remove_reader(self._listening)
             self._listening.close()
@@ -101,7 +101,7 @@ class Acceptor:
             task.cancel()
 
     async def finish(self, patience_s: float) -> None:
-        """Take those that the system has accepted already and let them shake hands; then take no more."""
+        """Accept the connections that the system holds already, wait for their handshakes, then stop accepting."""
         if self._listening.fileno() >= 0:
             self._loop.remove_reader(self._listening)
             while self._accept():  # noqa: ASYNC110 - others get their turn between two bursts
@@ -116,7 +116,7 @@ class Acceptor:
             self._loop.add_reader(self._listening, self._accept)
 
     def _accept(self) -> bool:
-        """Take what waits, and say whether there may be more; whatever goes wrong, taking goes on."""
+        """Accept up to _BURST waiting connections, and return whether more may wait; no error stops the next call."""
         for _ in range(_BURST):
             try:
                 client, _address = self._listening.accept()
@@ -130,7 +130,9 @@ class Acceptor:
         return True
 
     def _hold_on(self, error: OSError) -> None:
-        """End one connection and pause: the system has nothing left for a further socket."""
+        """End one connection and stop accepting for a moment, because the system has no resources for another
+        socket.
+        """
         self._log.error("cannot accept connections", error=error.strerror or str(error), connections=len(self.limit))
         self.limit.end_one()
         self._loop.remove_reader(self._listening)
@@ -156,7 +158,7 @@ class Acceptor:
         task.add_done_callback(done)
 
     async def _connect(self, connection: BoundedConnection, client: socket.socket) -> None:
-        """Shake hands; from then on the connection speaks for itself."""
+        """Perform the TLS handshake and hand the socket to its connection; log a handshake that fails."""
         peer = _peer(client)
         try:
             if self._tls is not None:
@@ -171,14 +173,16 @@ class Acceptor:
                 self._handshakes.failed(peer, None)
 
     def _secured(self, connection: BoundedConnection) -> dict[str, Any]:
-        """TLS as it is now. The connection notes the authority first: it may be ended without need, never missed."""
+        """Return the TLS options of a new connection, and note on the connection which authority it is verified with.
+        The authority is noted first, so that a change in between ends the connection rather than misses it.
+        """
         if self._tls is None:
             return {}
         connection.trusted = self._tls.trusted
         return {"ssl": self._tls.context, **self._bounds}
 
     async def _turn(self, client: socket.socket, peer: str) -> None:
-        """Wait until a handshake can begin, and until there is time for it."""
+        """Wait until the client's first TLS record has arrived and the scheduler has time for the handshake."""
         while not _is_whole(await self._peek(client)):  # noqa: ASYNC110
             await asyncio.sleep(_PEEK_S)  # the socket stays readable: waiting for more would wake at once
         tenant = handshake_tenant(peer.rpartition(":")[0])
@@ -186,7 +190,9 @@ class Acceptor:
         self._scheduler.worked(tenant, _HANDSHAKE_S)
 
     async def _peek(self, client: socket.socket) -> bytes:
-        """What a client has sent, once that is something; it stays in the socket. Empty where the client went away."""
+        """Return the bytes that a client has sent, without removing them from the socket; empty when the client has
+        gone away.
+        """
         readable = self._loop.create_future()
         self._loop.add_reader(client, _resolve, readable)
         try:
@@ -199,7 +205,7 @@ class Acceptor:
             return b""
 
     def _admits(self, connection: BoundedConnection, transport: asyncio.BaseTransport) -> bool:
-        """Whether the client's authority is still trusted, and its certificate for one of the names."""
+        """Return whether the client's authority is still trusted and its certificate has one of the allowed names."""
         if self._tls is not None and connection.trusted is not self._tls.trusted:
             return False  # replaced during the handshake: the client may try again
         if not self._client_names:
@@ -218,7 +224,7 @@ def _resolve(future: asyncio.Future[None]) -> None:
 
 
 def _is_whole(sent: bytes) -> bool:
-    """Whether the first TLS record is there, or as much of it as is looked at, or nothing that could become one."""
+    """Return whether the first TLS record has arrived whole, fills what is looked at, or cannot be a handshake."""
     if not sent or sent[0] != _HANDSHAKE or len(sent) == _MOST_PEEKED:
         return True
     return len(sent) >= _RECORD_HEAD and len(sent) >= _RECORD_HEAD + (sent[3] << 8 | sent[4])

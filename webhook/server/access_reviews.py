@@ -1,4 +1,4 @@
-"""May somebody do something? Asked of the API server, as policies ask `authorizer`; nothing of it is kept.
+"""Asks the API server what a user may do, for policies that use `authorizer`; no answer is cached.
 
 Knows SubjectAccessReviews (authorization.k8s.io/v1) and who asks in whose name. What cannot be decided in time is said,
 and is then an evaluation error of the policy that asks. Source of the names: k8s.io/apiserver v0.36
@@ -22,12 +22,12 @@ from webhook.server.tenants import Tenant
 from webhook.server.usage import Usage
 
 MOST_QUESTIONS: Final = 8
-"""Of one review: each is a call, after which the review is evaluated anew."""
+"""How many questions one review may ask: each is a call, after which the review is evaluated again from the start."""
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _AT_A_TIME: Final = 8
-"""Calls to the API server; further ones wait, and the tenant whose calls took least of late is next."""
+"""How many calls to the API server run at the same time; others wait in a fair queue."""
 _TURN_S: Final = 0.001
-"""What a call costs before anybody knows how long it takes."""
+"""Seconds that a call is charged before its duration is known."""
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _LATE: Final = "the API server did not answer in time"
 _FORBIDDEN: Final = 403
@@ -45,7 +45,7 @@ class AccessReviews:
         self._queue = FairQueue(self._usage, lambda _tenant: self._release(), _TURN_S)
 
     async def ask(self, question: Question, user: UserInfo, tenant: Tenant, until: float) -> Decision | str:
-        """The decision, or why there is none.
+        """Return the API server's decision, or the reason why there is none.
 
         Args:
             question: what a policy asks.
@@ -83,7 +83,9 @@ class AccessReviews:
             following[1].set_result(None)
 
     def _call(self, asked: JSON, tenant: Tenant, until: float) -> asyncio.Future[JSON]:
-        """One call in a thread; its end gives the place to the next, whether or not somebody still waits for it."""
+        """Start one call in a thread; when it ends, its place goes to the next call, even if nobody waits for the
+        answer.
+        """
         begun = monotonic()
         post = partial(self._connection.post, _PATH, asked, max(0.001, until - begun))
         call: asyncio.Future[JSON] = asyncio.get_running_loop().run_in_executor(self._threads, post)
@@ -101,7 +103,7 @@ class AccessReviews:
 
 
 def review(question: Question, user: UserInfo) -> JSON:
-    """The SubjectAccessReview of a question, in the name of the user or of the service account that it names."""
+    """Return the SubjectAccessReview for a question, about the user or about the service account that it names."""
     spec: dict[str, Any] = _whose(question, user)
     if question.path:
         spec["nonResourceAttributes"] = {"path": question.path, "verb": question.verb}

@@ -14,24 +14,24 @@ from webhook.admission.respond import status_body
 from webhook.decisions import Status
 
 MOST_JOINED: Final = 64 * 1024
-"""Joining copies; of a larger body the second system call is not felt."""
+"""Joining copies the body; for a larger one the second system call costs less."""
 _CONTINUE: Final = b"HTTP/1.1 100 "
 
 
 class AnswerWriter:
-    """What uvicorn uses of a connection's transport to answer one request after another."""
+    """Stands in for the connection's transport while uvicorn writes answers to it."""
 
     __slots__ = ("_close", "_head", "_transport")
 
     def __init__(self, transport: asyncio.Transport, close: Callable[[], None] | None = None) -> None:
-        """Write to a transport, which `close` ends after what was written; None where it ends itself."""
+        """Write to `transport`, and call `close` to close the connection; None calls the transport's own `close`."""
         self._transport = transport
         self._close = close or transport.close
         self._head: bytes | None = None
-        """What is kept; empty once it was written; None before an answer has begun."""
+        """The head of the current answer; empty once it was written, None before an answer begins."""
 
     def write(self, data: bytes) -> None:
-        """Write the next piece of an answer, the first of its body together with its head."""
+        """Write the next piece of an answer; keep the head until the first piece of the body and send both together."""
         if self._head is None and not data.startswith(_CONTINUE):
             self._head = data
             return
@@ -44,7 +44,7 @@ class AnswerWriter:
         self._transport.write(data)
 
     def end_answer(self) -> None:
-        """Write the head of an answer without a body; the next piece begins another answer."""
+        """Write the head of an answer that has no body, and expect the head of the next answer."""
         if self._head:
             self._transport.write(self._head)
         self._head = None
@@ -55,16 +55,16 @@ class AnswerWriter:
         self._close()
 
     def let_go(self) -> None:
-        """Nothing more is written: keep nothing of whoever said how to close, which keeps this."""
+        """Drop the reference to the function that closes the connection, which refers to this object."""
         self._close = self._transport.close
 
     def is_closing(self) -> bool:
-        """Whether the connection is closed, or is about to be."""
+        """Return whether the connection is closed or about to be closed."""
         return self._transport.is_closing()
 
 
 def refusal(code: int, reason: str, message: str) -> bytes:
-    """A whole answer with a metav1.Status, after which the connection is closed."""
+    """Return a whole HTTP answer with a metav1.Status and `connection: close`."""
     body = status_body(Status(code=code, reason=reason, message=message))
     head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
     return head.encode() + b"connection: close\r\n\r\n" + body

@@ -27,7 +27,7 @@ from webhook.user_cache import kept_bytes
 
 
 class Pages:
-    """FastAPI, which answers everything but reviews, imported and made during the first reviews.
+    """The FastAPI application for everything but reviews, which is imported and created during the first reviews.
 
     Importing it takes a third of the start-up, and a review does not need it: it happens in a thread, started with
     `load`, or by the first call that is no review. A failure is told to those who wait, and the next call tries again.
@@ -39,7 +39,7 @@ class Pages:
         self._loading: asyncio.Future[AsgiApp] | None = None
 
     async def load(self) -> AsgiApp:
-        """The application; whoever comes first has it made, everybody waits for the same one."""
+        """Return the application; the first call creates it, and all others wait for that one."""
         if self._loading is None:
             self._loading = asyncio.ensure_future(asyncio.to_thread(self._create))
         loading = self._loading
@@ -51,7 +51,7 @@ class Pages:
             raise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one ASGI scope when it is its turn: each page has a share of the loop, and in it each address."""
+        """Answer one ASGI request after the scheduler gave its path and address a turn."""
         application = await self.load()
         tenant = page_tenant(scope["path"], (scope.get("client") or ("",))[0])
         await self._scheduler.turn(tenant)
@@ -64,7 +64,7 @@ class Pages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """What is served, and the scheduler of its event loop.
+    """The ASGI applications of one process and the scheduler of its event loop.
 
     `endpoint` is what the port of the reviews serves, `pages` the same without reviews.
     """
@@ -87,7 +87,7 @@ def compose(
     authority: Authority | None = None,
     policies: Callable[[], Iterable[dict[str, Any]]] = tuple,
 ) -> Application:
-    """Put a process together.
+    """Create the review endpoint, the other pages and the scheduler of one process.
 
     Args:
         reviewer: the core, its policies and cluster view given.

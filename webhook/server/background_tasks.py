@@ -20,17 +20,19 @@ from webhook.logs import Log
 from webhook.server.counters import Counters
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-"""Makes the coroutine that does the work; called again for each new attempt."""
+"""Creates the coroutine that does the work; it is called again for each new attempt."""
 
 BACKOFF_S: Final = (1.0, 30.0)
 """First and longest wait before a new attempt, doubled in between: a fault that lasts costs two lines a minute."""
 REMEMBERED_S: Final = 600.0
-"""How long a failure is spoken of: what has run for ten minutes since is well."""
+"""How long a failure is reported: a task that has run for ten minutes since then counts as healthy."""
 
 
 @dataclass(slots=True)
 class _Failures:
-    """What is known of work that failed: the last fault, when it was, and how often it was started again."""
+    """The failures of one background task: the last fault, when it happened, and how often the task was started
+    again.
+    """
 
     fault: str
     at: float
@@ -39,7 +41,7 @@ class _Failures:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Owns the background work of one server. Used on its event loop alone."""
+    """Runs the background tasks of one server and starts them again after failures. Used on its event loop alone."""
 
     counters: Counters
     log: Log
@@ -49,7 +51,9 @@ class Supervisor:
     _failed: dict[str, _Failures] = field(default_factory=dict)
 
     def over(self, name: str, work: Work) -> Work:
-        """The same work, started again each time it fails; it ends when the work ends or is cancelled."""
+        """Return a coroutine function that runs `work`, and runs it again after each failure until it ends or is
+        cancelled.
+        """
 
         async def supervised() -> None:
             wait_s, longest_s = self.backoff_s
@@ -70,7 +74,7 @@ class Supervisor:
         return supervised
 
     def remark(self) -> str:
-        """Which work failed lately, with the last fault of each, or ""."""
+        """Return which tasks failed within the last ten minutes and why, as one text; empty when none did."""
         oldest = self.clock() - REMEMBERED_S
         return "; ".join(
             f"{name}: {failed.fault}, restarted {_times(failed.restarts)}"

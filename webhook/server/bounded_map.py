@@ -1,4 +1,4 @@
-"""A map that forgets its oldest entries: what is remembered of tenants, of whom a client can invent any number."""
+"""A map of bounded size that drops its oldest entries, for what is remembered of tenants, which clients can invent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_ENTRIES: Final = 4096
 
 
 class BoundedMap(Generic[Key, Value]):
-    """A map of at most MAX_ENTRIES; the entry that was set longest ago goes first. For one thread alone."""
+    """A map of at most MAX_ENTRIES; setting one more drops the entry that was set longest ago. For one thread alone."""
 
     __slots__ = ("_entries",)
 
@@ -31,7 +31,7 @@ class BoundedMap(Generic[Key, Value]):
         self._entries.pop(key, None)
 
     def set(self, key: Key, value: Value) -> None:
-        """Set the value of a key."""
+        """Set the value of a key, and drop the entry that was set longest ago when the map is full."""
         self._entries[key] = value
         self._entries.move_to_end(key)
         if len(self._entries) > MAX_ENTRIES:

@@ -1,4 +1,4 @@
-"""One piece of work in a forked child of this process: started, bounded, ended.
+"""Runs one piece of work in a forked child of this process, with a deadline and a memory limit.
 
 A child has exactly what the process has at the moment of the fork: policies, context and view of the cluster, without
 a copy being sent. So a reload in between can never mix two sets in one answer, nothing has to be kept in step, and all
@@ -33,13 +33,13 @@ from typing import Final, NoReturn
 from webhook.server.operating_system import trim_heap
 
 HEAD: Final = struct.Struct("!Qd")
-"""What stands before an answer: its length, and the seconds of a processor that it took."""
+"""The header before an answer: the length of the answer and the processor seconds that it took."""
 _NICENESS: Final = 10
-"""The loop gets nine tenths of a core that it shares with a child."""
+"""The nice value of a child: the loop gets nine tenths of a core that it shares with a child."""
 _LINGER_S: Final = 1.0
-"""A child whose parent is gone ends itself this long after its deadline."""
+"""Seconds after its deadline at which a child ends itself when its parent is gone."""
 _OOM_SCORE: Final = "500"
-"""When a node runs out of memory, children go before the server."""
+"""The score that makes the kernel end children before the server when a node runs out of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Child:
             os.kill(self.pid, signal.SIGKILL)
 
     def reaped(self) -> bool:
-        """Whether it has ended, and is off the process table."""
+        """Return whether the process has ended, after removing it from the process table."""
         try:
             return os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
         except ChildProcessError:
@@ -63,7 +63,7 @@ class Child:
 
 
 def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Child:
-    """Run `work` in a child of its own.
+    """Run `work` in a forked child, and return the child.
 
     Args:
         work: gives the answer. What it raises ends the child without one.
@@ -97,7 +97,9 @@ def _fork() -> int:
 def _run(  # pragma: no cover - in a child, whose lines nobody counts
     work: Callable[[], bytes], channel: socket.socket, deadline: float, memory_bytes: int
 ) -> NoReturn:
-    """Everything that a child does; it never returns into the server's code."""
+    """Run the child: prepare the process, send the answer of `work`, and exit without returning to the server's
+    code.
+    """
     code = 1
     try:
         sys.unraisablehook = _unraisable
@@ -114,13 +116,13 @@ def _run(  # pragma: no cover - in a child, whose lines nobody counts
 
 
 def _unraisable(what: sys.UnraisableHookArgs) -> None:
-    """Say of which error nothing came, but for that of used up memory, of which the answer tells."""
+    """Report an error that Python cannot raise, except MemoryError, which the answer reports."""
     if not issubclass(what.exc_type, MemoryError):
         sys.__unraisablehook__(what)
 
 
 def _part(channel: socket.socket, deadline: float) -> None:
-    """Let go of everything of the server's but standard error: its sockets, its signal handlers, its priority."""
+    """Reset signal handlers, close all inherited sockets but the child's own, set the alarm and lower the priority."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)

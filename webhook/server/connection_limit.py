@@ -1,4 +1,4 @@
-"""How many connections a port has at most, and which one ends for the next.
+"""Limits how many connections a port has, and chooses which one to end when another arrives.
 
 Knows connections by what they tell of themselves; nothing of sockets and TLS. The newcomer is always let in: whoever
 fills the port with connections, idle or half open, cannot lock the API server out, only end older ones.
@@ -30,13 +30,13 @@ answered once could end each newcomer, an API server's among them, by opening an
 
 
 class ConnectionLimit:
-    """The connections of one port, counted from the accept on, and what they keep in memory. Event loop only.
+    """The connections of one port, counted from their accept, and the memory of their reads. Event loop only.
 
     A connection is unproven until its first request was answered; those are kept in the order in which they came.
     """
 
     def __init__(self, most: int, port: str, counters: Counters) -> None:
-        """Count for a port.
+        """Count the connections of one port.
 
         Args:
             most: how many there may be.
@@ -55,7 +55,7 @@ class ConnectionLimit:
         return len(self._unproven) + len(self._proven)
 
     def admit(self, connection: BoundedConnection) -> None:
-        """Count a newcomer; when there is no place, the one that can best be spared is aborted."""
+        """Count a new connection; when the port is full, first abort the connection that is needed least."""
         while len(self) >= self._most:
             self.end_one()
         connection.register = self
@@ -75,7 +75,7 @@ class ConnectionLimit:
             self.read_bytes += grown
 
     def took_unheard(self, size: int, now: float) -> float:
-        """A connection took bytes of a body that was answered already; seconds until it may take more."""
+        """Count bytes of a body that was answered already, and return the seconds until more may be read."""
         return self._unheard.took(size, now)
 
     def forget(self, connection: BoundedConnection) -> None:
@@ -87,13 +87,13 @@ class ConnectionLimit:
             self._show()
 
     def end_one(self) -> None:
-        """Abort the connection that can best be spared, if there is any."""
+        """Abort the connection that is needed least, if there is any."""
         victim = self._spared()
         if victim is not None:
             self._end(victim, "limit")
 
     def shed(self, now: float) -> None:
-        """Abort connections with large buffers until the others are within bounds: idle ones, then slow ones."""
+        """Abort idle and then slow connections with large buffers until all buffers fit MAX_READ_BYTES."""
         if self.read_bytes <= MAX_READ_BYTES:
             return
         large = [one for one in (*self._proven, *self._unproven) if one.largest_read >= _LARGE_READ]
@@ -104,7 +104,9 @@ class ConnectionLimit:
             self._end(one, "buffers")
 
     def _spared(self) -> BoundedConnection | None:
-        """The unproven one that waits longest; while those are few, the longest idle; at last whatever is oldest."""
+        """Return the connection to abort: a quarter of the places is left to unproven ones, after that the longest idle
+        goes.
+        """
         unproven = next((one for one in self._unproven if one.is_waited_for(one.loop.time())), None)
         if unproven is not None and len(self._unproven) * _UNPROVEN_SHARE > self._most:
             return unproven

@@ -1,4 +1,4 @@
-"""How long a client may take for each thing that it owes: bytes of a request, reading an answer, a goodbye."""
+"""How long a client may take to send each part of a request, to read an answer, and to close its side."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Awaited: TypeAlias = Literal["first_byte_s", "headers_s", "body_s", "idle_s", ""]
-"""What the client owes, as a field of ConnectionTimeouts; "" while the server computes the answer."""
+"""Which timeout runs, as a field of ConnectionTimeouts; "" while the server computes the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""One connection of a client: what it waits for and since when, how slowly and with how many headers it may be used.
+"""One connection of a client: what the server waits for, since when, and the limits of its requests.
 
 Knows uvicorn's httptools protocol and the clock, and of reviews their paths. uvicorn by itself keeps a connection open
 for minutes that sends nothing, half its headers or half a body, and reads 19 MB of headers. Connections whose client
@@ -29,13 +29,13 @@ from webhook.server.request_head import (
 from webhook.server.tls_records import RecordReads
 
 PATHS: Final = {f"/{phase.value}": phase for phase in Phase}
-"""Of reviews."""
+"""The phase of a review by the path that it is sent to."""
 MAX_PIPELINED: Final = 8
 """Requests that may follow one another before the first is answered. Go never does that; 256 KB of them, read at one
 time, would be 14,000, and cost 40 MB."""
 _REFUSED_S: Final = 0.1
 _UNREAD_BYTES: Final = 8 * 1024
-"""An answer is usually 200 bytes; what is on its way is no fault."""
+"""How many unsent bytes count as an unread answer: most answers have 200 bytes and may be on their way."""
 CLOCK: Final = "claimgate.client_clock"
 """The name in a scope's `extensions` under which an application finds the connection's clock."""
 
@@ -43,7 +43,7 @@ IDLE: Final[Awaited] = "idle_s"
 
 
 class Register(Protocol):
-    """What a connection reports its progress to."""
+    """Receives the progress of a connection, and counts it."""
 
     def completed(self, connection: BoundedConnection) -> None:
         """Note that the first request of the connection was answered."""
@@ -54,7 +54,7 @@ class Register(Protocol):
         ...
 
     def took_unheard(self, size: int, now: float) -> float:
-        """It took so many bytes of a body that was answered already; seconds until it may take more."""
+        """Count bytes of a body that was answered already, and return the seconds until more may be read."""
         ...
 
     def forget(self, connection: BoundedConnection) -> None:
@@ -113,7 +113,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._wait("first_byte_s")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave nothing behind that would keep the connection in memory."""
+        """Remove the references that would keep the closed connection in memory."""
         if self.register is not None:
             self.register.forget(self)
         self._extensions.clear()
@@ -123,14 +123,15 @@ class BoundedConnection(HttpToolsProtocol):
             super().connection_lost(exc)
 
     def drop(self) -> None:
-        """Never to be connected: let go of the parser, which holds the connection, as `connection_lost` does.
+        """Release the parser of a connection that was never established, since parser and connection refer to each
+        other.
 
         Thousands of failed handshakes would else wait in memory for the garbage collector.
         """
         self.parser = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        """Feed the parser, and refuse headers that do not end."""
+        """Pass the bytes to the parser, and refuse headers that are too long and bodies with too much framing."""
         if self.is_refused or self.is_ended:
             return
         if len(data) > self.largest_read:
@@ -156,7 +157,7 @@ class BoundedConnection(HttpToolsProtocol):
             self.refuse(431, "RequestHeaderFieldsTooLarge", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
 
     def _read_slowly(self) -> None:
-        """Wait before more is read of a body that nobody needs; its client has no more time for it than before."""
+        """Pause reading a body that was answered already, at the pace that all such bodies share."""
         pause = self.register.took_unheard(self._unheard_now, self.loop.time()) if self.register is not None else 0.0
         if pause and not self.transport.is_closing():
             self.flow.pause_reading()
@@ -182,7 +183,9 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Refuse headers that cannot be taken. Called for each of them: what uvicorn's own does is done here."""
+        """Add one header to the request, or refuse the request. uvicorn's own method is not called: its work is done
+        here.
+        """
         headers = self.headers
         name = name.lower()
         self._head.header(name, value, len(headers))
@@ -191,7 +194,7 @@ class BoundedConnection(HttpToolsProtocol):
         headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Start waiting for the end of the body, unless the request has to wait for the one before it."""
+        """Start waiting for the body, and stop the client's clock when an earlier request is not answered yet."""
         self._head.headers_end(self.parser.get_http_version())
         self._wait("body_s")
         super().on_headers_complete()
@@ -205,7 +208,9 @@ class BoundedConnection(HttpToolsProtocol):
                 raise self._head.malformed(f"more than {MAX_PIPELINED} requests came before the first answer")
 
     def on_body(self, body: bytes) -> None:
-        """Refuse a body that arrives in too many small pieces."""
+        """Count one piece of the body, and refuse a body in too many small pieces or one that goes on after its
+        answer.
+        """
         self._head.body(len(body))
         self._framing_bytes -= len(body)
         if self.cycle.response_complete:
@@ -217,12 +222,15 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Now the server owes an answer, unless it was given early."""
+        """Stop the client's clock, since the server owes the answer now; start the idle timeout if the answer
+        was sent.
+        """
         self._wait(IDLE if self.cycle.response_complete else "")
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, or for the rest of one that was answered early or stood in line.
+        """Wait for the next request, for the rest of a body that was answered early, or start the next pipelined
+        request.
 
         What uvicorn's own does is done here, but for the timer that it sets after each answer: `abort_overdue` looks.
         """
@@ -246,30 +254,30 @@ class BoundedConnection(HttpToolsProtocol):
                 self.register.completed(self)
 
     def pause_clock(self) -> None:
-        """From now on it is the server that makes the client wait."""
+        """Stop the client's clock: from now on the client waits for the server."""
         if self._paused_at is None:
             self._paused_at = self.loop.time()
 
     def resume_clock(self) -> None:
-        """From now on the client is waited for; the time since `pause_clock` is not charged to it."""
+        """Start the client's clock again without the time since `pause_clock`."""
         if self._paused_at is not None:
             self.since += self.loop.time() - self._paused_at
             self._paused_at = None
 
     def hold(self) -> None:
-        """Memory is held for the body from now on: what is missing of it must come at the pace of such bodies."""
+        """Require the body to arrive at the pace of large bodies, because memory is reserved for it."""
         if self.waits_for == "body_s":
             self._wait("body_s")
             self._is_held, self._received = True, 0
 
     def send_400_response(self, msg: str) -> None:
-        """What does not parse as HTTP is answered with a Status too; uvicorn's own text names no cause."""
+        """Answer bytes that are not valid HTTP with a metav1.Status that names the cause."""
         error = sys.exception()
         told = self._head.wrong or f"{msg.rstrip('.').lower()}{f': {error}'.lower() if error else ''}"
         self.refuse(400, "BadRequest", told)
 
     def refuse(self, code: int, reason: str, message: str) -> None:
-        """Answer with a metav1.Status outside of any request, after the answers to those before it, and close."""
+        """Stop reading, and answer with a metav1.Status once the earlier requests are answered; then close."""
         self._read_no_more()
         self._refusal = code, reason, message
         self._abandon_unread()
@@ -284,7 +292,9 @@ class BoundedConnection(HttpToolsProtocol):
         self.flow.read_paused = False  # and so would uvicorn, which resumes what it believes to be paused
 
     def _close(self) -> None:
-        """After an answer, maybe in the middle of a body; `_REFUSED_S` is for the client to read the answer."""
+        """Close after an answer; in the middle of a body wait _REFUSED_S first, so that the client can read the
+        answer.
+        """
         if self.waits_for != "body_s":
             self.transport.close()
         elif not self.is_ended:
@@ -292,7 +302,7 @@ class BoundedConnection(HttpToolsProtocol):
             self.loop.call_later(_REFUSED_S, self.transport.abort)
 
     def _abandon_unread(self) -> None:
-        """Give up the request whose body is being read, if there is one: the refusal is its answer."""
+        """Drop the request whose body is being read, because the refusal is its answer."""
         cycle = self.cycle
         if cycle is None or self.waits_for != "body_s" or cycle.response_complete:
             return
@@ -305,13 +315,13 @@ class BoundedConnection(HttpToolsProtocol):
         self._unanswered -= 1
 
     def _write_refusal(self) -> None:
-        """Send the refusal, and abort the connection of a client that does not read it in time."""
+        """Send the refusal, and abort the connection after _REFUSED_S."""
         assert self._refusal is not None
         self.transport.write(refusal(*self._refusal))
         self.loop.call_later(_REFUSED_S, self.transport.abort)
 
     def is_waited_for(self, now: float, least_s: float = 0.0) -> bool:
-        """Whether the client has owed something for so long, and neither is answered nor made to wait."""
+        """Return whether the server has waited for the client for at least `least_s` seconds."""
         owes = self.waits_for != "" or self.transport is None
         return owes and self._paused_at is None and now - self.since >= least_s
 
@@ -326,13 +336,13 @@ class BoundedConnection(HttpToolsProtocol):
         return self.waits_for == IDLE
 
     def part(self) -> None:
-        """Close after the next answer, which tells the client; after that of a request that is here already."""
+        """Close the connection after the next answer, or after the answer to a request that has arrived already."""
         self.is_parting = True
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.keep_alive = False
 
     def close_if_unused(self) -> None:
-        """Close an idle connection, unless something of a request is in the system's buffers or in those of TLS."""
+        """Close an idle connection unless bytes of a request wait in the buffers of the system or of TLS."""
         if (self.is_idle or self.is_new) and not self.transport.is_closing() and not self._has_unread():
             self.transport.close()
 
@@ -351,7 +361,7 @@ class BoundedConnection(HttpToolsProtocol):
             self.handshake.cancel()
 
     def overdue(self, timeouts: ConnectionTimeouts, now: float) -> str:
-        """What the client should have done by now, or "": a field of `timeouts`.
+        """Return the field of `timeouts` that the client has exceeded, or "".
 
         Called regularly: this is also where it is noticed since when the client does not read or does not part.
         """
@@ -369,7 +379,7 @@ class BoundedConnection(HttpToolsProtocol):
         return self.waits_for if now - self.since > self._bound(timeouts) else ""
 
     def _leaves_unread(self) -> bool:
-        """Whether much of what was sent is still here or in the system's buffers."""
+        """Return whether much of the answer is still in the buffers of the server or the system."""
         if self.transport.get_write_buffer_size():
             return True
         if self._is_undrained:  # TLS hides what the transport below it holds; the system's buffer is full, too, then
@@ -383,7 +393,7 @@ class BoundedConnection(HttpToolsProtocol):
         return bound
 
     def _forget_waiting(self) -> None:
-        """Requests that wait for the one before them are not answered any more; each holds the connection."""
+        """Drop the pipelined requests, which are not answered any more and refer to the connection."""
         for cycle, _app in self.pipeline:
             cycle.on_response = lambda: None
         self.pipeline.clear()

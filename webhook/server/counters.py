@@ -1,4 +1,4 @@
-"""The counts of this process: plain numbers, raised while reviews are answered.
+"""The counters of this process, which the event loop raises while it answers reviews.
 
 Knows what is counted; metrics.py knows how it is shown. The event loop is the only writer, so no locks: counting one
 decision costs a third of a microsecond, where the client library's own counters cost several.
@@ -22,16 +22,18 @@ REVIEW_BUCKETS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5
 takes the API server 5 ms with the network takes us a tenth of one."""
 
 TYPES: Final = {Phase.MUTATE: "admit", Phase.VALIDATE: "validating"}
-"""The API server's own words for the two phases in its metrics."""
+"""The value of the label `type` for each phase, as in the API server's metrics."""
 
 MOST_STANDING: Final = 4096
-"""Decisions that are recognized: those of rules that hold are made once and given again in nearly every review."""
+"""How many decisions of rules without a problem are recognized by identity: the same object is returned for most
+reviews.
+"""
 
 Labels: TypeAlias = tuple[str, ...]
 
 
 class Distribution:
-    """How many observations fell into each bucket, and their sum; the last bucket has no upper bound.
+    """A histogram: how many observations fell into each bucket, and their sum; the last bucket has no upper bound.
 
     `counts` is the same list for as long as it lives.
     """
@@ -49,7 +51,7 @@ class Distribution:
         self.total += value
 
     def add(self, counts: Sequence[int], total: float) -> None:
-        """Count observations that another process made in the same buckets."""
+        """Add the observations of another process, counted in the same buckets."""
         self.counts[:] = [mine + more for mine, more in zip(self.counts, counts, strict=True)]
         self.total += total
 
@@ -64,7 +66,7 @@ def _reviews() -> defaultdict[Labels, Distribution]:
 
 @dataclass(slots=True)
 class Counters:
-    """Everything counted since the start.
+    """All counters of a process since its start.
 
     Attributes:
         requests: by type, operation, code, rejected.
@@ -107,7 +109,7 @@ class Counters:
     standing: dict[int, tuple[Decision, list[int]]] = field(default_factory=dict)
 
     def reviewed(self, attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> None:
-        """Count one answered review and what each policy said of it."""
+        """Count one answered review and the decision of each policy."""
         type_, operation = TYPES[phase], attributes.operation
         rejected = "false" if verdict.allowed else "true"
         self.requests[type_, operation, "200", rejected] += 1
@@ -132,11 +134,11 @@ class Counters:
             self.standing[id(decision)] = decision, distribution.counts
 
     def refused(self, phase: Phase, code: int) -> None:
-        """Count one call that was answered with an HTTP error; its operation is not known."""
+        """Count one call that was answered with an HTTP error; the label for its operation is empty."""
         self.requests[TYPES[phase], "", str(code), "true"] += 1
 
     def dump(self) -> JSON:
-        """What one review counts, as JSON: how a child process tells its parent."""
+        """Return the counters of one review as JSON, for a child process to send to its parent."""
         plain = {name: [[*labels, count] for labels, count in getattr(self, name).items()] for name in ("requests",)}
         spread = {
             name: [
@@ -160,14 +162,16 @@ _DISTRIBUTIONS: Final = ("durations", "validating", "mutating")
 
 
 def _error_type(decision: Decision) -> str:
-    """The API server's error_type; `unknown` is our own: an object that the policy needed was not found."""
+    """Return the label `error_type` as in the API server's metrics; `unknown` is our own, for an object that was not
+    found.
+    """
     if decision.evaluation == "error":
         return "invalid_error"
     return "unknown" if decision.evaluation == "unknown" else "no_error"
 
 
 def _enforcement(decision: Decision) -> str:
-    """The label `enforcement_action` as in the API server's metrics: the strictest action of the binding."""
+    """Return the label `enforcement_action` as in the API server's metrics: the strictest action of the binding."""
     if decision.action == "admit":
         return "allow"
     if ValidationAction.DENY in decision.actions or not decision.actions:

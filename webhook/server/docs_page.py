@@ -1,4 +1,4 @@
-"""The page /docs: what an OpenAPI document says, as HTML without scripts, fonts or styles of other hosts.
+"""The page /docs: an OpenAPI document as HTML without scripts, fonts or styles of other hosts.
 
 The pages that FastAPI has load their scripts from a content delivery network, and stay blank where none can be reached.
 Knows OpenAPI as far as openapi.py and FastAPI use it.
@@ -18,7 +18,7 @@ _STYLE: Final = (
 
 
 def page(document: Mapping[str, Any], source: str) -> str:
-    """The page of an OpenAPI document; `source` is the address of that document."""
+    """Return the HTML page of an OpenAPI document; `source` is the address of that document."""
     info = document["info"]
     return "".join(
         (
@@ -53,7 +53,7 @@ def _answer(answer: Mapping[str, Any]) -> str:
 
 
 def _content(holder: Mapping[str, Any]) -> str:
-    """The media types of a body, each with its schema."""
+    """Return the media types of a request body or an answer, each with its schema, as HTML."""
     return ", ".join(
         f"{escape(media)}: {_type(content['schema'])}" if content.get("schema") else escape(media)
         for media, content in holder.get("content", {}).items()

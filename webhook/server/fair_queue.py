@@ -1,4 +1,4 @@
-"""Who waits, and who is next: the tenant that used least of late, and within a tenant whoever came first.
+"""A fair queue: the tenant that used least recently goes first, and a tenant's own requests go in order of arrival.
 
 Of namespaces whose tenants used equally little, as all light ones did, the one is next that was given least time while
 others waited (Goyal, Vin, Cheng, Start-time Fair Queueing, 1996). A namespace is charged what its work took, on a clock
@@ -27,13 +27,14 @@ from webhook.server.usage import Usage
 
 Turn: TypeAlias = "asyncio.Future[None]"
 _Waiting: TypeAlias = tuple[float, int, Tenant]
-"""A tenant in its namespace: the rank of its user, and a number that rises with each turn."""
+"""A tenant that waits in its namespace: the rank of its user, and a number that rises with each turn."""
 _Place: TypeAlias = tuple[tuple[float, float], float, int, str]
-"""A namespace: the rank of its first tenant, when its last work ends on the clock of the queue, a number, its name."""
+"""A namespace in the heap: the rank of its first tenant, its virtual finish time, a number, its name."""
 _SPARE_PLACES: Final = 64
 _LAG: Final = 4
-"""The clock goes on at least at this part of the speed at which each that waits is served. Otherwise it would stand for
-as long as ever new namespaces come, and they would go before all others."""
+"""The virtual clock advances at least at this part of the rate at which each namespace is served. Otherwise it would
+stand for as long as ever new namespaces come, and they would go before all others.
+"""
 
 
 def _anybody(_tenant: Tenant) -> bool:
@@ -41,7 +42,7 @@ def _anybody(_tenant: Tenant) -> bool:
 
 
 class FairQueue:
-    """Turns that were not given yet; for one event loop."""
+    """The tenants that wait for a turn; for one event loop."""
 
     __slots__ = (
         *("_clock_s", "_ends_s", "_heap", "_length", "_lost", "_most_debt_s", "_namespaces", "_numbers", "_places"),
@@ -49,7 +50,7 @@ class FairQueue:
     )
 
     def __init__(self, usage: Usage, lost: Callable[[Tenant], None], turn_s: float, most_debt_s: float = inf) -> None:
-        """Begin empty.
+        """Create an empty queue.
 
         Args:
             usage: who used how much.
@@ -78,7 +79,7 @@ class FairQueue:
         return bool(self._turns.get(tenant))
 
     def is_next(self, tenant: Tenant) -> bool:
-        """Whether nobody who waits would go before a tenant that comes now."""
+        """Return whether a tenant that comes now would go before everybody who waits."""
         if tenant in self:
             return False
         if self._first() is None:
@@ -86,7 +87,7 @@ class FairQueue:
         return (self._usage.rank(tenant, monotonic()), self._starts_s(tenant.namespace)) <= self._heap[0][:2]
 
     def charge(self, namespace: str, seconds: float) -> None:
-        """Note what the work of a namespace took, whether or not it waited for it."""
+        """Charge a namespace for the seconds that its work took, whether or not the work waited in the queue."""
         if not self._namespaces:
             self._clock_s += seconds
             return
@@ -94,7 +95,7 @@ class FairQueue:
         self._clock_s += seconds / (_LAG * len(self._namespaces))
 
     async def wait(self, tenant: Tenant, until: float) -> None:
-        """Wait for a turn.
+        """Wait until it is the tenant's turn.
 
         Args:
             tenant: whose turn it will be.
@@ -115,7 +116,7 @@ class FairQueue:
             raise
 
     def pop(self, may: Callable[[Tenant], bool] = _anybody) -> tuple[Tenant, Turn] | None:
-        """The turn that is next, no longer in the queue.
+        """Remove and return the turn that is next, with its tenant; None when nobody may be next.
 
         Args:
             may: says of a tenant whether it may be next. Light ones that may not are passed over; a heavy one ends the
@@ -148,7 +149,7 @@ class FairQueue:
         return self._usage.user_rank(tenant, monotonic()), next(self._numbers), tenant
 
     def _add(self, waiting: _Waiting) -> None:
-        """Let a tenant wait in its namespace, which goes up where this one used less than the others there."""
+        """Add a tenant to its namespace, and move the namespace up when this tenant used least in it."""
         tenant = waiting[-1]
         if tenant.namespace not in self._namespaces:
             self._ends_s.set(tenant.namespace, self._starts_s(tenant.namespace))
@@ -159,7 +160,9 @@ class FairQueue:
             self._put(tenant)
 
     def _put(self, tenant: Tenant) -> None:
-        """Give a namespace its place by its first tenant; a place that it had is dropped when it comes to the top."""
+        """Put a namespace into the heap at the rank of its first tenant; its former entry is dropped when it reaches
+        the top.
+        """
         namespace, rank = tenant.namespace, self._usage.rank(tenant, monotonic())
         last = self._places.get(namespace)
         if last is not None and rank < last[0]:  # it waited behind all light ones, and has no claim to what they had
@@ -173,7 +176,9 @@ class FairQueue:
             heappush(self._heap, place)
 
     def _starts_s(self, namespace: str) -> float:
-        """When the next work of a namespace begins on the clock of the queue; of one that waits, after its last."""
+        """Return the virtual start time of the namespace's next work; a namespace that waits starts after its last
+        work.
+        """
         ends_s = self._ends_s.get(namespace) or 0.0
         if namespace in self._namespaces:
             return ends_s
@@ -182,7 +187,7 @@ class FairQueue:
     # ---- leaving
 
     def _first(self) -> Tenant | None:
-        """The tenant that is next, once its namespace is one with turns and in its place."""
+        """Return the tenant that is next, after removing or reordering heap entries that are out of date."""
         while self._heap:
             place = self._heap[0]
             namespace = place[-1]
@@ -199,12 +204,12 @@ class FairQueue:
         return None
 
     def _is_behind(self, tenant: Tenant, place: _Place) -> bool:
-        """Whether a namespace used more since it was given its place."""
+        """Return whether the namespace used so much since it entered the heap that it must move back."""
         ends_s = self._ends_s.get(tenant.namespace) or 0.0
         return ends_s > place[1] or self._usage.rank(tenant, monotonic()) > place[0]
 
     def _first_of(self, namespace: str) -> Tenant | None:
-        """The tenant of a namespace that is next, once that is one with turns and in its place."""
+        """Return the next tenant of a namespace, after removing or reordering entries that are out of date."""
         heap = self._namespaces[namespace]
         while heap:
             rank, number, tenant = heap[0]
@@ -218,14 +223,16 @@ class FairQueue:
         return None
 
     def _drop_cancelled(self, turns: OrderedDict[Turn, None]) -> bool:
-        """Whether a turn is left that somebody still waits for; one that was just cancelled is not removed yet."""
+        """Drop cancelled turns from the front, and return whether a turn is left."""
         while turns and next(iter(turns)).done():
             turns.popitem(last=False)
             self._length -= 1
         return bool(turns)
 
     def _take(self, tenant: Tenant) -> Turn:
-        """The first turn of the tenant at the top, which goes behind its equals, as its namespace does."""
+        """Remove and return the first turn of the tenant at the top, and move tenant and namespace behind their
+        equals.
+        """
         turn, _ = self._turns[tenant].popitem(last=False)
         self._length -= 1
         self._clock_s = max(self._clock_s, self._heap[0][1])

@@ -1,4 +1,4 @@
-"""What became of TLS handshakes that failed: a counter for each, a log line for most.
+"""Counts failed TLS handshakes and logs most of them.
 
 Knows OpenSSL's reasons and the names in certificates; nothing of sockets. Lines hold no bytes of the client but the
 names in a certificate that the client authority signed.
@@ -18,7 +18,7 @@ _SAN_KINDS: Final = frozenset({"DNS", "URI", "email"})
 
 
 def certificate_names(certificate: Mapping[str, Any]) -> tuple[str, ...]:
-    """Whom a client certificate, as ssl decodes it, is for: common names, then DNS, URI and email names."""
+    """Return the names in a client certificate as ssl decodes it: common names, then DNS, URI and email names."""
     subject = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
     return (*subject, *(value for kind, value in certificate.get("subjectAltName", ()) if kind in _SAN_KINDS))
 
@@ -31,13 +31,13 @@ class HandshakeLog:
         self._counters = counters
 
     def failed(self, peer: str, error: BaseException | None) -> None:
-        """A handshake failed; None is a client that went away in the middle of it."""
+        """Count and log a handshake that failed; the error None means that the client went away."""
         reason, text = _explain(error)
         # port checks of load balancers connect and go: no reason to look
         self._note("debug" if reason == "closed" else "warning", reason, {"peer": peer, "error": text})
 
     def refused(self, peer: str, names: tuple[str, ...], expected: tuple[str, ...]) -> None:
-        """A client certificate was signed by the right authority, for somebody else."""
+        """Count and log a client certificate from the right authority whose names are not allowed."""
         fields = {"peer": peer, "found": list(names), "expected": list(expected), "error": "not one of --client-name"}
         self._note("warning", "client_name", fields)
 
@@ -54,11 +54,11 @@ _SSL_REASONS: Final = {
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": ("distrusted", "the client refuses our certificate"),
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": ("distrusted", "the client says that our certificate has expired"),
 }
-"""OpenSSL's words for what an operator can mend; label of the counter, and what is logged."""
+"""A counter label and an explanation for each OpenSSL reason that an operator can act on."""
 
 
 def _explain(error: BaseException | None) -> tuple[str, str]:
-    """A label from a small closed set, and a sentence."""
+    """Return the counter label of a handshake error, and a sentence that explains it."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return "untrusted", f"the client's certificate is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

@@ -1,4 +1,4 @@
-"""How long one review may run on the event loop before it is given to a worker process.
+"""How long one review may run on the event loop before it moves to a worker process.
 
 What counts is the processor's time of this thread: on a busy node a thread that waits for the processor has not worked,
 and a worker would wait longer still.
@@ -16,23 +16,24 @@ from webhook.server.bounded_map import BoundedMap
 from webhook.server.tenants import Tenant
 
 LIGHT_S: Final = 0.010
-"""For tenants that used little of late, while nobody waits. What a review made until then is freed, and its body was
-decoded before: some 20 ms in all, which nobody notices who waits for an answer over a network."""
+"""Seconds for tenants that used little recently, while nobody waits. Decoding and cleaning up come on top: some 20 ms
+in all, which nobody notices who waits for an answer over a network.
+"""
 HEAVY_S: Final = 0.006
-"""For the others: ten times an ordinary review, so that those of a busy controller stay on the loop."""
+"""Seconds for all other tenants: ten times an ordinary review, so that a busy controller's reviews stay on the loop."""
 WARMING_S: Final = 1.0
-"""While the functions of policies are compiled: a worker would compile them again for itself alone."""
+"""Seconds while policies are compiled: a worker would compile them again for itself alone."""
 SMALL_BYTES: Final = 16 * 1024
 """Reviews up to this size are always tried on the loop, since a worker costs the loop more than most of them do. It is
 twice an ordinary Pod."""
 _UNNOTICED_S: Final = 0.0001
-"""A call that takes no longer, even at worst, is not worth a look at the clock."""
+"""A call that never takes longer than this is made without reading the clock first."""
 _REMEMBERED_S: Final = 30.0
-"""Then such a review is tried on the loop again: half a thousandth of its time for each tenant."""
+"""Seconds after an overrun until such a review is tried on the loop again."""
 
 
 class InlineSlice(Deadline):
-    """The time of one review on the loop, measured from its creation; a deadline of evaluation once it was allowed."""
+    """The processor time of one review on the loop, counted from its creation; after `allow` also a deadline."""
 
     __slots__ = ("_begun", "_end", "_thread_end")
 
@@ -42,17 +43,17 @@ class InlineSlice(Deadline):
         self._end = self._thread_end = inf
 
     def allow(self, seconds: float, end: float) -> None:
-        """Let evaluation run for so long from now on, and never past a moment of the monotonic clock."""
+        """Let evaluation run for `seconds` from now, but not beyond `end` on the monotonic clock."""
         self.at = monotonic() + seconds
         self._thread_end = thread_time() + seconds
         self._end = end
 
     def spent(self) -> float:
-        """Processor time that the slice has used until now, in seconds."""
+        """Return the processor seconds that the review has used so far."""
         return thread_time() - self._begun
 
     def look(self) -> None:
-        """Read the clock now, and that of the thread where the first one says that it may be too late.
+        """Read the monotonic clock, and the thread's clock when the first one has passed the limit.
 
         Raises:
             InlineBudgetSpent: the time is used up, or it is too late.
@@ -67,7 +68,7 @@ class InlineSlice(Deadline):
         self.at = now + rest
 
     def look_ahead(self, seconds: float) -> None:
-        """Read both clocks before one call that takes so long and that nothing interrupts.
+        """Read both clocks before a call that takes `seconds` and cannot be interrupted.
 
         Raises:
             InlineBudgetSpent: the call would use up more time than there is, or end too late.
@@ -77,7 +78,7 @@ class InlineSlice(Deadline):
             raise InlineBudgetSpent
 
     def may_take(self, seconds: float) -> None:
-        """Read the clock before one call that may take so long, and leave the loop where that is too long.
+        """Read both clocks before a call that may take `seconds`, unless that is too short to matter.
 
         Raises:
             InlineBudgetSpent: the time may not be enough.
@@ -87,7 +88,7 @@ class InlineSlice(Deadline):
 
 
 class Overruns:
-    """Whose reviews used up their slice of late, and with how large a body: the next of that size go to a worker.
+    """Remembers which tenants' reviews overran their slice and how large they were, so that the next goes to a worker.
 
     One overrun says little: any process is interrupted or collects garbage now and then, in one of some hundred reviews
     that take half of their slice. So the next one has to overrun, too, before half a minute of forks begins.
@@ -99,7 +100,7 @@ class Overruns:
         self._overruns: BoundedMap[Tenant, _Overrun] = BoundedMap()
 
     def add(self, tenant: Tenant, size: int, now: float) -> None:
-        """A review of so many bytes used up its slice, at a moment of the monotonic clock."""
+        """Note that a review of `size` bytes overran its slice; small reviews are not noted."""
         if size <= SMALL_BYTES or self.expects(tenant, size, now):
             return
         last = self._overruns.get(tenant)
@@ -107,25 +108,27 @@ class Overruns:
         self._overruns.set(tenant, _Overrun(size, now, is_expected=is_second))
 
     def fitted(self, tenant: Tenant, size: int) -> None:
-        """A review of so many bytes ended within its slice: an overrun before it, of one no larger, was by chance."""
+        """Note that a review of `size` bytes ended in time, and forget a single overrun of a review no larger."""
         last = self._overruns.get(tenant) if size > SMALL_BYTES else None
         if last is not None and not last.is_expected and size >= last.size:
             self._overruns.discard(tenant)
 
     def evaluated(self, tenant: Tenant, seconds: float) -> None:
-        """A worker needed so long for a review; after a quick one, the next is tried on the loop."""
+        """Note how long a worker took for a review, and forget the overruns after a quick one."""
         last = self._overruns.get(tenant)
         if last is not None and last.is_expected and seconds < HEAVY_S / 2:
             self._overruns.discard(tenant)
 
     def expects(self, tenant: Tenant, size: int, now: float) -> bool:
-        """Whether a review of so many bytes would most likely use up its slice, too."""
+        """Return whether a review of `size` bytes would probably overrun its slice."""
         last = self._overruns.get(tenant) if size > SMALL_BYTES else None
         return last is not None and last.is_expected and size >= last.size and now - last.at < _REMEMBERED_S
 
 
 class _Overrun(NamedTuple):
-    """A review of so many bytes that used up its slice, when, and whether the next one is expected to."""
+    """The last overrun: the size of the review, when it was, and whether the next such review is expected to
+    overrun.
+    """
 
     size: int
     at: float

@@ -1,4 +1,4 @@
-"""The body of one large call, in memory of its own: given back whole when the call is answered.
+"""The body of one large call in memory of its own, which goes back to the system when the call is answered.
 
 Knows bytes and mappings, nothing of calls. On the heap, bodies that come in turns of 64 KB leave holes below other
 objects, and every worker process keeps those of the moment of its fork for as long as it lives: measured with 36 MiB of
@@ -15,16 +15,16 @@ from typing import Final
 
 BEGINNING_BYTES: Final = 128 * 1024
 LONG_BEGINNING_BYTES: Final = 4 * 1024 * 1024
-"""More than kube-apiserver takes from a user: nothing that is named before the object is longer."""
+"""More than kube-apiserver accepts from a user: no field before the object is longer."""
 
 
 class LargeBody:
-    """The bytes of a body, as many as came so far."""
+    """The bytes of a body that have arrived so far."""
 
     __slots__ = ("__weakref__", "_memory", "_size")
 
     def __init__(self, capacity: int, came: Iterable[bytes] = ()) -> None:
-        """Take memory for so many bytes, which the system provides as it is written to, and keep what came already."""
+        """Map memory for `capacity` bytes, and store the pieces that came already."""
         self._memory = mmap.mmap(-1, max(1, capacity))
         self._size = 0
         _HELD.add(self)
@@ -35,7 +35,7 @@ class LargeBody:
         return self._size
 
     def append(self, piece: bytes) -> None:
-        """Keep what came next; nothing beyond the capacity is kept."""
+        """Store the next piece; bytes beyond the capacity are dropped."""
         end = min(self._size + len(piece), len(self._memory))
         self._memory[self._size : end] = piece[: end - self._size]
         self._size = end
@@ -45,22 +45,22 @@ class LargeBody:
         return self._memory[: self._size]
 
     def beginnings(self) -> Iterator[bytes]:
-        """What came first: at most BEGINNING_BYTES of it, then LONG_BEGINNING_BYTES."""
+        """Yield the beginning of the body twice: at most BEGINNING_BYTES of it, then at most LONG_BEGINNING_BYTES."""
         for most in (BEGINNING_BYTES, LONG_BEGINNING_BYTES):
             yield self._memory[: min(self._size, most)]
 
     def close(self) -> None:
-        """Give its memory back; nothing can be read any more."""
+        """Give the memory back; the body is empty afterwards."""
         self._memory.close()
         self._size = 0
 
 
 _HELD: Final[weakref.WeakSet[LargeBody]] = weakref.WeakSet()
-"""Of this process: what a fork of it inherits."""
+"""All open bodies of this process, which a fork inherits."""
 
 
 def keep_only(mine: object) -> None:
-    """In a child of the server: let go of the bodies of all other calls."""
+    """Close the bodies of all other calls in a forked child."""
     for body in tuple(_HELD):
         if body is not mine:
             body.close()

@@ -1,4 +1,4 @@
-"""Log lines that clients cause as often as they like: few in a second, and then how many were left out."""
+"""Log lines that clients can cause without end: a few are written each second, the others are counted."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class LimitedLog:
     """Writes a few lines a second with one message, and counts the others. Used on the event loop only."""
 
     def __init__(self, write: Write, message: str, period_s: float = 1.0) -> None:
-        """Begin a period with its first line; `write` takes level, message and fields."""
+        """Limit the lines with `message`; `write` takes level, message and fields."""
         self._write = write
         self._message = message
         self._period_s = period_s
         self._lines = self._left_out = 0
 
     def write(self, level: Level, fields: dict[str, Any]) -> None:
-        """Write a line, unless there were many in this period."""
+        """Write the line, or count it when the period has enough lines already."""
         if not self._lines:
             asyncio.get_running_loop().call_later(self._period_s, self._end_period)
         self._lines += 1

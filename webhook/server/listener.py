@@ -40,7 +40,7 @@ _OTHER_FILES: Final = 200
 _STOP_S: Final = 10
 _GOODBYE_S: Final = 0.3
 _HANDSHAKE_S: Final = 1.0
-"""For clients that the system had accepted when the server stopped."""
+"""Seconds for clients that the system had accepted when the server stopped."""
 _BACKLOG: Final = 2048
 _SWEEP_TICKS: Final = 2
 _TRIM_TICKS: Final = 30
@@ -69,7 +69,7 @@ class Place:
 
 
 class Listener(uvicorn.Server):
-    """One server. `listen()` blocks until SIGTERM or SIGINT and then returns: stopping when told to is no failure.
+    """The server process. `listen()` blocks until SIGTERM or SIGINT and then returns normally.
 
     On SIGTERM and SIGHUP readiness is withdrawn first and connections are closed after their next answer, for
     `drain_s`; uvicorn alone closes idle connections at once and loses requests that are on their way. A second signal,
@@ -89,7 +89,7 @@ class Listener(uvicorn.Server):
         background: tuple[Background, ...] = (),
         on_start: Callable[[str, int, int | None], None] = lambda _host, _port, _probe_port: None,
     ) -> None:
-        """Describe a server.
+        """Create a server that does not listen yet.
 
         Args:
             app: answers on the port of the reviews.
@@ -133,7 +133,7 @@ class Listener(uvicorn.Server):
         self.run(sockets=sockets)
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
-        """Take clients, start the background work, and say so with the ports that were taken."""
+        """Start accepting connections and the background tasks, then call `on_start` with the ports."""
         place = self._place
         reviews, *probes = sockets or []
         limit = ConnectionLimit(place.max_connections, "reviews", self._counters)
@@ -178,7 +178,7 @@ class Listener(uvicorn.Server):
         return made
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: end slow clients, and a drain that lasted long enough."""
+        """Abort slow clients, trim memory and end a drain that is over; uvicorn calls it ten times a second."""
         if counter % _SWEEP_TICKS == 0:
             now = asyncio.get_running_loop().time()
             for broken, count in abort_overdue(self.server_state.connections, self._place.timeouts, now).items():
@@ -193,7 +193,7 @@ class Listener(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _end_distrusted(self) -> None:
-        """After the authority of clients was replaced: end the connections of the former, each after its answer."""
+        """Close connections of a former client authority after their next answer, once the authority was replaced."""
         tls = self._place.tls
         if tls is None or tls.trusted is self._trusted:
             return
@@ -211,7 +211,7 @@ class Listener(uvicorn.Server):
         return self.force_exit
 
     async def shutdown(self, sockets: list[Any] | None = None) -> None:
-        """Stop the background work and the taking of clients, then let requests in flight finish."""
+        """Stop accepting connections and the background tasks, then let running requests finish."""
         self._readiness.draining = True
         patience_s = 0 if self.force_exit else _HANDSHAKE_S
         last = [acceptor.finish(patience_s) for acceptor in self._acceptors]
@@ -225,7 +225,7 @@ class Listener(uvicorn.Server):
         closer.cancel()
 
     async def _cut_off_closing(self) -> None:
-        """End connections that are closed but whose client does not say goodbye."""
+        """Abort closed connections whose client does not close its side."""
         while True:
             await asyncio.sleep(_GOODBYE_S)
             for connection in list(self.server_state.connections):
@@ -235,7 +235,7 @@ class Listener(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle uvicorn's signals and others: a terminal that closes ends the server as gently as SIGTERM does.
+        """Install the handlers of SIGTERM, SIGINT and SIGHUP; a closed terminal drains the server as SIGTERM does.
 
         SIGUSR1 and SIGUSR2, which end a process that knows nothing of them, mean nothing here. What is ignored, as
         SIGHUP is under nohup, stays so.
@@ -257,7 +257,7 @@ class Listener(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is a handler's
-        """Drain on the first SIGTERM or SIGHUP, stop on anything else."""
+        """Drain on the first SIGTERM or SIGHUP, stop on any other signal."""
         if sig != signal.SIGINT and not self._readiness.draining and self._place.drain_s > 0:
             self._stop_at = time.monotonic() + self._place.drain_s
         elif self.should_exit:
@@ -268,7 +268,7 @@ class Listener(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; an IPv6 host also takes IPv4 where the system can.
+    """Return a listening socket; an IPv6 host also takes IPv4 where the system can.
 
     Raises:
         ConfigurationError: the address is not ours, taken or forbidden.

@@ -1,4 +1,4 @@
-"""Mistakes in params of a live cluster: told to people, while reviews are answered all the same.
+"""Reports mistakes in the params of a live cluster, while reviews are answered all the same.
 
 A param of a file with such a mistake is refused when it is loaded. Nobody can refuse that of a cluster, where somebody
 has changed it already: a rule that does not exist is logged once for each change, counted, and told in /readyz?verbose.
@@ -20,13 +20,13 @@ from webhook.policy.policy_set import PolicySet
 from webhook.server.counters import Counters
 
 PERIOD_S: Final = 5.0
-"""How often a change of the view is looked for. A log line about a ConfigMap may be some seconds late."""
+"""Seconds between two looks for changes. A log line about a ConfigMap may be some seconds late."""
 MOST: Final = 20
-"""Mistakes that are told; a ConfigMap may have a megabyte of them, and to find the nearest id takes milliseconds."""
+"""How many mistakes are reported; a ConfigMap may hold a megabyte of them, and each suggestion takes milliseconds."""
 
 
 class LiveParams:
-    """The params that bindings name or select, as the view of the cluster has them."""
+    """Finds mistakes in the params that bindings name or select, in the current view of the cluster."""
 
     def __init__(
         self, policies: Callable[[], PolicySet], cluster: Callable[[], Cluster], counters: Counters, log: Log
@@ -39,18 +39,18 @@ class LiveParams:
         self._seen: object = None
 
     def remark(self) -> str:
-        """The mistakes that were found last, for /readyz?verbose and the log."""
+        """Return the mistakes that were found last as one text, for /readyz?verbose and the log."""
         return "; ".join(self._mistakes)
 
     async def watch(self) -> None:
-        """Look again and again; what takes long is done in a thread."""
+        """Look for changes and report new mistakes for ever; the search runs in a thread."""
         while True:
             if self.has_changed():
                 self.note(await asyncio.to_thread(self.find))
             await asyncio.sleep(PERIOD_S)
 
     def has_changed(self) -> bool:
-        """Whether policies or params may be others than at the last look."""
+        """Return whether policies or params have changed since the last call."""
         policies, cluster = self._policies(), self._cluster()
         kinds = ParamRules(policies.validating, policies.registry).kinds()
         seen = policies, {kind: cluster.revision(kind) for kind in kinds}
@@ -63,7 +63,7 @@ class LiveParams:
         return tuple(islice(_mistakes(ParamRules(policies.validating, policies.registry), self._cluster()), MOST))
 
     def note(self, mistakes: Sequence[str]) -> None:
-        """Count those that are new, and log all in one line if there are some."""
+        """Store the mistakes, count those that are new, and log all of them when there are new ones."""
         added = set(mistakes).difference(self._mistakes)
         self._mistakes = mistakes
         if added:
@@ -72,7 +72,7 @@ class LiveParams:
 
 
 def _mistakes(rules: ParamRules, cluster: Cluster) -> Iterator[str]:
-    """Each mistake of each param once, however many policies have it."""
+    """Yield each mistake of each param once, even when several policies use the param."""
     seen: set[int] = set()
     for kind, param in rules.params(cluster):
         if id(param) not in seen:

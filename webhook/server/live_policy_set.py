@@ -22,16 +22,18 @@ from webhook.server.reload import Reloaded
 MANAGER: Final = "claimgate"
 """The field manager of the conditions that a server writes."""
 STATUS_S: Final = 1.0
-"""How often is looked whether a status differs from what it should say."""
+"""Seconds between two looks whether a stored status differs from the wanted one."""
 
 
 class LivePolicySet(Reloaded[PolicySet]):
-    """A reload of files, and stored objects beside it. `live` is the last set with what became of each object."""
+    """The policies of files and of the cluster as one set. `live` is the last set, with the outcome for each stored
+    object.
+    """
 
     def __init__(
         self, files: Reloaded[PolicySet], stored: StoredPolicies, connection: Writer, compiler: Compiler
     ) -> None:
-        """Compile what is stored now; what cannot be listed yet keeps the server from being ready.
+        """Compile the stored policies; the server is not ready until they could be listed.
 
         Args:
             files: the policies of files, which are followed here from now on.
@@ -52,14 +54,16 @@ class LivePolicySet(Reloaded[PolicySet]):
         self._take_stored(is_anew=False)
 
     def poll(self) -> bool:
-        """Take up changed files and stored objects; whether anything was tried, or an error of files is new or over."""
+        """Take up changed files and stored objects; return whether anything was tried or an error of files began or
+        ended.
+        """
         tried = self._files.poll()
         self.error, self.failures = self._files.error, self._files.failures
         changed = self._take_stored(is_anew=tried and not self.error)
         return tried or changed
 
     def _take_stored(self, *, is_anew: bool) -> bool:
-        """Make the set anew where stored objects are others, or those of files; whether it was."""
+        """Combine the policies anew when stored objects or files changed, and return whether they did."""
         if self._compile_changed() or is_anew:
             made = combine(self._files.current, self._compiled)
             made.policies.prepare()
@@ -69,7 +73,9 @@ class LivePolicySet(Reloaded[PolicySet]):
         return False
 
     def _compile_changed(self) -> bool:
-        """Compile the stored objects where they are others than before; where nobody can say, the last ones stay."""
+        """Compile the stored objects when they changed, and return whether they did; keep the last ones when listing
+        fails.
+        """
         revision = self._stored.revision()  # first: what changes meanwhile is looked at again
         if revision == self._revision:
             return False
@@ -86,24 +92,28 @@ class LivePolicySet(Reloaded[PolicySet]):
         return True
 
     def unsettled(self) -> str:
-        """Why it is not known which policies there are; once they were listed, the last ones stay."""
+        """Return why the stored policies are not known yet; "" once they were listed."""
         return "" if self._is_listed else self._stored.unsettled()
 
     def remark(self) -> str:
-        """What people should know: objects with errors, kinds that are not installed, status that cannot be written."""
+        """Return what people should know: objects with errors, kinds that are not installed, status that cannot be
+        written.
+        """
         failing = self.live.failing()
         told = [f"with errors: {', '.join(failing)}"] if failing else []
         told += [f"status cannot be written: {self._writer.error}"] if self._writer.error else []
         return "; ".join([*told, *filter(None, [self._stored.absent()])])
 
     async def write_status(self) -> None:
-        """Tell of each object in its status, for ever; in a thread, since it waits for the API server."""
+        """Write the status of each stored policy for ever, in a thread."""
         while True:
             await asyncio.sleep(STATUS_S)
             await asyncio.to_thread(self.tell)
 
     def tell(self) -> None:
-        """Write the conditions that are not stored yet, of those objects that did not change since."""
+        """Write the conditions that the stored objects do not have yet; skip objects that changed since they were
+        compiled.
+        """
         try:
             stored = {each.uid: each for each in self._stored.listed()}
         except LookupFailed:

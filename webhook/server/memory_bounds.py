@@ -1,4 +1,4 @@
-"""What the server may take of memory at most, whatever clients send: the one place where all bounds are added up.
+"""Adds up the most memory that the server may take, whatever clients send.
 
 Knows the bound of each part and what one of it costs, measured over TLS; nothing of requests. What is not bounded by
 settings stands first: the process with its policies, and the objects of the cluster that policies ask for.
@@ -20,21 +20,21 @@ from webhook.settings.serving import ServerSettings
 MAX_PROBE_CONNECTIONS: Final = 64
 """A kubelet opens one for each probe, Prometheus keeps one."""
 WARM_BYTES: Final = 18_000_000
-"""What the first reviews and pages add to a process that has read its policies: compiled expressions, FastAPI."""
+"""Bytes that the first reviews and pages add to a process that has read its policies: compiled expressions, FastAPI."""
 CONNECTION_BYTES: Final = 33_000
-"""One that was answered and is idle: 500 of them took 16.4 MB, of which OpenSSL has two thirds."""
+"""Bytes of one idle connection that was answered: 500 of them took 16.4 MB, of which OpenSSL has two thirds."""
 READ_FACTOR: Final = 2.8
 """Bytes that TLS keeps for each byte of a connection's largest read: 500 with 12 MiB together took 33 MB more."""
 WAITING_BYTES: Final = 640_000
-"""Of a body that waits for its turn: what TLS had read before it could be stopped."""
+"""Bytes of a body that waits for its turn: what TLS had read before it could be stopped."""
 COPIED_BYTES: Final = 4_000_000
-"""Pages of the server that a worker or the server changes while both run."""
+"""Bytes of the server's pages that a worker or the server changes while both run."""
 USER_CACHE_BYTES: Final = 54_000_000
-"""What is kept of what users write, all tables together (docs/caches.md)."""
+"""Bytes of all caches of texts that users write (docs/caches.md)."""
 
 
 class Part(NamedTuple):
-    """What one part takes at most, and what makes it smaller, "" where nothing does."""
+    """The most bytes that one part takes, and the setting that lowers them; "" where no setting does."""
 
     name: str
     bytes: int
@@ -43,7 +43,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemoryBounds:
-    """The bounds of one server.
+    """The memory bounds of one server.
 
     Attributes:
         settings: as they were chosen.
@@ -54,7 +54,7 @@ class MemoryBounds:
     held_bytes: int
 
     def parts(self) -> Iterator[Part]:
-        """The name and the bytes of every part."""
+        """Yield the name, the bytes and the setting of every part."""
         chosen = self.settings
         connections = (chosen.max_connections + MAX_PROBE_CONNECTIONS) * CONNECTION_BYTES
         yield Part("policies and view of the cluster", self.held_bytes + WARM_BYTES, "")
@@ -73,7 +73,7 @@ class MemoryBounds:
         return sum(part.bytes for part in self.parts())
 
     def check(self, limit: int | None) -> None:
-        """Refuse settings that may take more than there is; without a limit nothing is refused.
+        """Refuse settings whose parts add up to more than `limit`; None refuses nothing.
 
         Raises:
             ConfigurationError: it says what each part takes, and what makes it smaller.
@@ -90,12 +90,14 @@ class MemoryBounds:
 
 
 def memory_bounds_of_process(settings: ServerSettings) -> MemoryBounds:
-    """The bounds of a process that has loaded what it serves; its own size counts as 0 where nobody tells it."""
+    """Return the bounds of this process after it loaded its policies; its size counts as 0 where the system cannot
+    tell.
+    """
     return MemoryBounds(settings, operating_system.resident_bytes())
 
 
 def limit(settings: ServerSettings) -> int | None:
-    """What there is: `--memory`, or what the container may use, or None where nobody says."""
+    """Return the bytes that the server may use: `--memory`, else the container's limit, else None."""
     return settings.memory if settings.memory is not None else operating_system.memory_limit()
 
 

@@ -1,4 +1,4 @@
-"""The counts of the process in the exposition format: the one file with prometheus_client, imported when asked.
+"""Renders the counters in the Prometheus format; the one file that imports prometheus_client, on the first request.
 
 Names and labels are the API server's own for its webhooks and admission policies (kube-apiserver v1.36,
 admission/metrics/metrics.go and plugin/policy/*/metrics), with `claimgate` in front where it says `apiserver`.
@@ -17,18 +17,20 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 _PAUSE: Final = 9
-"""Times as long as it took to make the text, it is given again: whoever asks without end takes a tenth of the loop."""
+"""The text is served again for this many times as long as it took to render, so that scrapes take at most a tenth of
+the loop.
+"""
 _REQUEST: Final = ("type", "operation", "code", "rejected")
 _DURATION: Final = ("type", "operation", "rejected")
 _MUTATING: Final = ("policy", "policy_binding", "error_type")
 _VALIDATING: Final = (*_MUTATING, "enforcement_action")
 
 Gauges = Mapping[str, tuple[str, Callable[[], float]]]
-"""By name: what it says, and how to read it now. One that is named `…_total` is shown as a counter."""
+"""The documentation and the reader of each gauge by its name. A name that ends in `_total` becomes a counter."""
 
 
 class Exposition:
-    """One registry of its own, so that two servers in one process do not share their numbers."""
+    """Renders the counters and gauges of one server with a registry of its own."""
 
     def __init__(
         self, counters: Counters, gauges: Gauges, *, version: str, clock: Callable[[], float] = monotonic
@@ -47,7 +49,7 @@ class Exposition:
         self._made_until = 0.0
 
     def text(self) -> tuple[bytes, str]:
-        """The exposition and its media type; made some milliseconds ago where many ask."""
+        """Return the metrics text and its media type; the text may be some milliseconds old."""
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
         begun = self._clock()
@@ -58,7 +60,7 @@ class Exposition:
         return self._made, CONTENT_TYPE_LATEST
 
     def collect(self) -> Iterable[Metric]:
-        """What prometheus_client calls when it is asked for the text."""
+        """Yield all metrics; prometheus_client calls this when it renders the text."""
         counters = self._counters
         from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 

@@ -1,4 +1,4 @@
-"""What OpenAPI says of the two paths of reviews, which FastAPI never sees.
+"""The OpenAPI description of the two paths of reviews, which FastAPI does not know.
 
 Knows the shape of admission.k8s.io/v1 as far as people need it to call us by hand.
 """

@@ -1,4 +1,4 @@
-"""What the server asks of the operating system: memory back, and enough file descriptors.
+"""Asks the operating system to take memory back and to allow enough open files, and reads memory limits.
 
 Knows glibc and POSIX, nothing of the server. Elsewhere (musl, Windows) nothing is asked.
 """
@@ -26,7 +26,7 @@ _MAX_PAUSE: Final = 4
 
 
 def give_memory_back() -> bool:
-    """Have large blocks of memory returned to the system when they are freed; whether that was possible."""
+    """Tell glibc to return large freed blocks to the system, and return whether it accepted that."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
@@ -35,7 +35,7 @@ def give_memory_back() -> bool:
 
 
 def trim_heap() -> bool:
-    """Return the free pages of the heap to the system, wherever they are in it; whether that was possible."""
+    """Return the free pages of the heap to the system, and return whether that was possible."""
     try:
         ctypes.CDLL(None).malloc_trim(0)
     except (AttributeError, OSError, TypeError):
@@ -44,7 +44,7 @@ def trim_heap() -> bool:
 
 
 class MemoryTrimmer:
-    """Gives back what many small blocks leave on the heap; `look` is called every few seconds.
+    """Returns free heap memory to the system when the process has grown; call `look` every few seconds.
 
     A crowd of connections with half a body each leaves pages that are free but not at the end of the heap. Giving them
     back takes a few milliseconds, so it is done only while the process is larger than it was, and less and less often
@@ -56,7 +56,7 @@ class MemoryTrimmer:
         self._pause = self._looks = 1
 
     def look(self) -> bool:
-        """Give memory back if the process has grown by 16 MiB over its least size; whether it was tried."""
+        """Trim the heap if the process has grown by 16 MiB over its least size; return whether it tried."""
         resident = resident_bytes()
         self._least = min(self._least or resident, resident)
         self._looks += 1
@@ -71,7 +71,7 @@ class MemoryTrimmer:
 
 
 def unsent_bytes(connected: Any) -> int:
-    """What the system holds of a connected socket that the other end did not take yet; 0 where it does not tell."""
+    """Return how many sent bytes of a socket the other end has not accepted yet; 0 where the system cannot tell."""
     try:
         import fcntl
         import termios
@@ -83,14 +83,14 @@ def unsent_bytes(connected: Any) -> int:
 
 
 def is_readable(connected: Any) -> bool:
-    """Whether the system holds something that a connected socket was sent, or knows that the other end is gone."""
+    """Return whether a socket has bytes to read or its other end is closed."""
     waiting = select.poll()
     waiting.register(connected.fileno(), select.POLLIN)
     return bool(waiting.poll(0))
 
 
 def resident_bytes() -> int:
-    """The resident set of this process; 0 where /proc does not tell."""
+    """Return the bytes of memory that this process has resident; 0 where /proc is missing."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     except OSError:
@@ -99,7 +99,7 @@ def resident_bytes() -> int:
 
 
 def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) -> int | None:
-    """Bytes that the container may use; None where it has no limit, or the system does not tell.
+    """Return the bytes that the container may use; None where it has no limit, or the system cannot tell.
 
     A container sees its own control group at the root: `memory.max` of version 2, `memory.limit_in_bytes` of version 1,
     which says nearly 2**63 where there is none.
@@ -114,7 +114,7 @@ def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) 
 
 
 def allow_files(count: int) -> None:
-    """Raise the soft limit of open files to `count`, as far as the hard limit goes; it is never lowered."""
+    """Raise the soft limit of open files to `count`, as far as the hard limit allows; never lower it."""
     try:
         import resource
     except ImportError:

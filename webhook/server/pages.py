@@ -1,4 +1,4 @@
-"""The application that people and probes meet: health, readiness, metrics, version, documentation.
+"""The FastAPI application for people and probes: health, readiness, metrics, version, documentation.
 
 Knows FastAPI. Reviews never come here: review_endpoint.py answers them; their paths stand in the OpenAPI document all
 the same. Errors are metav1.Status here too, so that every path of the server fails in one form.
@@ -22,15 +22,15 @@ from webhook.server.docs_page import page
 from webhook.server.readiness import Readiness
 
 Metrics = Callable[[], tuple[bytes, str]]
-"""The exposition and its media type."""
+"""Returns the metrics text and its media type."""
 PoliciesShown = Callable[[], Iterable[dict[str, Any]]]
-"""A row of plain JSON for each policy."""
+"""Returns a row of plain JSON for each policy."""
 
 
 def create(
     readiness: Readiness, metrics: Metrics, version: Mapping[str, str], policies: PoliciesShown = tuple
 ) -> FastAPI:
-    """The application.
+    """Return the FastAPI application.
 
     Args:
         readiness: the checks behind /readyz.
@@ -94,7 +94,7 @@ async def _as_status(request: Request, error: Exception) -> Response:
 
 
 def _documented(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """The document FastAPI makes, with the two paths of reviews in it."""
+    """Return a function that gives FastAPI's OpenAPI document with the two paths of reviews added."""
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:

@@ -1,4 +1,4 @@
-"""Ending connections: slow ones at once, others without losing a request that is on its way.
+"""Closes connections: slow ones at once, others without losing a request that is on its way.
 
 Knows connections by what they tell of themselves. HTTP/1.1 has no way to end an idle connection that the client may be
 using at this moment: so a connection is closed only while nothing of a request is here, not even in the system's
@@ -17,16 +17,16 @@ from webhook.server.connection_timeouts import ConnectionTimeouts
 from webhook.server.connections import IDLE, BoundedConnection
 
 _CLOSED_AT_ONCE: Final = 10
-"""Under TLS each is a goodbye to encrypt and send; what comes on the others meanwhile is read first."""
+"""How many connections are closed in a row: under TLS each needs an encrypted goodbye while requests wait."""
 _MOST_IDLE: Final = 20
-"""That were idle for long, at one look: others wait meanwhile."""
+"""How many connections that were idle for long are closed in one sweep."""
 _LOOK_S: Final = 0.02
 _FIRST_REQUEST_S: Final = 0.5
-"""For a client that has just connected and did not ask yet."""
+"""Seconds for a client that has connected and not sent a request yet."""
 
 
 async def part(connections: Callable[[], Iterable[Any]], is_hurried: Callable[[], bool] = lambda: False) -> None:
-    """Close connections that are idle, few at a time; return when only those are left that owe or are owed an answer.
+    """Close idle connections a few at a time, and return when all others wait for a request or an answer.
 
     Args:
         connections: those to end; asked again in each round.
@@ -50,7 +50,7 @@ async def part(connections: Callable[[], Iterable[Any]], is_hurried: Callable[[]
 
 
 def abort_overdue(connections: Iterable[Any], timeouts: ConnectionTimeouts, now: float) -> Counter[str]:
-    """Abort every connection whose client took too long, and close those that were idle for long, which is no fault.
+    """Abort every connection whose client took too long, and close those that were idle for long.
 
     Args:
         connections: uvicorn's; those of other protocols are left alone.

@@ -1,4 +1,4 @@
-"""The policies in service as /debug/policies shows them: what each is about, and what its bindings do.
+"""The policies in service as /debug/policies lists them: their kinds, resources and bindings.
 
 Names, kinds and settings alone: no expression, no parameter, nothing of any object.
 """
@@ -14,7 +14,7 @@ from webhook.policy.policy_set import PolicySet
 
 
 def listed(policies: PolicySet) -> Iterator[dict[str, Any]]:
-    """A row for each policy, in the order in which they are asked."""
+    """Yield a row of JSON for each policy, in the order of evaluation."""
     for policy in policies.policies:
         yield {
             "name": policy.name,

@@ -1,4 +1,4 @@
-"""What the server uses of uvicorn and ssl that they do not promise: told at start where a version changed it.
+"""Uses and verifies the private parts of uvicorn and ssl that the server needs.
 
 `connections.py` replaces callbacks of uvicorn's protocol and reads what it keeps of a request; `tls_records.py` calls
 what stands behind ssl.SSLObject. docs/decisions/0007-uvicorn-protocol.md says why, and pyproject.toml bounds uvicorn.
@@ -26,7 +26,7 @@ _OF_SERVER: Final = ("startup", "shutdown", "on_tick", "capture_signals", "handl
 
 
 def check() -> None:
-    """Compare the installed versions with what is used of them.
+    """Check that the installed uvicorn and Python have every private attribute that the server uses.
 
     Raises:
         DependencyChanged: it names the package, its version and what is missing.
@@ -58,11 +58,11 @@ def _missing_of_uvicorn() -> Iterator[str]:
 
 
 def inner(tls: ssl.SSLObject) -> Any:
-    """What an SSLObject calls for each read; its own method checks arguments first, which costs each review a call."""
+    """Return the inner object of an SSLObject, whose `read` saves each review one call."""
     return tls._sslobj  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 def _attributes(function: Any) -> tuple[str, ...]:
-    """The names of all attributes that the code of a function reads or sets."""
+    """Return the names of all attributes that the code of a function reads or sets."""
     names: tuple[str, ...] = function.__code__.co_names
     return names

@@ -1,4 +1,4 @@
-"""Whether this process should be sent reviews, and why not.
+"""Decides whether this process is ready for reviews, and reports why not.
 
 Knows named checks and nothing of what they look at; the API server's own /readyz?verbose is the model of the text.
 """
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Check: TypeAlias = Callable[[], str]
-"""Says what is wrong, or "" when all is well. Must be quick: probes call it."""
+"""Returns what is wrong, or "" when all is well. Must be quick: probes call it."""
 
 
 @dataclass(slots=True)
 class Readiness:
-    """The checks of one process.
+    """The readiness checks of one process.
 
     Attributes:
         checks: what must hold for reviews to be answered.
@@ -28,14 +28,14 @@ class Readiness:
     draining: bool = False
 
     def failing(self) -> dict[str, str]:
-        """The checks that do not hold, by name, with their reasons."""
+        """Return the failing checks by name, with their reasons."""
         reasons = {name: check() for name, check in self.checks.items()}
         if self.draining:
             reasons["shutdown"] = "the process is stopping"
         return {name: reason for name, reason in reasons.items() if reason}
 
     def report(self) -> tuple[bool, str]:
-        """Whether all checks hold, and a line for each, the way /readyz?verbose of an API server prints them."""
+        """Return whether all checks pass, and a line for each check as in /readyz?verbose of an API server."""
         failing = self.failing()
         lines = [_line(name, failing.get(name, "")) for name in (*self.checks, "shutdown")]
         notes = {name: remark() for name, remark in self.remarks.items()}

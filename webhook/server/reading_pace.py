@@ -1,4 +1,4 @@
-"""At which pace bytes are read of several clients together, so that to decrypt them does not take the whole loop.
+"""Limits how many bytes a second are read from several clients together, so that decryption does not fill the loop.
 
 Knows numbers and moments, nothing of who sends.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ReadingPace:
-    """A pace that all readers share, with a burst that costs nobody a pause."""
+    """A rate limit that all readers share, with a burst that is free."""
 
     __slots__ = ("_burst_s", "_bytes_per_s", "_read_until")
 
@@ -17,6 +17,6 @@ class ReadingPace:
         self._read_until = 0.0
 
     def took(self, size: int, now: float) -> float:
-        """Note bytes that were read at a moment of the monotonic clock; seconds until their reader may read more."""
+        """Note that `size` bytes were read at `now`, and return the seconds until their reader may read more."""
         self._read_until = max(self._read_until, now - self._burst_s) + size / self._bytes_per_s
         return max(0.0, self._read_until - now)

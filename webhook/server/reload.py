@@ -1,4 +1,4 @@
-"""Values made from files, made again when the files change: the policies and the context of a running server.
+"""Values that are built from files and built again when the files change, such as the policies of a running server.
 
 Knows files and when they are quiet; what is made of them is the caller's. A value is made while the last one serves,
 and swapped whole; files that cannot be used leave the last good value in service, and say so.
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class Reloaded(Generic[Value]):
-    """A value and the files it comes from. `current` may be read from any thread; one thread reloads.
+    """A value and the files it is built from. `current` may be read from any thread; one thread reloads.
 
     Attributes:
         current: the last value that could be made.
@@ -31,7 +31,7 @@ class Reloaded(Generic[Value]):
         mark: Callable[[], Hashable],
         prepare: Callable[[Value], None] = lambda value: None,  # noqa: ARG005 - most values need nothing
     ) -> None:
-        """Make the first value.
+        """Build the first value.
 
         Args:
             make: reads the files.
@@ -50,7 +50,8 @@ class Reloaded(Generic[Value]):
         self.reloads = self.failures = 0
 
     def poll(self) -> bool:
-        """Take up a change once two polls in a row saw the same files: half-written ones are not tried.
+        """Build a new value once two polls in a row saw the same changed files, so that half-written files are not
+        tried.
 
         Returns:
             Whether something was tried, or an error is new or over; `error` says how it went.
@@ -92,7 +93,7 @@ def _text(error: Exception) -> str:
 
 
 async def watch(reloaded: Reloaded[Value], period_s: float, tell: Callable[[Reloaded[Value]], None]) -> None:
-    """Poll for ever, in a thread so that reviews go on; call `tell` on the event loop after each try."""
+    """Poll for ever in a thread, and call `tell` on the event loop after each attempt."""
     while True:
         await asyncio.sleep(period_s)
         if await asyncio.to_thread(reloaded.poll):
@@ -100,7 +101,7 @@ async def watch(reloaded: Reloaded[Value], period_s: float, tell: Callable[[Relo
 
 
 def marks(files: Callable[[], Iterable[Path]]) -> Callable[[], Hashable]:
-    """The marks of all files that `files` lists: modification time, size, inode, behind links.
+    """Return a function that gives modification time, size and inode of all files that `files` lists, behind links.
 
     A ConfigMap volume swaps one link to a new folder: names stay, inodes change. A file that goes away between listing
     and looking is left out; the next poll sees the folder without it.

@@ -1,4 +1,4 @@
-"""The body of one call, read whole: bounded in length, and together with all others in memory.
+"""Reads the body of one call whole, with a limit for its length and for the memory of all bodies together.
 
 Knows ASGI messages, lengths and deadlines, nothing of reviews. Bodies of up to FREE_BYTES, and the first piece of
 larger ones, are read as they come: the number of connections bounds them. For a larger one its declared length, or the
@@ -38,18 +38,21 @@ DRAINED_FACTOR: Final = 4
 """A body declared up to this many times the limit is read and thrown away before 413 is sent, because a client that is
 still writing would see a reset connection instead of the answer; beyond that the connection just closes."""
 BYTES_PER_S: Final = 64 * 1024 * 1024
-"""At which large bodies together are read: TLS decrypts some hundred MB/s, and nobody else is answered meanwhile …"""
+"""The rate at which large bodies together are read: TLS decrypts some hundred MB/s, and nobody else is answered
+meanwhile …
+"""
 BURST_BYTES: Final = 2 * 1024 * 1024
 """… but for so many bytes at once, which is more than an API server stores in one object."""
 DISCARDED_BYTES_PER_S: Final = 16 * 1024 * 1024
-"""At which bodies together are read of which nothing is kept: nobody gains anything by their haste."""
+"""The rate at which bodies are read that are thrown away: nobody needs them quickly."""
 MAX_WAITING: Final = 16
-"""Calls in the queue; each holds up to 640 KB that TLS had read before it could be stopped. Of more, one is sent away:
-the last of the address that has most of them."""
+"""How many calls wait in the queue; each holds up to 640 KB that TLS had read before it could be stopped. Of more, one
+is sent away: the last of the address that has most of them.
+"""
 
 
 class LateBody(CallError):
-    """A body that was not whole before the call's deadline. `came` is what there is of it: maybe who asks for what."""
+    """The error for a body that was not whole before the deadline. `came` holds the bytes that arrived."""
 
     def __init__(self, error: CallError, came: LargeBody) -> None:
         super().__init__(error.code, error.reason, error.message)
@@ -61,31 +64,31 @@ class ClientGone(Exception):
 
 
 class ClientClock(Protocol):
-    """Measures how long the client of a connection takes; the server's own delays do not count."""
+    """The clock of a connection's client, without the delays that the server causes."""
 
     def pause_clock(self) -> None:
-        """Stop the clock while the server makes the client wait."""
+        """Stop the clock because the client waits for the server."""
         ...
 
     def resume_clock(self) -> None:
-        """Start the clock again: the server waits for the client."""
+        """Start the clock again because the server waits for the client."""
         ...
 
     def hold(self) -> None:
-        """Memory is held for the body: it must come at the pace of such bodies."""
+        """Require the body to arrive at the pace of large bodies, because memory is reserved for it."""
         ...
 
 
 class _Kept(Protocol):
-    """Where the pieces of a body are put."""
+    """Something that stores the pieces of a body."""
 
     def append(self, piece: bytes, /) -> None:
-        """Keep one more."""
+        """Store one more piece."""
         ...
 
 
 class _NoClock:
-    """For a call that came without a connection of ours."""
+    """Replaces the clock of a call that came without a connection of ours."""
 
     def pause_clock(self) -> None:
         pass
@@ -97,7 +100,7 @@ _NO_CLOCK: Final = _NoClock()
 
 
 class BodyBudget:
-    """Bytes for large bodies in flight, and the queue for them.
+    """The memory budget for large bodies, and the queue of calls that wait for it.
 
     The queue is fair between clients: addresses take turns, and within one the first come is the first served. Nobody
     is overtaken because the body is smaller. Event loop only.
@@ -121,7 +124,7 @@ class BodyBudget:
         return sum(map(len, self._queues.values()))
 
     async def reserve(self, size: int, address: str) -> None:
-        """Return when the bytes are given; the caller must `release` them.
+        """Wait until `size` bytes are reserved; the caller must `release` them.
 
         Raises:
             CallError: 429 when too many wait already.
@@ -140,7 +143,7 @@ class BodyBudget:
             raise
 
     def _send_one_away(self, address: str) -> None:
-        """Send the last of the address away that has most in the queue; the newcomer where that is its own.
+        """Send away the last call of the address with the longest queue, or the new call when that is its own address.
 
         Raises:
             CallError: 429, to the newcomer.
@@ -153,21 +156,21 @@ class BodyBudget:
             turn.set_exception(self.full())
 
     def release(self, size: int) -> None:
-        """Return bytes to the budget."""
+        """Return bytes to the budget, and serve the next call in the queue."""
         self.reserved -= size
         self._grant()
 
     def full(self) -> CallError:
-        """What is said to a call whose turn does not come."""
+        """Return the error for a call that gets no place or no turn in the queue."""
         text = f"other calls fill the {self.total_bytes} bytes for large bodies; try again"
         return CallError(429, "TooManyRequests", f"{text}, or raise --max-inflight-body-bytes if this happens often")
 
     def _fits(self, size: int) -> bool:
-        """Whether it can be given now; a body above the whole budget is read alone."""
+        """Return whether `size` bytes fit the budget now; a body larger than the whole budget is read alone."""
         return self.reserved + size <= self.total_bytes or not self.reserved
 
     def _grant(self) -> None:
-        """Serve whose turn it is while there is room; the address that was served goes to the end."""
+        """Serve the queue while the budget lasts; an address that was served goes to the end."""
         while self._queues:
             address, queue = next(iter(self._queues.items()))
             size, turn = queue[0]
@@ -194,7 +197,7 @@ class BodyBudget:
 
 
 def whole(message: Message) -> bytes | None:
-    """The body, where the first message has all of it, as that of nearly every call does; else None."""
+    """Return the body if the first message holds all of it, else None."""
     if message["type"] != "http.request" or message.get("more_body"):
         return None
     body: bytes = message.get("body", b"")
@@ -202,7 +205,7 @@ def whole(message: Message) -> bytes | None:
 
 
 class Body:
-    """One body: `async with Body(…) as body`, which holds what it reserved until the answer was computed."""
+    """Reads one body: `async with Body(…) as body` keeps the reserved memory until the answer is computed."""
 
     __slots__ = ("_budget", "_clock", "_deadline", "_first", "_length", "_limit", "_receive", "_reserved", "_scope")
 
@@ -217,7 +220,7 @@ class Body:
         deadline: float,
         first: Message | None = None,
     ) -> None:
-        """Describe a body that was not read yet, but for the first message.
+        """Create a reader for a body of which at most the first message was read.
 
         Args:
             budget: what large bodies are reserved in.
@@ -239,7 +242,7 @@ class Body:
         self._clock: ClientClock = scope.get("extensions", {}).get(CLOCK, _NO_CLOCK)
 
     async def __aenter__(self) -> bytes | LargeBody:
-        """The body, whole.
+        """Read the whole body and return it.
 
         Raises:
             CallError: 413 when it is longer than the limit, declared or not; 429 when too many wait.
@@ -270,7 +273,7 @@ class Body:
         return await self._read_reserved(self._limit, chunks)
 
     async def _read_reserved(self, reserved: int, chunks: list[bytes]) -> bytes | LargeBody:
-        """The same after its bytes were reserved; both are bounded by the call's deadline."""
+        """Return the body after reserving memory for it; both must end before the call's deadline."""
         clock, size, more = self._clock, sum(map(len, chunks)), True
         body: LargeBody | None = None
         try:
@@ -298,7 +301,7 @@ class Body:
         return body if size > JOINED_BYTES else body.joined()
 
     async def _collect(self, into: _Kept, size: int, most: int) -> tuple[int, bool]:
-        """Append what comes to `size` bytes, to the end or until there is more than `most`.
+        """Append pieces of the body until it ends or is longer than `most` bytes.
 
         Returns:
             The bytes then, and whether there is more to come.
@@ -315,13 +318,13 @@ class Body:
         return size, more
 
     async def _wait(self, seconds: float) -> None:
-        """Leave the loop to others; the client is not charged for it."""
+        """Pause reading for some seconds without charging the client."""
         self._clock.pause_clock()
         await asyncio.sleep(seconds)
         self._clock.resume_clock()
 
     async def _discarded(self, size: int, *, more: bool = True) -> CallError:
-        """Read the rest of a body that is too long while there is time, keep nothing of it, and say so.
+        """Read and drop the rest of a body that is too long, and return the error for it.
 
         It needs no budget.
         """

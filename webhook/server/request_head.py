@@ -1,4 +1,4 @@
-"""What one request may be as HTTP, beyond what the parser asks: its URL, its headers, the pieces of its body.
+"""The HTTP limits of one request beyond what the parser checks: its URL, its headers, the pieces of its body.
 
 Knows RFC 9112 and numbers; nothing of sockets. Each bound keeps one client from taking the loop's time or the server's
 memory before a review begins; the texts say which one was broken.
@@ -11,15 +11,17 @@ from typing import Final
 from webhook.settings.serving import DEFAULTS
 
 MAX_FRAMING_BYTES: Final = 64 * 1024
-"""What may come with a body and is none of it, beyond as many bytes as the body itself has: lengths of chunks, their
-extensions, trailers. Without end they are never handed on, so nothing else bounds them: the parser adds up a trailer
-of hundreds of megabytes."""
+"""Bytes of chunk headers, extensions and trailers that may come in addition to as many as the body itself has. The
+parser collects them without bound.
+"""
 MAX_UNHEARD_BYTES: Final = 256 * 1024
-"""Of a body that goes on after its answer. Go's server reads as much before it closes (net/http, server.go,
-maxPostHandlerReadBytes)."""
+"""Bytes that a body may go on for after its answer. Go's server reads as much before it closes (net/http, server.go,
+maxPostHandlerReadBytes).
+"""
 MAX_LATE_BYTES: Final = DEFAULTS.max_body_bytes
-"""The same of a review. Where its body waits too long for memory it is answered before it came, and whoever writes all
-of it first would find the connection reset and no answer."""
+"""The same for a review. A body that waits too long for memory is answered before it has come, and a client that writes
+all of it first would find the connection reset and no answer.
+"""
 MAX_HEADER_BYTES: Final = 64 * 1024
 """kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
 MAX_HEADERS: Final = 200
@@ -32,15 +34,15 @@ _SMALL_PIECE_BYTES: Final = 256
 """A body in more pieces must have so many bytes a piece. One read of a body in chunks of a single byte has 40,000, and
 stops the loop for a tenth of a second; Go writes 4 KB at a time, and API servers declare the length."""
 _SHOWN: Final = 60
-"""Characters of a header in a message."""
+"""How many characters of a header a message shows."""
 
 
 class Malformed(ValueError):
-    """A request that cannot be taken. Its text is what the client is told; the code is always 400."""
+    """A request that is refused with code 400. Its text is sent to the client."""
 
 
 class RequestHead:
-    """Counts of one request while it is parsed. A method that raises Malformed ends the connection.
+    """Counts the parts of one request while it is parsed. A method that raises Malformed ends the connection.
 
     Attributes:
         body_bytes: of the body, as many as came.
@@ -55,17 +57,17 @@ class RequestHead:
         self.wrong = ""
 
     def malformed(self, text: str) -> Malformed:
-        """The error to raise; its text is kept, for the parser raises one of its own instead."""
+        """Return the error to raise, and keep its text, because the parser raises an error of its own instead."""
         self.wrong = text
         return Malformed(text)
 
     def url(self, size: int) -> None:
-        """Note how many bytes of the URL have arrived."""
+        """Refuse a URL of more than MAX_URL_BYTES; `size` is how many bytes have arrived."""
         if size > MAX_URL_BYTES:
             raise self.malformed(f"the URL is longer than {MAX_URL_BYTES} bytes")
 
     def header(self, name: bytes, value: bytes, before: int) -> None:
-        """One header, its name in lower case, after so many others.
+        """Check one header, given its name in lower case and the number of headers before it.
 
         RFC 9112, section 6.1: a server that does not know a coding of the body cannot tell what the body is.
         """
@@ -78,7 +80,7 @@ class RequestHead:
             raise self.malformed(f"transfer-encoding: expected `chunked`, found `{coding}`; send the body as it is")
 
     def headers_end(self, version: str) -> None:
-        """All headers are there.
+        """Check the headers as a whole after the last one.
 
         RFC 9112, section 3.2: a request of HTTP/1.1 without exactly one Host is answered 400.
         """
@@ -87,7 +89,7 @@ class RequestHead:
             raise self.malformed(f"the request has {hosts}; HTTP/1.1 needs exactly one")
 
     def body(self, size: int) -> None:
-        """Count one more piece of the body."""
+        """Count one more piece of the body, and refuse too many small ones."""
         self._pieces += 1
         self.body_bytes += size
         if self._pieces > MAX_SMALL_PIECES and self.body_bytes < self._pieces * _SMALL_PIECE_BYTES:

@@ -1,4 +1,4 @@
-"""The endpoint of reviews: one small ASGI callable in front of the application, answering POST /validate and /mutate.
+"""The ASGI application in front of FastAPI that answers POST /validate and /mutate.
 
 Knows HTTP: methods, media types, lengths, deadlines, status codes. Knows of reviews only that bytes go in and bytes
 come out. Standing before FastAPI it costs a third of a FastAPI route; everything that is not a review goes on to it.
@@ -30,15 +30,15 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _ANSWER_SHARE: Final = 0.05
-"""Of the time for a call, what is left to answer when its body does not come."""
+"""The share of a call's time that is kept for the answer when its body does not come."""
 _JSON: Final = "application/json"
 _SHOWN: Final = 100
-"""Characters of a header in a message, which is also logged: on many connections at a time, 60 KB stop the loop."""
+"""How many characters of a header a message shows; a header of 60 KB on many connections would stop the loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one call may take, and the bodies above 64 KiB of all calls together."""
+    """Limits of one call, and of the bodies above 64 KiB of all calls together."""
 
     body_bytes: int = DEFAULTS.max_body_bytes
     inflight_body_bytes: int = DEFAULTS.max_inflight_body_bytes
@@ -46,14 +46,14 @@ class Limits:
 
 
 class Handler(Protocol):
-    """What stands behind the endpoint: reviews in, reviews out, and a note of every call that was none."""
+    """Answers reviews for the endpoint, and notes calls that are not reviews."""
 
     async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float) -> bytes:
-        """The AdmissionReview that answers this one; raises CallError when it cannot be read."""
+        """Return the AdmissionReview with the answer; raises CallError when the body cannot be read."""
         ...
 
     async def unread(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
-        """The AdmissionReview for a body of which only this much came in time; None when it names no request."""
+        """Return the AdmissionReview for a body that did not come whole in time; None when its beginning has no uid."""
         ...
 
     def refused(self, phase: Phase, error: CallError) -> None:
@@ -61,12 +61,12 @@ class Handler(Protocol):
         ...
 
     def failed(self, phase: Phase, error: Exception) -> Status:
-        """A fault of our own while answering; what to say of it."""
+        """Note an unexpected error, and return the Status to answer with."""
         ...
 
 
 class ReviewEndpoint:
-    """The ASGI application to serve: reviews to the handler, everything else to `application`."""
+    """The ASGI application to serve: reviews go to the handler, all other requests to `application`."""
 
     def __init__(self, application: AsgiApp, handler: Handler, readiness: Readiness, limits: Limits) -> None:
         self._application = application
@@ -102,7 +102,7 @@ class ReviewEndpoint:
         await send({"type": "http.response.body", "body": body})
 
     async def _review(self, scope: Scope, receive: Receive, phase: Phase, arrived: float) -> tuple[int, bytes]:
-        """HTTP code and body: 200 for every verdict, a metav1.Status for everything else."""
+        """Return HTTP code and body: 200 for every verdict, a metav1.Status for every error."""
         try:
             length = _check_headers(scope)
             deadline = arrived + _timeout(scope["query_string"], self._limits.timeout_s)
@@ -125,7 +125,9 @@ class ReviewEndpoint:
             return status.code, status_body(status)
 
     async def _unread(self, late: LateBody, phase: Phase, arrived: float) -> tuple[int, bytes]:
-        """The policies' failurePolicy where the beginning of the body says of which request; else an HTTP error."""
+        """Answer by the policies' failurePolicy if the beginning of the body names the request, else with an HTTP
+        error.
+        """
         answer = await self._handler.unread(late.came, phase, arrived)
         if answer is not None:
             return 200, answer
@@ -134,7 +136,7 @@ class ReviewEndpoint:
 
 
 def _check_headers(scope: Scope) -> int | None:
-    """The declared length of a JSON POST, None when it is streamed.
+    """Return the declared length of a JSON POST, None when it is streamed.
 
     Raises:
         CallError: 405 or 415.
@@ -167,7 +169,7 @@ _DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
 
 @lru_cache(maxsize=64)
 def _timeout(query: bytes, most_s: float) -> float:
-    """Seconds that the caller leaves us, by its `?timeout=`, a part kept back for the way; at most our own bound.
+    """Return the seconds for a call by its `?timeout=`, less a part for the network; at most `most_s`.
 
     A tenth is kept back, of short ones up to a fifth: writing the answer takes as long on a busy node.
 

@@ -1,4 +1,4 @@
-"""Reviews: the body of a request in, the body of its answer out, one log line and the counts on the way.
+"""Answers reviews: takes the body of a request, returns the body of its answer, logs one line and counts.
 
 A review is evaluated on the event loop: tens of microseconds each, and nothing else costs so little. One that uses up
 its slice there is evaluated in a child process (worker_lane.py), and so is from the start every body of which that can
@@ -39,23 +39,24 @@ INLINE_BYTES: Final = 128 * 1024
 """Larger bodies go to a worker at once: a TrainJob of 60 KB takes 1 to 2 ms, hostile ones of this size 5 to decode."""
 _ANSWER_SHARE: Final = 0.1
 _MOST_ANSWER_S: Final = 0.3
-"""What is left of the time of a review, and at most, to write the answer when evaluation has run out of it."""
+"""The share of a review's time, and the most seconds, that are kept for writing an answer after evaluation timed out.
+"""
 
 _ASKING_SHARE: Final = 0.5
-"""Of the time of a review, what it may wait for an API server that does not answer."""
+"""The share of a review's time that it may wait for answers of the API server."""
 
 _NO_MEMORY: Final = (MemoryError, SystemError)
-"""What C code raises that is given no more; made beforehand, as there is no memory for a pair of them then."""
+"""The errors that C code raises without memory; a constant, because a tuple cannot be created then."""
 
 Known: TypeAlias = dict[Question, Decision | str]
-"""What was asked for one review: the decisions, or why there is none."""
+"""The answers to the questions of one review: decisions, or the reason why there is none."""
 NOTHING_KNOWN: Final[Known] = {}
 _Input: TypeAlias = bytes | LargeBody | Attributes
-"""What a worker is given: a body, or a request that was decoded already."""
+"""The input of a worker: a body, or a request that was decoded already."""
 
 
 class Reviewer(Protocol):
-    """Evaluates a review: `admission.review` with the policies and the view of the cluster already bound."""
+    """Evaluates a review with policies and a view of the cluster that it holds."""
 
     def review(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
@@ -72,12 +73,12 @@ class Authority(Protocol):
     """Answers the questions that policies ask through the CEL variable `authorizer`."""
 
     async def ask(self, question: Question, user: UserInfo, tenant: Tenant, until: float) -> Decision | str:
-        """The decision, or why there is none; nobody waits for it longer than until this moment."""
+        """Return the API server's decision, or the reason why there is none by `until`."""
         ...
 
 
 class ReviewHandler:
-    """Answers reviews with a reviewer, on the loop or in a worker, and keeps the counts."""
+    """Answers reviews on the loop or in a worker, and keeps the counters."""
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class ReviewHandler:
         self._refusals = LimitedLog(self._note, "call refused")
 
     async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float) -> bytes:
-        """The AdmissionReview that answers this one, before a moment of the monotonic clock.
+        """Return the AdmissionReview with the answer, before `deadline` on the monotonic clock.
 
         Raises:
             CallError: it cannot be read.
@@ -141,7 +142,7 @@ class ReviewHandler:
         self._refusals.write("warning", {"phase": phase.value, "code": error.code, "reason": error.message})
 
     def failed(self, phase: Phase, error: Exception) -> Status:
-        """Note a fault of our own: where it happened, not what it held."""
+        """Log and count an unexpected error by its type and place, without its text."""
         return self._note_fault(phase, fault(error))
 
     # ---- the event loop
@@ -149,7 +150,7 @@ class ReviewHandler:
     async def _after_questions(
         self, attributes: Attributes, question: Question, phase: Phase, started: float, deadline: float
     ) -> bytes:
-        """Answer a review whose policies ask what somebody may do: each answer begins its evaluation anew."""
+        """Answer a review whose policies ask the authorizer; after each answer the evaluation starts again."""
         known: Known = {}
         tenant = tenant_of(attributes)
         answer: bytes | Question | None = question
@@ -172,7 +173,9 @@ class ReviewHandler:
     def _inline(
         self, given: bytes | Attributes, phase: Phase, deadline: float, known: Known
     ) -> tuple[Attributes, bytes | Question | None]:
-        """The request, and the answer to it, what has to be asked first, or None when it would take too long here."""
+        """Evaluate on the loop; return the request with the answer, an open question, or None when it takes too
+        long.
+        """
         used = InlineSlice()
         tenant = UNKNOWN
         try:
@@ -223,7 +226,7 @@ class ReviewHandler:
         *,
         known: Known = NOTHING_KNOWN,
     ) -> bytes:
-        """The answer of a worker, or of the policies' failurePolicy when none can give one.
+        """Return the answer of a worker, or of the policies' failurePolicy when no worker can give one.
 
         `given` is the request, or the body that only a worker has the time to decode; `head` what is known of it.
         """
@@ -249,7 +252,7 @@ class ReviewHandler:
         return self._relayed(result, started)
 
     def _in_child(self, given: _Input, phase: Phase, end: float, known: Known) -> bytes:
-        """What a child does; its counts travel with the answer, and it logs nothing."""
+        """Evaluate a review in a child process, and return the packed result with its counts."""
         keep_only(given)
         counters = Counters()
         try:
@@ -269,7 +272,7 @@ class ReviewHandler:
         return result.packed(counters)
 
     def _relayed(self, result: WorkerResult, started: float) -> bytes:
-        """A child's result as this process's own.
+        """Log a child's result, and return its answer.
 
         Raises:
             CallError: the child could not read the review, or failed on it.
@@ -284,7 +287,7 @@ class ReviewHandler:
         return result.body
 
     async def _give_up(self, head: Attributes | None, phase: Phase, because: str, started: float) -> bytes:
-        """The answer of the policies' failurePolicy, a few between two looks at the sockets.
+        """Answer by the policies' failurePolicy, only a few times between two looks at the sockets.
 
         Reviews that came together run out of time together, and all their answers at once, with the ends of as many
         connections, would hold the loop for a tenth of a second.
@@ -298,7 +301,7 @@ class ReviewHandler:
             return self._unevaluated(head, phase, because, started)
 
     def _unevaluated(self, head: Attributes | None, phase: Phase, because: str, started: float) -> bytes:
-        """The answer of the policies' failurePolicy.
+        """Answer by the policies' failurePolicy and log why the review was not evaluated.
 
         Raises:
             CallError: not even the uid is known.
@@ -321,7 +324,7 @@ class ReviewHandler:
         return Status(code=500, reason="InternalError", message=message)
 
     def _note_review(self, level: Level, message: str, fields: dict[str, object]) -> None:
-        """One line for a review, and one for each fault of our own in a policy that it was reviewed without."""
+        """Write the log line of a review, and one line for each policy that failed by a fault of our own."""
         faults = fields.pop(FAULTS, ())
         for policy_fault in faults if isinstance(faults, list | tuple) else ():
             self._counters.policy_faults[policy_fault["policy"], policy_fault["checks"], policy_fault["error"]] += 1
@@ -329,7 +332,7 @@ class ReviewHandler:
         self._note(level, message, fields)
 
     def _note(self, level: Level, message: str, fields: dict[str, object]) -> None:
-        """Write a log line; one that cannot be written (nobody reads stderr any more) is counted, the answer stands."""
+        """Write a log line; a line that cannot be written is counted and does not stop the answer."""
         try:
             self._log.write(level, message, fields)
         except OSError as error:
@@ -337,7 +340,7 @@ class ReviewHandler:
 
 
 def _fields(question: Question, user: UserInfo) -> dict[str, object]:
-    """A question and who sent the review, as a child hands them on: the beginning of a body may not say who."""
+    """Return a question and the user of the review as JSON, for a child to send to its parent."""
     return {"question": asdict(question), "user": user._asdict()}
 
 
@@ -352,20 +355,22 @@ def _took_longer(started: float, deadline: float) -> str:
 
 
 def _head(body: LargeBody) -> Attributes | None:
-    """What its beginning says of a request; a longer beginning is read only where the first one does not say it."""
+    """Return the request that the beginning of a large body names; a longer beginning is tried when the first is not
+    enough.
+    """
     return next(filter(None, map(decode_head, body.beginnings())), None)
 
 
 def _let_pass(reasons: Iterable[str]) -> str:
-    """What a user is told whose request passes because the failurePolicy of a policy that asked is Ignore."""
+    """Return the warning for a user whose request passes because a policy that asked has failurePolicy Ignore."""
     return f"a policy that asks what users may do was not evaluated and let the request pass: {'; '.join(reasons)}"
 
 
 def _asking_end(started: float, deadline: float) -> float:
-    """Until when a review waits for answers to its questions: the rest is for policies that do not ask."""
+    """Return until when a review waits for answers to its questions, so that the other policies have time left."""
     return started + _ASKING_SHARE * (deadline - started)
 
 
 def _evaluation_end(now: float, deadline: float) -> float:
-    """When evaluation ends, so that there is time left to write the answer."""
+    """Return when evaluation must end, so that there is time left to write the answer."""
     return deadline - min(_MOST_ANSWER_S, (deadline - now) * _ANSWER_SHARE)

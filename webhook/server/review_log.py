@@ -1,4 +1,4 @@
-"""What is logged of one review, and of a fault of our own while answering one.
+"""The log fields of one review, and of an unexpected error while answering one.
 
 Never objects, params, patches or the text of an exception, which may hold a piece of any of them.
 """
@@ -15,16 +15,16 @@ from webhook.errors import fault_locations
 from webhook.problems.text import text_of_at_most
 
 _MOST_RULES: Final = 20
-"""Ids of rules in a line: an object that breaks more of them breaks the first."""
+"""How many ids of rules a line has; an object that breaks more of them breaks the first."""
 _LONGEST: Final = 512
-"""Characters of what a user chose. A name may have 3 MB when it comes here, which the API server refuses only later; to
-escape them takes the loop 300 ms."""
+"""How many characters of a name that a user chose are logged. A name may have 3 MB here, and escaping it takes 300 ms.
+"""
 FAULTS: Final = "faults"
-"""Faults of our own in policies: each is a line of its own, with what else is known of the review."""
+"""The log field with policies that failed by a fault of our own; each becomes a line of its own."""
 
 
 class WorkerFault(Exception):
-    """A fault of our own inside a worker: its type and place."""
+    """An unexpected error inside a worker, with its type and place."""
 
     def __init__(self, fields: dict[str, object]) -> None:
         super().__init__(fields["error"])
@@ -32,14 +32,16 @@ class WorkerFault(Exception):
 
 
 def fault(error: Exception) -> dict[str, object]:
-    """The type of a fault and where it happened, never its text."""
+    """Return the type of an error and where it happened, without its text."""
     if isinstance(error, WorkerFault):
         return error.fields
     return {"error": type(error).__name__, "traceback": fault_locations(traceback.extract_tb(error.__traceback__))}
 
 
 def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> dict[str, object]:
-    """The one line a review leaves: who asked for what, what was decided, which policies spoke, how long it took."""
+    """Return the log fields of a review: who asked for what, the verdict, the policies with a decision, the
+    duration.
+    """
     spoke = dict.fromkeys(
         [
             decision.policy
@@ -78,7 +80,7 @@ def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: floa
 
 
 def _rules(verdict: Verdict) -> list[str]:
-    """The ids of the rules that were broken, in the order in which they are told; advice is told to nobody."""
+    """Return the ids of the rules that were broken, in the order of the messages and without advice."""
     broken: dict[str, None] = {}
     for decision in verdict.decisions:
         if decision.action == "deny" and not decision.is_advice:

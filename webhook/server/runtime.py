@@ -1,4 +1,4 @@
-"""What a server answers with, and who looks after it: policies, cluster view and certificates that change under it.
+"""Assembles a server and reloads its policies, its view of the cluster and its certificates while it runs.
 
 Puts the server together; knows neither flags nor HTTP. Everything a review needs is read anew for each one, so that a
 reload is one assignment.
@@ -55,11 +55,12 @@ from webhook.wording import named
 from webhook.yamlfile import discover
 
 _SWITCH_S: Final = 0.000_5
-"""A thread that compiles changed policies gives the interpreter back to the loop after so long: Python's own 5 ms would
-be waited for at each read and write of each review."""
+"""Seconds until a thread that compiles policies gives the interpreter back to the loop: with Python's own 5 ms each
+read and write of each review would wait that long.
+"""
 _YOUNG_OBJECTS: Final = 150_000
-"""So many new objects before the collector walks them. Reviews leave it nothing to find, so they come together over
-hours, or in one hostile review, and no review makes as many in its time on the loop."""
+"""How many new objects there are before the garbage collector runs. No review creates as many in its time on the loop.
+"""
 _PODS: Final = GroupVersionResource("", "v1", "pods")
 _SAMPLE: Final = Attributes(
     uid="warm-up",
@@ -87,12 +88,12 @@ _CLAIM: Final = replace(
         "spec": {"devices": {"requests": [{"name": "a", "exactly": {"selectors": [_SELECTOR]}}]}},
     },
 )
-"""What is reviewed once before the server is ready: the second one because selectors are compiled in reviews."""
+"""Objects that are reviewed once before the server is ready; the claim compiles its selector in the review."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedState:
-    """What reviews are answered with: values that change under the server, read anew for each review."""
+    """The policies, context and view of the cluster that reviews are evaluated with; each review reads them anew."""
 
     policies: Reloaded[PolicySet]
     context: Reloaded[FilesCluster]
@@ -110,7 +111,7 @@ class ServedState:
         may_ask: bool = False,
         live_policies: bool = False,
     ) -> ServedState:
-        """Load everything for the first time.
+        """Load policies and context for the first time, and start to watch the cluster.
 
         Args:
             chosen: policies, context and how they are read.
@@ -141,7 +142,7 @@ class ServedState:
         return cls(policies, context, watched, chosen)
 
     def cluster(self) -> Cluster:
-        """The view of the cluster: objects of context files first, then those of the live cluster."""
+        """Return the view of the cluster: objects of context files first, then those of the live cluster."""
         context = self.context.current
         return LayeredCluster(context, self.watched.cluster) if self.watched else AssumedNamespaces(context)
 
@@ -169,7 +170,7 @@ class ServedState:
 
 
 def _askable(policies: PolicySet, *, may_ask: bool) -> PolicySet:
-    """The policies, none of which asks what nobody would answer.
+    """Return the policies after checking that none uses `authorizer` without --authorizer.
 
     Raises:
         ConfigurationError: one asks `authorizer`, and the server has none.
@@ -197,7 +198,7 @@ def serve(
     most_bytes: int = 0,
     before: Callable[[AsgiApp], AsgiApp] = lambda endpoint: endpoint,
 ) -> None:
-    """Put the process together and listen until told to stop.
+    """Assemble the process and listen until a signal stops it.
 
     Args:
         held: what reviews are answered with.
@@ -258,7 +259,7 @@ def serve(
         log.write("info", "ready", {**ports, "policies": names, "elapsed_ms": elapsed_ms})
 
     async def warm() -> None:
-        """Do what every start has to do once; what stays of it is not walked by the collector either."""
+        """Load the pages and warm up the policies, then exclude what was created from garbage collection."""
         await asyncio.gather(application.pages.load(), warm_up(held, scheduler))
         gc.freeze()
         log.info("warm", elapsed_ms=round((time.perf_counter() - started) * 1000))
@@ -279,7 +280,7 @@ def serve(
 
 
 async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
-    """Compile all expressions and review a Pod and a claim in both phases, in a thread; only then is the server ready.
+    """Compile all expressions and review a Pod and a claim in both phases, in a thread; then the server is ready.
 
     A review that comes earlier may take its time on the loop: a worker would compile the same for itself alone.
     """
@@ -298,7 +299,7 @@ async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
 
 
 class Watching:
-    """Files that change under the server: who looks at them, and what is said and counted when they did."""
+    """Watches the files and the cluster of a server, and reports, logs and counts each reload."""
 
     def __init__(self, held: ServedState, certificates: Certificates, counters: Counters, log: Log) -> None:
         self._held = held
@@ -310,7 +311,7 @@ class Watching:
         self._params = LiveParams(lambda: held.policies.current, held.cluster, counters, log)
 
     def checks(self) -> dict[str, Check]:
-        """The conditions of `/readyz`: each must hold for reviews to be answered."""
+        """Return the checks of /readyz, which must all pass for reviews to be answered."""
         checks: dict[str, Check] = {"policies": lambda: "", "certificate": self._out_of_time}
         if self._held.watched:
             checks["cluster"] = self._held.watched.unsettled
@@ -319,7 +320,7 @@ class Watching:
         return checks
 
     def remarks(self) -> dict[str, Check]:
-        """Warnings of `/readyz?verbose`, which do not make the server unready."""
+        """Return the remarks of /readyz?verbose, which do not make the server unready."""
         policies = self._held.policies
         return {
             "policies": lambda: policies.error,
@@ -332,15 +333,15 @@ class Watching:
         }
 
     def certificate_ends(self) -> float:
-        """When the certificate that is shown expires, in seconds since 1970."""
+        """Return when the served certificate expires, in seconds since 1970."""
         return _validity(self._certificates.shown)[1].timestamp()
 
     def watch_failures(self) -> float:
-        """How many lists and watches of the cluster have failed."""
+        """Return how many lists and watches of the cluster have failed."""
         return self._held.watched.cluster.failed if self._held.watched else 0
 
     def view_age_s(self) -> float:
-        """How old what is known of the cluster may be."""
+        """Return how many seconds old the view of the cluster may be; 0 without a live cluster."""
         return self._held.watched.cluster.age_s if self._held.watched else 0.0
 
     def _out_of_time(self) -> str:

@@ -1,4 +1,4 @@
-"""The scheduler of the event loop: what may run on it now, for how long, and who waits in which order.
+"""Schedules the event loop: what may run now, for how long, and in which order others wait.
 
 Everything that costs the loop asks here first: reviews, pages, TLS handshakes, the start of a worker. While the loop
 has little to do, everything runs at once. Otherwise it works in short rounds between two looks at the sockets, and the
@@ -19,26 +19,26 @@ from webhook.server.tenants import Tenant
 from webhook.server.usage import Usage
 
 ROUND_S: Final = HEAVY_S
-"""What runs between two looks at the sockets before anybody has to wait for a turn: about ten ordinary
-reviews."""
+"""Seconds of work between two looks at the sockets before anybody has to wait for a turn: about ten ordinary reviews.
+"""
 _SHORT_S: Final = ROUND_S / 4
-"""A round of which less was used goes on after a look at the sockets, for to notice one costs as much as a tenth of a
-quick review."""
+"""A round that used less continues after a look at the sockets, because queueing one request costs a tenth of a review.
+"""
 _TURN_S: Final = 0.000_5
-"""What a request costs the loop beyond what is measured of it: reading, decrypting, writing."""
+"""Seconds that a request costs the loop in addition to the measured work: reading, decrypting, writing."""
 
 _QUICK_S: Final = 0.001
 """Work that takes longer is charged its square in the queue, for that is what it makes others wait: ten times as long
 holds up ten times as many for ten times as long (the residual service time of the Pollaczek-Khinchine formula). One
 long piece may be chance, such as the first after a fork: only a second one is charged so."""
 _FORGOTTEN: Final = 0.9
-"""What is left with each further work of a namespace of the time that its longest took."""
+"""The factor by which the longest work of a namespace shrinks with each further work of it."""
 _MOST_DEBT_S: Final = 3 * _QUICK_S
-"""One long piece of work, by chance or after a pause, puts nobody behind for longer than a few short ones of others."""
+"""The most seconds that a namespace is put behind others for one long piece of work."""
 
 
 class Scheduler:
-    """The turns of one event loop. Whoever was given one says with `worked` what it took.
+    """Gives turns on one event loop. The receiver of a turn reports the time that it used with `worked`.
 
     Attributes:
         usage: what tenants used of the loop.
@@ -70,11 +70,11 @@ class Scheduler:
 
     @property
     def has_time(self) -> bool:
-        """Whether something may run before the next look at the sockets that waits for no turn."""
+        """Whether work that does not queue may run before the next look at the sockets."""
         return self._spent_s < ROUND_S
 
     async def turn(self, tenant: Tenant, until: float = inf) -> None:
-        """Return when a tenant may use the loop, and then use it without waiting for anything.
+        """Wait until the tenant may use the loop, which it must then use without waiting.
 
         Raises:
             TimeoutError: a moment of the monotonic clock came first.
@@ -84,7 +84,7 @@ class Scheduler:
             await self._queue.wait(tenant, until)
 
     def _may_pass(self, tenant: Tenant) -> bool:
-        """Whether a light tenant need not wait: its first work in a round that is not full, and nobody goes before."""
+        """Return whether a light tenant may skip the queue: the round has time and nobody who waits goes before it."""
         return self.has_time and self.usage.is_light(tenant, monotonic()) and self._queue.is_next(tenant)
 
     def worked(self, tenant: Tenant, seconds: float) -> None:
@@ -98,13 +98,13 @@ class Scheduler:
             self._look_first()
 
     def slice_s(self, tenant: Tenant) -> float:
-        """Seconds that a review of a tenant may run now: the longer slice is for light ones while nobody waits."""
+        """Return the seconds that a review of a tenant may run now: light tenants get more while nobody waits."""
         if not self.is_warm.is_set():
             return WARMING_S
         return LIGHT_S if not self._queue and self.usage.is_light(tenant, monotonic()) else HEAVY_S
 
     def _look_first(self) -> None:
-        """Let the event loop read its sockets once, and begin the next round after that."""
+        """Let the event loop read its sockets once, then begin the next round."""
         if not self._will_look:
             self._will_look = True
             asyncio.get_running_loop().call_soon(self._begin_round)
@@ -116,7 +116,7 @@ class Scheduler:
             asyncio.get_running_loop().call_soon(self._give_turn)
 
     def _give_turn(self) -> None:
-        """Give a turn, and the next one after a look at the sockets."""
+        """Give the next turn, and plan a look at the sockets after it."""
         self._will_look = False
         if (following := self._queue.pop()) is not None:
             following[1].set_result(None)

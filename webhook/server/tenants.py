@@ -1,4 +1,4 @@
-"""On whose account a request goes: the namespace of the object, then the user who asks.
+"""Which tenant a request is charged to: the namespace of the object, then the user who asks.
 
 The namespace comes first because controllers in kube-system create the Pods of everybody: they have no account of their
 own, only those of the namespaces that they work in. kube-apiserver does the same for them: its flow schemas
@@ -17,7 +17,7 @@ _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _CONTROLLERS: Final = ("system:serviceaccount:kube-system", "system:kube-controller-manager", "system:kube-scheduler")
 _PROBES: Final = ("/healthz", "/readyz")
 _LONGEST_NAME: Final = 512
-"""Characters by which a user is remembered: a service account's name with its namespace has 340 at most."""
+"""How many characters of a user name are remembered: a service account's name with its namespace has 340 at most."""
 
 
 class Tenant(NamedTuple):
@@ -28,11 +28,11 @@ class Tenant(NamedTuple):
 
 
 UNKNOWN: Final = Tenant("", "")
-"""Of a request that does not say whose it is."""
+"""The tenant of requests whose namespace and user cannot be read."""
 
 
 def tenant_of(attributes: Attributes | None) -> Tenant:
-    """The tenant of a request; UNKNOWN where nothing could be read of it."""
+    """Return the tenant of a request; UNKNOWN where no request could be read."""
     if attributes is None:
         return UNKNOWN
     user = attributes.user_info.username[:_LONGEST_NAME]
@@ -42,7 +42,7 @@ def tenant_of(attributes: Attributes | None) -> Tenant:
 
 
 def page_tenant(path: str, address: str) -> Tenant:
-    """The tenant of a request that is not a review: no namespace has a slash in its name.
+    """Return the tenant of a request that is not a review; its slash keeps it apart from namespaces.
 
     Probes count for their path alone: whoever shares an address with a kubelet must not make its probes wait.
     """
@@ -50,7 +50,7 @@ def page_tenant(path: str, address: str) -> Tenant:
 
 
 def handshake_tenant(address: str) -> Tenant:
-    """The tenant of a TLS handshake: each address by itself, or one that shakes hands without end keeps out the others.
+    """Return the tenant of a TLS handshake, one for each address, so that one address cannot keep out the others.
 
     It is an account apart from what the same address asks for afterwards.
     """

@@ -1,4 +1,4 @@
-"""The certificate that the server shows, changed while it runs.
+"""Loads the serving certificate and changes it while the server runs.
 
 Knows what makes a TLS context and when its files changed; knows nothing of HTTP or of who issues certificates.
 
@@ -21,7 +21,7 @@ from webhook.errors import ConfigurationError
 from webhook.server.tls_records import RecordContext
 
 Mark: TypeAlias = tuple[tuple[int, int, int], ...]
-"""Modification time, size and inode of each file: what tells that one changed, also behind a swapped link."""
+"""Modification time, size and inode of each file, which change with the file, also behind a swapped link."""
 
 _ALPN: Final = ["http/1.1"]
 """An API server offers only this to Services, and uvicorn's httptools speaks nothing else."""
@@ -31,14 +31,14 @@ _TLS_1_2_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """Where the serving pair stands, and whom clients must be signed by; without client_ca anyone may call."""
+    """The paths of the serving pair and of the client authority; without client_ca any client may call."""
 
     certificate: Path
     key: Path
     client_ca: Path | None = None
 
     def mark(self) -> Mark:
-        """What the files are right now.
+        """Return modification time, size and inode of all files.
 
         Raises:
             OSError: one of them is not there.
@@ -49,7 +49,7 @@ class Files:
 
 
 def context(files: Files) -> ssl.SSLContext:
-    """A server context of TLS 1.2 or later with this pair, proven to be one.
+    """Return a server context for TLS 1.2 or later with this certificate and key.
 
     Raises:
         ConfigurationError: a file is missing or unreadable, or key and certificate do not belong together.
@@ -78,7 +78,7 @@ def _ask_for_clients(listening: ssl.SSLContext, authority: Path) -> None:
 
 
 class Certificates:
-    """The listening context and the pair behind it. `reload` may be called from any thread, one at a time.
+    """The current TLS context and its certificate. `reload` may be called from any thread, one at a time.
 
     Attributes:
         context: of the next handshake.
@@ -94,7 +94,7 @@ class Certificates:
         self.trusted = self._authority()
 
     def reload(self) -> bool:
-        """Serve what the files hold now, if they changed since the last time; new handshakes see it at once.
+        """Load the files again if they changed; the next handshake uses them.
 
         Returns:
             Whether there was a change.
@@ -127,7 +127,7 @@ class Certificates:
 
 
 def key_warning(key: Path) -> str:
-    """Why others than the server may read the private key and what to do about it, or "".
+    """Return a warning if other users can read the private key, else "".
 
     A Secret volume with fsGroup gives the file to root and to a group of the Pod, through which alone the server can
     read it: a file of somebody else that is readable by one of our groups is as it must be.
@@ -143,7 +143,7 @@ def key_warning(key: Path) -> str:
 
 
 def _no_password() -> str:
-    """Instead of OpenSSL's prompt on the terminal, which would stop the start for ever."""
+    """Refuse an encrypted key, because OpenSSL would ask for a passphrase on the terminal and wait for ever."""
     raise ConfigurationError("the private key is encrypted; store it without a passphrase")
 
 

@@ -1,4 +1,4 @@
-"""TLS of one connection, a record at a time: how much OpenSSL works on before others get their turn.
+"""Decrypts one TLS record at a time, so that one connection does not stop the others.
 
 Knows records as RFC 8446 has them; nothing of certificates or HTTP.
 """
@@ -15,12 +15,13 @@ _RECORD_BYTES: Final = 16 * 1024
 _RECORD_HEAD: Final = 5
 """Bytes before a record: its type, a version, and in the last two how many follow."""
 MAX_OVERHEAD_BYTES: Final = 1024
-"""What may come in a row that is no data, beyond as much as the data among it; data that came before earns nothing. A
-record has 22 to 29 bytes besides, the shortest request has 40."""
+"""How many bytes that are not data may come in a row, beyond as much as the data among them. A record has 22 to 29
+bytes in addition to its data, the shortest request has 40.
+"""
 
 
 class RecordReads(ssl.SSLObject):
-    """TLS of one connection that takes one record at a time, and ends where hardly anything that comes is data.
+    """A TLS connection that decrypts one record at a time, and ends when hardly anything that comes is data.
 
     OpenSSL works on all that came until it finds data. 256 KB of key updates (RFC 8446, section 4.6.3) are 9,700, which
     take it 85 ms; in records of one byte they are 11,000 calls. After each record something can be done about it.
@@ -40,11 +41,13 @@ class RecordReads(ssl.SSLObject):
         return bool(self._came.pending or self._may_hold_more)
 
     def take_from(self, came: ssl.MemoryBIO, taken: ssl.MemoryBIO) -> None:
-        """What came from the client, and where OpenSSL reads; called once, before anything else."""
+        """Set the buffer that the client's bytes arrive in and the one that OpenSSL reads; called once, before anything
+        else.
+        """
         self._came, self._taken = came, taken
 
     def do_handshake(self) -> None:
-        """Shake hands with what came; what is no TLS is told from the beginning of a record."""
+        """Continue the handshake record by record until it is done or needs more bytes."""
         while True:
             try:
                 super().do_handshake()
@@ -58,7 +61,7 @@ class RecordReads(ssl.SSLObject):
                 return
 
     def read(self, len: int = _RECORD_BYTES, buffer: Any = None) -> Any:  # noqa: A002 - its name in ssl.SSLObject
-        """One record's bytes; into the buffer if there is one, and then how many.
+        """Return the data of one record, or fill `buffer` with it and return its length.
 
         Raises:
             ssl.SSLError: no whole record is left (SSLWantReadError), or hardly anything that came was data.
@@ -79,7 +82,7 @@ class RecordReads(ssl.SSLObject):
         raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "no whole record")
 
     def _take(self) -> bool:
-        """Give OpenSSL the next record, or what came of it; whether it is whole now."""
+        """Pass the next record, or the part that has arrived, to OpenSSL; return whether the record is whole."""
         came = self._came
         waiting = came.pending
         if not self._missing:
@@ -95,7 +98,7 @@ class RecordReads(ssl.SSLObject):
         return self._take_first()
 
     def _take_first(self) -> bool:
-        """The same of several records, or of a part of one."""
+        """Pass one of several records, or a part of one, to OpenSSL; return whether the record is whole."""
         missing, head = self._missing, b""
         if not missing:
             head = self._came.read(_RECORD_HEAD)
@@ -107,7 +110,7 @@ class RecordReads(ssl.SSLObject):
         return not self._missing
 
     def _count(self, data_bytes: int) -> None:
-        """Note what the last record was, by how much of it was data."""
+        """Count the bytes of the last record that were not data, and refuse too many of them."""
         self._overhead = max(self._overhead + self._record_bytes - 2 * data_bytes, 0)
         self._record_bytes = 0
         if self._overhead > MAX_OVERHEAD_BYTES:
@@ -115,12 +118,12 @@ class RecordReads(ssl.SSLObject):
 
 
 class RecordContext(ssl.SSLContext):
-    """A TLS context whose connections read record by record, as RecordReads does."""
+    """A TLS context whose connections are RecordReads."""
 
     sslobject_class = RecordReads
 
     def wrap_bio(self, incoming: ssl.MemoryBIO, *args: Any, **options: Any) -> RecordReads:
-        """As in ssl.SSLContext, with a step between what came and OpenSSL."""
+        """Create the connection object with a buffer between the client's bytes and OpenSSL."""
         taken = ssl.MemoryBIO()
         made = super().wrap_bio(taken, *args, **options)
         assert isinstance(made, RecordReads)  # sslobject_class says so

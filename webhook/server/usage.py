@@ -1,4 +1,4 @@
-"""How many seconds each namespace and each user used of late; half of it is forgotten every HALF_LIFE_S.
+"""Counts the recent seconds of each namespace and each user; half of a count is forgotten every HALF_LIFE_S.
 
 Because everybody's use fades at the same rate, who used less than whom changes only when somebody uses more. So a name
 is remembered by its *level*, the binary logarithm of its use as it would be at the start of the clock: levels compare
@@ -16,15 +16,16 @@ from webhook.server.tenants import Tenant
 HALF_LIFE_S: Final = 2.0
 """Long enough to outlast the pauses of an attacker, short enough that a large rollout is forgotten in ten seconds."""
 LIGHT_SHARE: Final = 0.25
-"""Who uses less than this share of the loop, or of one worker, is light. An ordinary cluster sends less in all."""
+"""A tenant that uses less than this share of the loop or of a worker is light. An ordinary cluster sends less in all.
+"""
 _LIGHT_LEVEL: Final = log2(LIGHT_SHARE * HALF_LIFE_S / log(2))
-"""What steady use of that share adds up to while half of it fades in each half-life."""
+"""The level that steady use of LIGHT_SHARE reaches while half of it fades in each half-life."""
 _STEPS: Final = 4
-"""Ranks go up by one for each fifth more of use. Whose use differs by less take turns, and a rank seldom changes."""
+"""Steps in a doubling of use. Tenants whose use differs by less have the same rank and take turns."""
 
 
 class Usage:
-    """Seconds by namespace and by user; used by the loop's thread alone, and bounded in names."""
+    """Recent seconds by namespace and by user, for a bounded number of names; one thread only."""
 
     __slots__ = ("_namespaces", "_users")
 
@@ -41,11 +42,11 @@ class Usage:
             _add(self._users, tenant.user, seconds, now)
 
     def is_light(self, tenant: Tenant, now: float) -> bool:
-        """Whether neither the namespace nor the user used much of late."""
+        """Return whether neither the namespace nor the user used much recently."""
         return max(self._levels(tenant)) < _light(now)
 
     def rank(self, tenant: Tenant, now: float) -> tuple[float, float]:
-        """Who used less has the lower rank: of namespace and user the one that used more, then the user.
+        """Return a tenant's rank, which is lower the less it used: the larger of namespace and user, then the user.
 
         All light tenants have the same. Otherwise somebody who sends for the first time would go before everybody until
         the use of both is the same.
@@ -55,7 +56,7 @@ class Usage:
         return (-inf, -inf) if most < _light(now) else (_step(most), _step(user))
 
     def user_rank(self, tenant: Tenant, now: float) -> float:
-        """The rank of a user among those of the same namespace; all light ones have the same."""
+        """Return the rank of a user among those of the same namespace; all light users have the same."""
         level = self._users.get(tenant.user)
         return -inf if level is None or level < _light(now) else _step(level)
 

@@ -1,4 +1,4 @@
-"""Reviews that take too long for the event loop, each in a process of its own: who gets one when, and what ends it.
+"""Runs reviews that take too long for the event loop in worker processes, with a fair queue and a deadline.
 
 The tenant that used least of the workers is next, and the last free worker is for light tenants that have none: heavy
 objects of one namespace keep nobody else's from a worker. What counts is a processor's time, so that nobody looks heavy
@@ -24,11 +24,11 @@ from webhook.server.usage import Usage
 from webhook.settings.serving import DEFAULTS
 
 START_S: Final = 0.005
-"""What a worker costs the loop: the fork, and the copies of the pages that the next reviews touch."""
+"""Seconds that starting a worker costs the loop: the fork, and the copies of pages that the next reviews change."""
 _REAP_S: Final = 0.05
 _REAP_TRIES: Final = 100
 _STARTS: Final = 2
-"""A worker that somebody else ended, such as the kernel short of memory, is replaced once."""
+"""How often a worker is started for one review, if something else ends it, such as the kernel short of memory."""
 
 
 class OutOfTime(Exception):
@@ -48,7 +48,7 @@ class WorkerLimits:
 
 
 class WorkerLane:
-    """Runs work in forked children; one event loop's, and not for several threads."""
+    """Runs work in forked children and limits their number; for one event loop."""
 
     def __init__(self, limits: WorkerLimits, scheduler: Scheduler, counters: Counters) -> None:
         self._limits = limits
@@ -69,7 +69,7 @@ class WorkerLane:
         return len(self._queue)
 
     async def run(self, work: Callable[[], bytes], tenant: Tenant, deadline: float, starts_by: float = inf) -> bytes:
-        """What `work` gives, computed in a child.
+        """Run `work` in a child and return its answer.
 
         Args:
             work: runs in the child, with everything this process has now.
@@ -95,7 +95,7 @@ class WorkerLane:
     # ---- slots
 
     async def _slot(self, tenant: Tenant, deadline: float) -> None:
-        """Wait until a worker is this tenant's; whoever gives it has counted it."""
+        """Wait until a worker is reserved for the tenant."""
         if not self._queue and self._may_start(tenant):
             self._running.append(tenant)
             return
@@ -117,7 +117,7 @@ class WorkerLane:
             turn.set_result(None)
 
     def _may_start(self, tenant: Tenant) -> bool:
-        """Whether there is a worker for a tenant; the last one is for light tenants, and for each only once."""
+        """Return whether the tenant may start a worker; the last free one is for light tenants that run none."""
         free = self._limits.workers - self.busy
         if free != 1 or self._limits.workers == 1:
             return free > 0
@@ -129,7 +129,7 @@ class WorkerLane:
     async def _attempt(
         self, work: Callable[[], bytes], tenant: Tenant, deadline: float, starts_by: float
     ) -> bytes | None:
-        """One child's answer, or None when it ended without.
+        """Start one child and return its answer, or None when it ended without one.
 
         Raises:
             OutOfTime: it was killed at the deadline.
@@ -155,7 +155,7 @@ class WorkerLane:
         return answer
 
     async def _start(self, work: Callable[[], bytes], tenant: Tenant, deadline: float, starts_by: float) -> Child:
-        """Start a child when it is the tenant's turn on the loop, which a fork stops."""
+        """Start a child when the scheduler gives the tenant a turn, because a fork stops the loop."""
         try:
             await self._scheduler.turn(tenant, starts_by)
         except TimeoutError:
@@ -172,7 +172,7 @@ class WorkerLane:
 
 
 async def _answer(child: Child) -> tuple[bytes | None, float | None]:
-    """What a child answered, None when it ended without, and the seconds of a processor that it took."""
+    """Return the answer of a child, None when it ended without one, and the processor seconds that it took."""
     head = await _exactly(child, child_process.HEAD.size)
     if head is None:
         return None, None
@@ -181,7 +181,7 @@ async def _answer(child: Child) -> tuple[bytes | None, float | None]:
 
 
 async def _exactly(child: Child, count: int) -> bytes | None:
-    """So many bytes, or None when the child ended before."""
+    """Read `count` bytes from a child, or return None when it ended before."""
     loop = asyncio.get_running_loop()
     received = bytearray()
     while len(received) < count:
@@ -196,6 +196,6 @@ async def _exactly(child: Child, count: int) -> bytes | None:
 
 
 def _reap(child: Child, tries: int) -> None:
-    """Take a child that has been killed off the process table, as soon as the kernel lets go of it."""
+    """Remove a killed child from the process table, and try again later if the kernel is not done with it."""
     if not child.reaped() and tries:
         asyncio.get_running_loop().call_later(_REAP_S, _reap, child, tries - 1)

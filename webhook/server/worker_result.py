@@ -1,4 +1,4 @@
-"""What one call came to: the answer, the line that is logged of it, and its counts, also on the way from a child.
+"""The result of one evaluation: the answer, its log fields and its counts, also as a child sends them to its parent.
 
 Knows no policies. A child's reply travels as JSON and not as pickles: a process that reads what users send must not be
 able to make its parent run anything.
@@ -18,7 +18,7 @@ Outcome: TypeAlias = Literal["answered", "question", "refused", "failed", "out o
 
 @dataclass(slots=True, kw_only=True)
 class WorkerResult:
-    """How a call ended.
+    """The result of one call.
 
     Attributes:
         outcome: answered is a verdict, question what somebody has to
@@ -34,7 +34,7 @@ class WorkerResult:
     seconds: float = inf
 
     def packed(self, counters: Counters) -> bytes:
-        """The reply and what was counted, as one text and the body after it."""
+        """Return the result and the counts as a line of JSON, followed by the answer."""
         head = {"outcome": self.outcome, "fields": self.fields, "counts": counters.dump()}
         if self.seconds < inf:  # JSON has no infinity
             head["seconds"] = self.seconds
@@ -42,11 +42,11 @@ class WorkerResult:
 
 
 OUT_OF_MEMORY: Final = WorkerResult(outcome="out of memory", fields={}).packed(Counters())
-"""Packed beforehand: who has no memory for a review has none to say so either."""
+"""The packed result of a child without memory, prepared because it could not be packed then."""
 
 
 def unpack(packed: bytes, counters: Counters) -> WorkerResult:
-    """A child's reply; what it counted is added to the counts."""
+    """Return a child's result, and add its counts to `counters`."""
     head, _, body = packed.partition(b"\n")
     reply = json.loads(head)
     counters.add(reply["counts"])
