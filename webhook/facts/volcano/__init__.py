@@ -1,1 +1,1 @@
-"""Volcano: what its webhooks refuse and set by default, and what they take and never run."""
+"""Volcano: the rules and defaults of its webhooks, and advice about objects that it accepts and never runs."""

@@ -51,7 +51,7 @@ from webhook.problem import Problem
 
 
 def check_job(subject: Subject) -> Iterator[Problem]:
-    """What Volcano refuses of a Job, and what it takes and never runs."""
+    """Yield the problems that Volcano would report of a Job, and Jobs that it accepts and never runs."""
     if not subject.typed(Job).spec:
         return
     job = subject.once(read_job)
@@ -63,7 +63,7 @@ def check_job(subject: Subject) -> Iterator[Problem]:
 
 
 def check_job_template(subject: Subject) -> Iterator[Problem]:
-    """The same of the Jobs that a template makes. Volcano looks at them when they are made, so nothing is denied."""
+    """Yield the problems of Jobs created from a template; nothing is denied, because Volcano checks the Jobs later."""
     if not spec_without_defaults(subject).json:
         return
     job = subject.once(read_job)
@@ -91,7 +91,7 @@ def _advice(job: Job, subject: Subject) -> Iterator[Problem]:
 
 
 def _capability(job: Job, subject: Subject) -> Iterator[Problem]:
-    """A queue that can never give what the pods of the gang ask for together."""
+    """Yield the problem of a queue that can never give what the pods of the gang request together."""
     spec = job.spec
     if spec.is_filled and spec.queue in subject.once(read_queues).all:
         queues, path = subject.once(read_queues), spec.path("queue")
@@ -99,7 +99,7 @@ def _capability(job: Job, subject: Subject) -> Iterator[Problem]:
 
 
 def check_queue(subject: Subject) -> Iterator[Problem]:
-    """A queue that is created or changed."""
+    """Yield the problems of a queue that is created or changed."""
     queue = Queue.of(subject.once(job_with_defaults), (), subject.reading)
     yield from validate_quantity(queue)
     yield from validate_guarantee_deserved(queue)
@@ -112,7 +112,7 @@ def check_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def _but_unfilled(problems: Iterable[Problem], subject: Subject) -> Iterable[Problem]:
-    """Problems of what is not a placeholder still."""
+    """Yield the problems that are not about placeholders."""
     if not subject.omitted:
         return problems
     unfilled = tuple(map(path_as_text, subject.omitted))
@@ -120,7 +120,7 @@ def _but_unfilled(problems: Iterable[Problem], subject: Subject) -> Iterable[Pro
 
 
 def _filled(run: Callable[[Subject], Iterator[Problem]]) -> Callable[[Subject], Iterable[Problem]]:
-    """A check without problems of what is a placeholder still."""
+    """Return a check without problems about placeholders."""
 
     def filled(subject: Subject) -> Iterable[Problem]:
         return _but_unfilled(run(subject), subject)

@@ -1,4 +1,4 @@
-"""What the commands of a Job read: variables, and the files in which the plugin svc lists the hosts of each task.
+"""Reads the commands of a Job: their variables, and the files in which the plugin svc lists the hosts of each task.
 
 Commands are read as texts, never run. A variable that the command sets, or has another value for, is not read from
 outside; where a command reads a script, nobody knows what that sets.
@@ -47,12 +47,12 @@ class Command:
 
     @property
     def path(self) -> FieldPath:
-        """The path of the container whose command this is."""
+        """Return the path of the command's container."""
         return self.container.at
 
 
 def read_commands(job: Job, subject: Subject) -> Iterator[Command]:
-    """Those of all tasks that have pods."""
+    """Yield the commands of all tasks that have pods."""
     for task in job.spec.tasks:
         for container in task.pod.all_containers() if task.replicas else ():
             yield _command(task, container, subject)
@@ -90,6 +90,6 @@ def _unset(script: str, variables: set[str]) -> Iterator[str]:
 
 
 def _mounts_folder(container: Container) -> bool:
-    """Whether a volume of the pod stands where the plugin svc puts its files."""
+    """Return whether a volume of the pod is mounted where the plugin svc puts its files."""
     paths = (mount.mount_path for mount in container.volume_mounts)
     return any(path.rstrip("/") == _FOLDER or path.startswith(f"{_FOLDER}/") for path in paths)

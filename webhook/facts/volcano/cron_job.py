@@ -1,4 +1,4 @@
-"""What Volcano's webhook refuses of a CronJob, and schedules by which it never runs.
+"""Rules of Volcano's webhook for a CronJob, and schedules that never run.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/cronjobs/validate/admit_cronjob.go. The Job of its
 template is not validated there: checks.py does it, and warns.

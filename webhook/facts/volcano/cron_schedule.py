@@ -1,4 +1,4 @@
-"""Schedules of CronJobs as robfig/cron v3 reads them, and time zones as Go knows them. Knows no object.
+"""Reads schedules of CronJobs as robfig/cron v3 does, and time zones as Go does. Knows no object.
 
 Source: github.com/robfig/cron v3.0.1 parser.go ParseStandard, getField, getRange, parseDescriptor.
 """
@@ -20,7 +20,7 @@ _DESCRIPTORS: Final = frozenset(("@yearly", "@annually", "@monthly", "@weekly", 
 _EVERY: Final = "@every "
 _NUMBER: Final = re.compile(r"[+]?[0-9]+")
 _LONGEST: Final = 1000
-"""Characters of a schedule: the longest that says something has some hundreds."""
+"""The most characters of a schedule; useful ones have some hundreds at most."""
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
 
@@ -44,7 +44,7 @@ _FIELDS: Final = (
 
 @kept_for_short_texts(128 << 10)
 def schedule_error(schedule: str) -> str:
-    """Why a schedule cannot be read; "" for one that can."""
+    """Return why a schedule is invalid; "" for a valid one."""
     if len(schedule) > _LONGEST:
         return f"has more than {_LONGEST} characters"
     if schedule.startswith("@"):
@@ -60,7 +60,7 @@ def schedule_error(schedule: str) -> str:
 
 @kept_for_short_texts(128 << 10)
 def is_never(schedule: str) -> bool:
-    """Whether a schedule that can be read names days that no year has, such as 30 February."""
+    """Return whether a valid schedule names only days that no year has, such as 30 February."""
     if schedule.startswith("@"):
         return False
     _, _, days, months, weekdays = _parse(schedule)
@@ -121,7 +121,7 @@ def _number(text: str, field: _Field) -> int:
 
 @kept_for_short_texts(128 << 10)
 def zone_error(name: str) -> str:
-    """Why a time zone is refused; "" for a good one, and where no time zones are installed."""
+    """Return why a time zone is rejected; "" for a valid one, and if no time zones are installed."""
     if any(part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part) for part in name.split("/")):
         return "must be the name of a time zone"
     if name.lower() == "local":

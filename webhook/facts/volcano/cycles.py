@@ -1,4 +1,4 @@
-"""Names that wait for each other, in a graph of names. Knows no object."""
+"""Finds cycles in a graph of names. Knows no object."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from webhook.typed.view import Typed
 
 
 def waiting_in_circles(targets: Mapping[str, Sequence[str]], owner: Typed) -> list[str]:
-    """The names that wait for themselves by way of others or not, and those that wait for these, in their order.
+    """Return the names that wait for themselves, directly or not, and those that wait for these, in order.
 
     Args:
         targets: what each name waits for, all of them names of the mapping; a repetition counts once.
         owner: the object that says so; whoever reads it is charged for what is walked.
-
     """
     deadline = owner.reading.deadline
     waiting = {name: len(set(wanted)) for name, wanted in targets.items()}

@@ -1,4 +1,4 @@
-"""Where two values of a type of an API differ, as Go compares what it has decoded. Knows no rule."""
+"""Compares two values of a type of an API as Go compares decoded values. Knows no rule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webhook.typed.view import Typed
 def field_changes(
     before: Mapping[str, Any], after: Mapping[str, Any], spec: Typed, kind: GroupVersionKind
 ) -> Iterator[FieldPath]:
-    """Where the spec of an object of a kind was another before; `spec` says where it stands and who reads it."""
+    """Yield the paths where the spec of an object has changed; `spec` gives its path."""
     declared = type_of(kind)
     inner = declared.fields["spec"] if isinstance(declared, Fields) else "any"
     return _Comparison(spec.reading.deadline).changes(before, after, inner, spec.at)
@@ -27,12 +27,12 @@ def field_changes(
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """What is empty is as good as absent, what is not declared is lost."""
+    """Compares values; empty ones count as not set, and undeclared fields are ignored."""
 
     deadline: Deadline
 
     def changes(self, old: JSON, new: JSON, of: Type, at: FieldPath) -> Iterator[FieldPath]:
-        """Where two values of a type differ."""
+        """Yield the paths where two values of a type differ."""
         self.deadline.spend(1)
         if old == new or (_is_empty(old) and _is_empty(new)):
             return
@@ -59,5 +59,5 @@ class _Comparison:
 
 
 def _is_empty(value: JSON) -> bool:
-    """What Go leaves out when it writes a value."""
+    """Return whether Go leaves out a value because it is empty."""
     return value in (None, "", 0, False) or value in ({}, [])

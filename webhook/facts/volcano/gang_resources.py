@@ -1,4 +1,4 @@
-"""What a gang needs at once, and whether its queue may ever give so much.
+"""Computes what a gang needs at the same time, and whether its queue may ever give so much.
 
 The scheduler lets a PodGroup in when its minResources are within the capability of the queue; above it, that is never.
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_actions.go calcPGMinResources,
@@ -26,13 +26,13 @@ _PLAIN: Final = frozenset(("cpu", "memory", "ephemeral-storage", "storage", "pod
 
 
 def in_thousandths(written: Entries[Amount]) -> Amounts:
-    """Quantities as they are written; what is not one is left out."""
+    """Return written quantities in thousandths; invalid ones are left out."""
     read = ((name, quantity.read(value)) for name, value in written.items())
     return {name: amount.milli_value() for name, amount in read if amount is not None}
 
 
 def min_resources(job: Job) -> Amounts:
-    """What the pods that have to be placed together ask for; with several priorities, the least that it may be."""
+    """Return what the pods of the gang request together; with several priorities, the least possible amount."""
     tasks, is_part = job.spec.tasks, job.spec.min_available < job.spec.needed_pods
     counts = _first(job) if is_part else _filled(job)
     if len({task.pod.priority_class_name for task in tasks}) > 1:
@@ -47,7 +47,7 @@ def min_resources(job: Job) -> Amounts:
 
 
 def _first(job: Job) -> Sequence[int]:
-    """The first pods of all tasks, as many as the gang needs."""
+    """Return the number of pods by task, when the gang takes its pods from the first tasks on."""
     left, counts = job.spec.min_available, []
     for task in job.spec.tasks:
         counts.append(min(task.replicas, left))
@@ -56,7 +56,7 @@ def _first(job: Job) -> Sequence[int]:
 
 
 def _filled(job: Job) -> Sequence[int]:
-    """What all tasks need, and then further pods until there are enough."""
+    """Return the number of pods by task: what all tasks need, and then further pods until there are enough."""
     counts = [min(task.min_available, task.replicas) for task in job.spec.tasks]
     left = job.spec.min_available - sum(counts)
     for index, task in enumerate(job.spec.tasks):
@@ -67,7 +67,7 @@ def _filled(job: Job) -> Sequence[int]:
 
 
 def _pod_requests(task: Task) -> Amounts:
-    """What one pod of a task asks for, init containers and the pod as a whole among it."""
+    """Return what one pod of a task requests, including init containers and amounts of the pod as a whole."""
     deadline = task.reading.deadline
     places = places_of(task.pod.json, deadline)
     names = {name for place in places for name in (*place.limits, *place.requests) if not is_placeholder(name)}
@@ -80,5 +80,5 @@ def _pod_requests(task: Task) -> Amounts:
 
 
 def is_unknown_resource(name: str) -> bool:
-    """Whether no node can have a resource of this name: one without a domain that Kubernetes does not know."""
+    """Return whether no node can have a resource of this name, because it has no domain and is not known."""
     return "/" not in name and "." not in name and name not in _PLAIN and amounts.name_of(name).page is None

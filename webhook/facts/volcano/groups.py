@@ -1,4 +1,4 @@
-"""The groups of rules of this package, and what the rules of a group have in common."""
+"""The groups of rules of this package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VOLCANO_JOB: Final = Group(
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go",
     fails="create",
 )
-"""What Volcano's webhook refuses of Jobs. The Jobs of CronJobs and JobTemplates are judged like those sent."""
+"""Rules of Volcano's webhook for Jobs, also for those of CronJobs and JobTemplates."""
 VOLCANO_JOB_ADVICE: Final = Group(
     "volcano-job",
     refused_by="the API server, when the pod is created",
@@ -20,35 +20,35 @@ VOLCANO_JOB_ADVICE: Final = Group(
     level="warn",
     fails="silent",
 )
-"""Jobs that Volcano accepts, and that never run or run otherwise than they read."""
+"""Jobs that Volcano accepts, but that never run or do not run as they seem to."""
 VOLCANO_CRON_JOB: Final = Group(
     "volcano-cron-job",
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/cronjobs/validate/admit_cronjob.go",
     fails="create",
 )
-"""What Volcano's webhook refuses of CronJobs. Their Jobs are the business of the group volcano-job."""
+"""Rules of Volcano's webhook for CronJobs. Their Jobs belong to the group volcano-job."""
 VOLCANO_JOB_FLOW: Final = Group(
     "volcano-job-flow",
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobflows/validate/validate_jobflow.go",
     fails="create",
 )
-"""What Volcano's webhook refuses of JobFlows, and flows whose Jobs are never made."""
+"""Rules of Volcano's webhook for JobFlows, and flows whose Jobs are never created."""
 VOLCANO_QUEUE: Final = Group(
     "volcano-queue",
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go",
     fails="create",
 )
-"""What Volcano's webhook refuses of Queues."""
+"""Rules of Volcano's webhook for Queues."""
 VOLCANO_POD_GROUP: Final = Group(
     "volcano-pod-group",
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go",
     fails="create",
 )
-"""What Volcano's webhook refuses of PodGroups."""
+"""Rules of Volcano's webhook for PodGroups."""
 VOLCANO_POD_GROUP_ADVICE: Final = Group(
     "volcano-pod-group",
     refused_by="nobody; the gang stays pending",
@@ -56,14 +56,14 @@ VOLCANO_POD_GROUP_ADVICE: Final = Group(
     level="warn",
     fails="pending",
 )
-"""PodGroups that Volcano accepts, and that are never placed or probably not meant."""
+"""PodGroups that Volcano accepts, but that are never placed or probably not intended."""
 VOLCANO_HYPER_NODE: Final = Group(
     "volcano-hyper-node",
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/hypernodes/validate/admit_hypernode.go",
     fails="create",
 )
-"""What Volcano's webhook and the schema refuse of HyperNodes."""
+"""Rules of Volcano's webhook and schema for HyperNodes."""
 VOLCANO_POD: Final = Group(
     "volcano-pod",
     refused_by="Volcano's webhook, when the PodGroup is made",
@@ -71,7 +71,7 @@ VOLCANO_POD: Final = Group(
     level="warn",
     fails="pending",
 )
-"""What Volcano's webhook refuses of Pods, and Pods that are placed without their gang."""
+"""Rules of Volcano's webhook for Pods, and Pods that are placed without their gang."""
 VOLCANO_SCHEDULER: Final = Group(
     "volcano-scheduler",
     refused_by="Volcano's scheduler, which says so in its log and goes on with the configuration before",
@@ -79,4 +79,4 @@ VOLCANO_SCHEDULER: Final = Group(
     level="warn",
     fails="silent",
 )
-"""What Volcano's scheduler makes of its configuration, the ConfigMap with a key such as volcano-scheduler.conf."""
+"""Rules for the configuration of Volcano's scheduler, the ConfigMap with a key such as volcano-scheduler.conf."""

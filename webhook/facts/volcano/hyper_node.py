@@ -1,4 +1,4 @@
-"""What Volcano's webhook and the schema refuse of a HyperNode, and HyperNodes that hold themselves.
+"""Rules of Volcano's webhook and schema for a HyperNode, and HyperNodes that contain themselves.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/hypernodes/validate, and the rules of the CustomResource-
 Definition about selectors. Regular expressions are Go's, RE2.
@@ -85,7 +85,7 @@ def _member_itself(member: HyperNodeMember, node: HyperNode) -> Iterator[Problem
 
 
 def _error(pattern: str, deadline: Deadline) -> str:
-    """Why a text is not a regular expression; "" for a good one, and for what is filled in later."""
+    """Return why a text is not a regular expression; "" for a valid one, and for a placeholder."""
     if names_variable(pattern):
         return ""
     try:

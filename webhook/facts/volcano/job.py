@@ -1,4 +1,4 @@
-"""The tasks of a Job: their names, numbers of pods and partitions, and what the Job needs of all of them.
+"""Rules for the tasks of a Job: their names, numbers of pods and partitions, and the size of the gang.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go; functions are named like
 those there.
@@ -96,11 +96,11 @@ IMMUTABLE: Final = VOLCANO_JOB.rule(
 _SCALED: Final = ("minAvailable", "priorityClassName")
 _TASK_SCALED: Final = ("replicas", "minAvailable")
 _DEFAULTS: Final[Mapping[str, Any]] = {"queue": "default", "maxRetry": 3}
-"""Those of the schema, which a stored Job has."""
+"""The defaults of the schema, which a stored Job has."""
 
 
 def validate_tasks(job: Job) -> Iterator[Problem]:
-    """There is a task, all have different names, and none needs more pods than it has."""
+    """Yield the problems of missing tasks, repeated names, and tasks that need more pods than they have."""
     tasks = job.spec.tasks
     if not tasks:
         message = "must have a task because the job has nothing to run otherwise"
@@ -117,14 +117,14 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
 
 
 def validate_task_min_available(task: Task, fix: str) -> Iterator[Problem]:
-    """No task needs more pods than it has."""
+    """Yield the problem of a task that needs more pods than it has."""
     if task.min_available > task.replicas:
         message = f"must not be more than the {counted(task.replicas, 'replica')} of the task"
         yield TASK_MIN_AVAILABLE.problem(task.path("minAvailable"), message, fix, task.min_available)
 
 
 def validate_min_available(job: Job) -> Iterator[Problem]:
-    """The gang is not larger than the Job."""
+    """Yield the problem of a gang that is larger than the Job."""
     spec = job.spec
     if spec.is_filled and spec.min_available > spec.pods:
         message = f"must not be more than the {counted(spec.pods, 'pod')} of all tasks"
@@ -132,7 +132,7 @@ def validate_min_available(job: Job) -> Iterator[Problem]:
 
 
 def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
-    """Partitions of one size make up the task."""
+    """Yield the problems of partitions that do not add up to the task."""
     policy = task.partition_policy
     total, size, least = policy.total_partitions, policy.partition_size, policy.min_partitions
     if job.spec.is_filled and total > 0 and size > 0:
@@ -148,7 +148,7 @@ def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
 
 
 def advise_pods(job: Job) -> Iterator[Problem]:
-    """Tasks without pods, and more successes than pods."""
+    """Yield tasks without pods, and a number of successes above the number of pods."""
     spec = job.spec
     if not spec.is_filled:
         return
@@ -172,7 +172,7 @@ def _min_success(job: Job) -> Iterator[Problem]:
 
 
 def advise_minima(job: Job, sent: JobSpec) -> Iterator[Problem]:
-    """A task with a minimum of its own, in a gang that starts with fewer pods than its tasks need."""
+    """Yield a task with its own minimum in a gang that starts with fewer pods than its tasks need."""
     spec = job.spec
     if not spec.is_filled or not 0 < spec.min_available < spec.needed_pods:
         return
@@ -188,7 +188,7 @@ def advise_minima(job: Job, sent: JobSpec) -> Iterator[Problem]:
 
 
 def _tasks_with_written_minimum(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
-    """Tasks whose minimum somebody wrote: Volcano's webhook sets that of every task to its replicas."""
+    """Yield tasks whose minimum was written by a user; Volcano's webhook sets it to the replicas otherwise."""
     written = [each.explicit_min_available for each in sent.tasks]
     is_as_written = None in written
     for task in spec.tasks:
@@ -198,7 +198,7 @@ def _tasks_with_written_minimum(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
 
 
 def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Numbers that fit, the same tasks, and no other field changed."""
+    """Yield the problems of an update: numbers that do not fit, and changes of immutable fields."""
     for task in job.spec.tasks:
         if job.spec.is_filled:
             yield from validate_task_min_available(task, "lower minAvailable of the task")
@@ -231,7 +231,7 @@ def _immutable(old: Job, job: Job) -> Iterator[Problem]:
 
 
 def _unscaled(spec: JobSpec, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec as JSON without what may change, and without the claims that the controller names."""
+    """Return a spec as JSON without the fields that may change and the claims that the controller names."""
     unscaled = _without({**defaults, **spec.json}, *_SCALED)
     unscaled["tasks"] = [_without(task.json, *_TASK_SCALED) for task in spec.tasks]
     unscaled["volumes"] = [

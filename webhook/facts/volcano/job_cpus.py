@@ -1,4 +1,4 @@
-"""The CPUs of the containers of a task that is to be placed on NUMA nodes.
+"""Rules for CPUs of the containers of a task with a NUMA policy.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateTaskTopoPolicy.
 """
@@ -25,7 +25,7 @@ _NOT_PLACED: Final = ("", "none")
 
 
 def validate_whole_cpus(task: Task) -> Iterator[Problem]:
-    """As validateTaskTopoPolicy: with a NUMA policy, every container asks for whole CPUs."""
+    """Yield containers of a task with a NUMA policy that do not request whole CPUs (validateTaskTopoPolicy)."""
     if task.topology_policy in _NOT_PLACED:
         return
     for container in task.pod.all_containers():

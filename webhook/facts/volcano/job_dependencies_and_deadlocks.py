@@ -1,4 +1,4 @@
-"""What tasks wait for, and whether they ever start.
+"""Rules for dependencies between tasks, and tasks that never start.
 
 Pods of a task with `dependsOn` are made once the tasks that it names run, and a gang is placed only once enough of its
 pods are there, so that a gang that needs waiting tasks never starts. Source: volcano-sh/volcano@ed72c7c815a9
@@ -52,7 +52,7 @@ DEADLOCK: Final = VOLCANO_JOB_ADVICE.rule(
 
 
 def validate_dependencies(job: Job) -> Iterator[Problem]:
-    """The tasks that are named exist, once each, and no task waits for itself by way of others."""
+    """Yield dependencies that do not exist, are repeated, or lead to a cycle."""
     tasks = job.spec.tasks_by_name
     is_graph = len(tasks) == len(job.spec.tasks)
     for task in job.spec.tasks:
@@ -94,7 +94,7 @@ def _dependency_cycle(job: Job) -> Iterator[Problem]:
 
 
 def advise_start(job: Job, subject: Subject) -> Iterator[Problem]:
-    """A gang that waits for pods which are only made once the gang runs."""
+    """Yield a gang that waits for pods which are created only once the gang runs."""
     spec = job.spec
     if not spec.is_filled or not any(task.depends_on.names for task in spec.tasks) or any(validate_dependencies(job)):
         return
@@ -104,7 +104,7 @@ def advise_start(job: Job, subject: Subject) -> Iterator[Problem]:
 
 
 def _is_created_first(task: Task, job: Job) -> bool:
-    """Whether its pods are made before anything runs: what it waits for needs no pods, or there is nothing."""
+    """Return whether the task's pods are created before anything runs, because its dependencies need no pods."""
     tasks = job.spec.tasks_by_name
     ready = (name in tasks and tasks[name].min_available == 0 for name in task.depends_on.names)
     return any(ready) if task.waits_for_any else all(ready)

@@ -1,4 +1,4 @@
-"""What Volcano's webhook refuses of the policies of a Job and of its tasks, and those that never apply.
+"""Rules of Volcano's webhook for the policies of a Job and its tasks, and policies that never apply.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/util.go validatePolicies. Events that no
 user may name are refused; other unknown events are a matter of the schema, and the actions of exit codes of nobody.
@@ -93,7 +93,7 @@ _EXIT_CODES: Final = range(1, 256)
 
 
 def validate_policies(job: Job) -> Iterator[Problem]:
-    """The policies of the Job and of its tasks; the first mistake of a list is reported, as upstream does."""
+    """Yield the first problem in each list of policies of the Job and its tasks, as upstream does."""
     yield from _validate_list(job.spec.policies, job.spec.path("policies"))
     for task in job.spec.tasks:
         yield from _validate_list(task.policies, task.path("policies"))
@@ -113,7 +113,7 @@ def _validate_list(policies: Items[LifecyclePolicy], at: FieldPath) -> Iterator[
 
 
 def _validate_events(policy: LifecyclePolicy, seen: set[str]) -> Problem | None:
-    """The events of a policy; `seen` are those of the policies before it."""
+    """Return the problem of the events of a policy; `seen` are those of the policies before it."""
     if policy.distinct_events and policy.exit_code is not None:
         message, fix = "must not be set together with an event", "split the policy into two"
         return EVENT_AND_EXIT_CODE.problem(policy.path("exitCode"), message, fix, policy.exit_code)
@@ -154,7 +154,7 @@ def _event_twice(policy: LifecyclePolicy, event: str, seen: set[str]) -> Problem
 
 
 def _validate_exit_code(policy: LifecyclePolicy, seen: set[int]) -> Problem | None:
-    """The exit code of a policy without events; `seen` are those of the policies before it."""
+    """Return the problem of the exit code of a policy without events; `seen` are those of the policies before it."""
     code, path = policy.exit_code, policy.path("exitCode")
     if code is None:
         return None if policy.distinct_events else _event_or_exit_code(policy)
@@ -173,7 +173,7 @@ def _event_or_exit_code(policy: LifecyclePolicy) -> Problem:
 
 
 def advise_policies(job: Job) -> Iterator[Problem]:
-    """Policies about exit codes that never apply, or do nothing."""
+    """Yield policies about exit codes that never apply, or have no effect."""
     for policy in job.spec.policies:
         yield from _advise_policy(policy)
     for task in job.spec.tasks:

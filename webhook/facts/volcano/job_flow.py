@@ -1,4 +1,4 @@
-"""What Volcano's webhook refuses of a JobFlow, and flows whose Jobs are never made.
+"""Rules of Volcano's webhook for a JobFlow, and flows whose Jobs are never created.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobflows/validate, pkg/controllers/jobflow. The
 controller makes each Job of its JobTemplate alone, under the name `<jobflow>-<flow>`; it reads neither the patch nor
@@ -92,7 +92,7 @@ _LONGEST_LABEL: Final = 63
 
 
 def job_flow(subject: Subject) -> Iterator[Problem]:
-    """The order of the flows, and the Job of each."""
+    """Yield the problems of the order of the flows, and of the Job of each."""
     job_flow = subject.typed(JobFlow)
     yield from _validate_job_flow_dag(job_flow)
     yield from _label_length(job_flow, subject)
@@ -154,7 +154,7 @@ def _flow_twice(flow: Flow) -> Problem:
 
 
 def _validate_template(flow: Flow, subject: Subject) -> Iterator[Problem]:
-    """The JobTemplate exists, and Volcano takes the Job made of it."""
+    """Yield a JobTemplate that does not exist, or whose Jobs Volcano rejects."""
     view = subject.view()
     template = view.find(JobTemplate, flow.name)
     if template:

@@ -24,7 +24,7 @@ MPI_MASTER: Final = VOLCANO_JOB.rule(
 
 
 def validate_mpi_master(job: Job) -> Iterator[Problem]:
-    """The task of the master exists, where the Job has the plugin mpi."""
+    """Yield the problem of a missing master task, if the Job has the plugin mpi."""
     if "mpi" not in job.spec.plugins:
         return
     wanted = tasks_by_role(job, "mpi")["master"]

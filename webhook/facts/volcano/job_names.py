@@ -1,4 +1,4 @@
-"""The names of a Job and its tasks, which are parts of the names of pods, of their labels and of host names.
+"""Rules for the names of a Job and its tasks, which are parts of the names of pods, of labels and of host names.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobName; the plugin
 svc makes host names of pod names, which k8s.io/kubernetes v1.36 validates when a pod is created.
@@ -54,7 +54,7 @@ _LONGEST: Final = 63
 
 
 def validate_job_name(job: Job) -> Iterator[Problem]:
-    """The name of the Job, and the names of its first pods, which begin with it."""
+    """Yield problems of the name of the Job, and of the names of its first pods, which begin with it."""
     if _name(job) and not is_placeholder(_name(job)):
         if job.name:
             yield from _job_name(job)
@@ -62,18 +62,18 @@ def validate_job_name(job: Job) -> Iterator[Problem]:
 
 
 def _name(job: Job) -> str:
-    """The name that the pods are named after, which the API server may still have to make."""
+    """Return the longest name that the API server may give the Job."""
     return job.metadata.longest_name
 
 
 def _problem(rule: Rule, job: Job, message: str, fix: str) -> Problem:
-    """The problem of a name, or of what the API server makes the name from."""
+    """Return the problem of a name, or of the generateName that the name is created from."""
     field = "name" if job.name else "generateName"
     return rule.problem(f"metadata.{field}", message, fix, job.name or job.metadata.generate_name)
 
 
 def _remove(count: int, job: Job) -> str:
-    """What to do about so many characters too many; the API server itself leaves out the end of a long generateName."""
+    """Return the fix for a name with so many characters too many."""
     ignored = 0 if job.name else max(0, len(job.metadata.generate_name) - (len(_name(job)) - 5))
     return f"remove {counted(count + ignored, 'character')}"
 
@@ -102,7 +102,7 @@ def _pod_name(job: Job) -> Iterator[Problem]:
 
 
 def advise_host_names(job: Job) -> Iterator[Problem]:
-    """With the plugin svc, the names of pods are host names, and the name of the Job is a subdomain."""
+    """Yield names that are invalid as host names or subdomain, as which the plugin svc uses them."""
     if "svc" not in job.spec.plugins or not _name(job) or is_placeholder(_name(job)):
         return
     for task in job.spec.tasks:
@@ -116,7 +116,7 @@ def advise_host_names(job: Job) -> Iterator[Problem]:
 
 
 def _pod_with_long_host_name(task: Task, job: Job) -> str:
-    """The last pod of a task, if its name is too long for a host name; "" where it is not, or is refused."""
+    """Return the last pod of a task if its name is too long for a host name and not rejected otherwise; else ""."""
     last = f"{_name(job)}-{task.name}-{max(task.replicas - 1, 0)}"
     is_refused = len(f"{_name(job)}-{task.name}-{task.index}") > _LONGEST_HOST
     if len(last) <= _LONGEST_HOST or task.pod.hostname or is_placeholder(task.name) or is_refused:
@@ -125,7 +125,7 @@ def _pod_with_long_host_name(task: Task, job: Job) -> str:
 
 
 def _host_name(job: Job, fields: str = "", pod: str = "") -> Problem:
-    """The problem of a name with dots, which becomes some fields of the pods, or of a pod with too long a name."""
+    """Return the problem of a name with dots in fields of the pods, or of a pod with too long a name."""
     message = (
         f"leads to pods that are refused because plugin svc uses the name as their {fields}, where dots are not allowed"
     )
@@ -140,7 +140,7 @@ def _host_name(job: Job, fields: str = "", pod: str = "") -> Problem:
 
 
 def task_name_twice(task: Task, other: int) -> Problem:
-    """The problem of a task that has the name of another, whose index is given."""
+    """Return the problem of a task that has the name of another, whose index is given."""
     message = f"is also the name of task {other}"
     if task.name in (f"default{task.index}", f"default{other}"):
         message = f"{message}; a task without a name is called `default` and its index"

@@ -1,4 +1,4 @@
-"""Whether the gang of a Job is as large as the training that its pods start.
+"""Compares the gang of a Job with the number of nodes that its launchers wait for.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go.
 """
@@ -30,7 +30,7 @@ PARTIAL_GANG: Final = VOLCANO_JOB_ADVICE.rule(
 
 
 def advise_partial_gang(command: Command, setup: PluginSetup) -> Iterator[Problem]:
-    """A gang that may start before there is room for all nodes that a launcher waits for."""
+    """Yield a gang that may start before there is room for all nodes that a launcher waits for."""
     job, limits = setup.job, limits_of(command.launch)
     if job.spec.is_filled and limits is not None and job.spec.min_available < limits[0] <= setup.pods:
         message = describe_partial_gang(job.spec.min_available, command.launch.by, limits[0])

@@ -1,4 +1,4 @@
-"""The variables that commands of a Job read: each is set by one of its plugins, and not by others.
+"""Finds variables in the commands of a Job that none of its plugins sets.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins: OnPodCreate of each sets variables.
 """
@@ -38,17 +38,17 @@ _OWNERS: Final[Mapping[str, str]] = {
     "RANK": "pytorch",
     "TF_CONFIG": "tensorflow",
 }
-"""Variables, and the plugin that sets each."""
+"""The plugin that sets each variable."""
 _IN_TASKS: Final[Mapping[str, tuple[str, ...]]] = {"MPI_HOST": ("master",), "RANK": ("master", "worker")}
-"""Those that a plugin does not set in every task: the roles of the tasks."""
+"""The roles of the tasks in which a plugin sets a variable, for those that it does not set in all."""
 _OF_TORCH: Final = frozenset(("torchrun", "accelerate", "deepspeed", "python"))
-"""What has to be started for a variable of the plugin pytorch to mean what it does there."""
+"""Launchers for which a variable of the plugin pytorch has its usual meaning."""
 Reason: TypeAlias = tuple[str, str]
-"""Why a variable is not set, and what to do."""
+"""The reason why a variable is not set, and the fix."""
 
 
 def advise_plugin_variables(command: Command, setup: PluginSetup) -> Iterator[Problem]:
-    """Variables that nobody sets, those of one reason together."""
+    """Yield variables that nobody sets, grouped by the reason."""
     unset: dict[Reason, list[str]] = {}
     for name in command.reads:
         match = _OF_TASK.fullmatch(name)
@@ -61,7 +61,7 @@ def advise_plugin_variables(command: Command, setup: PluginSetup) -> Iterator[Pr
 
 
 def _why_plugin_sets_none(name: str, command: Command, setup: PluginSetup) -> Reason | None:
-    """Why a variable that some plugin sets is not; None also where another rule says so."""
+    """Return why a plugin's variable is not set; None if it is set or another rule reports it."""
     owner, job = _OWNERS.get(name, ""), setup.job
     if not owner or (owner == "pytorch" and command.launch.by not in _OF_TORCH):
         return None
@@ -83,7 +83,7 @@ def _why_plugin_sets_none(name: str, command: Command, setup: PluginSetup) -> Re
 
 
 def _why_svc_sets_none(match: re.Match[str], setup: PluginSetup) -> Reason | None:
-    """Why the list of hosts of a task, or their number, is not in a variable."""
+    """Return why the hosts of a task, or their number, are not in a variable; None if they are."""
     if "svc" not in setup.job.spec.plugins:
         return "the job has no plugin svc", "add `svc: []` to the plugins, or set every such variable in env"
     if not setup.has_variables:

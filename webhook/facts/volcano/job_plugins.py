@@ -1,4 +1,4 @@
-"""The plugins of a Job: which there are, their arguments, and the tasks that they look for by name.
+"""Rules for the plugins of a Job: their names, their arguments, and the tasks that they look for by name.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins. An argument that a plugin cannot read is logged by
 the controller, and the defaults stay from there on; of mpi, the webhook asks for the master.
@@ -77,14 +77,14 @@ _NEVER: Final[Mapping[str, tuple[str, str]]] = {
     "pytorch": ("master", "the ranks do not know where to meet"),
     "ray": ("head", "no pod is created"),
 }
-"""The task without which the job of a plugin never runs, and why."""
+"""The task without which the job of a plugin never runs, and the reason."""
 _ONE_POD: Final[Mapping[str, tuple[str, str]]] = {
     "mpi": ("master", "every pod would start the whole program on all workers"),
     "pytorch": ("master", "every pod would get rank 0"),
     "ray": ("head", "the workers join only the first pod"),
     "tensorflow": ("chief", "TensorFlow allows only one chief"),
 }
-"""The role of each plugin that one pod has, and what comes of more."""
+"""The role of each plugin that must have one pod, and the effect of more."""
 PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-one-pod",
     title="The master, head or chief that a plugin looks for is one pod.",
@@ -96,12 +96,12 @@ PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
 
 
 def tasks_by_role(job: Job, plugin: str) -> Mapping[str, str]:
-    """The tasks that a plugin looks for, by role."""
+    """Return the tasks that a plugin looks for, by role."""
     return {**PLUGINS[plugin].tasks, **PLUGINS[plugin].read(job.spec.plugins[plugin]).values}
 
 
 def validate_plugins(job: Job) -> Iterator[Problem]:
-    """The plugins exist."""
+    """Yield plugins that do not exist."""
     for name in job.spec.plugins:
         yield from _plugin(name, job)
 
@@ -114,12 +114,12 @@ def _plugin(name: str, job: Job) -> Iterator[Problem]:
 
 
 def task_of_role_fix(role: str, wanted: str) -> str:
-    """What to do where the task of a role does not exist."""
+    """Return the fix for a role without a task."""
     return f"add --{role}=<task> with the name of one of the tasks, or name a task `{wanted}`"
 
 
 def advise_plugins(job: Job) -> Iterator[Problem]:
-    """Arguments that a plugin cannot read, and tasks that it looks for in vain."""
+    """Yield arguments that a plugin cannot read, and tasks that it does not find."""
     for name, arguments in job.spec.plugins.items():
         if name in PLUGINS and name != "env" and not any(map(is_placeholder, arguments)):
             flags = PLUGINS[name].read(arguments)
@@ -138,7 +138,7 @@ def _plugin_argument(name: str, arguments: Sequence[str], flags: Flags, job: Job
 
 
 def _plugin_keys(flags: Flags, job: Job) -> Iterator[Problem]:
-    """Keys go in pairs: ssh.go OnJobAdd, withUserProvidedRsaKey."""
+    """Yield a key of a pair without the other one (ssh.go OnJobAdd, withUserProvidedRsaKey)."""
     private, public = (bool(flags.values.get(f"ssh-{side}-key")) for side in ("private", "public"))
     path = job.spec.path("plugins", "ssh")
     if private and not public:
@@ -150,7 +150,7 @@ def _plugin_keys(flags: Flags, job: Job) -> Iterator[Problem]:
 
 
 def _plugin_port(flags: Flags, job: Job) -> Iterator[Problem]:
-    """A port that is none is 22: ssh.go validateSSHPort."""
+    """Yield an invalid port, in place of which the plugin uses 22 (ssh.go validateSSHPort)."""
     port = flags.values.get("ssh-port", "22")
     if port.isdecimal() and not 0 < int(port[:_MOST_DIGITS]) <= _LARGEST_PORT:
         message = f"has --ssh-port={port}, but the plugin ignores this port and uses 22"
@@ -159,7 +159,7 @@ def _plugin_port(flags: Flags, job: Job) -> Iterator[Problem]:
 
 
 def _advise_roles(name: str, wanted: Mapping[str, str], job: Job) -> Iterator[Problem]:
-    """The tasks that a plugin looks for; the first mistake is reported."""
+    """Yield the first problem of the tasks that a plugin looks for."""
     broken = _plugin_task(name, wanted, job) or _plugin_role(name, wanted, job)
     if broken:
         yield broken
@@ -179,7 +179,7 @@ def _plugin_role(name: str, wanted: Mapping[str, str], job: Job) -> Problem | No
 
 
 def _absent_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
-    """An argument that names a task that does not exist. The webhook refuses a Job without the master of mpi."""
+    """Return the message and the fix for an argument that names a missing task; None if there is none."""
     tasks = job.spec.tasks_by_name
     named = {role: wanted[role] for role, default in PLUGINS[name].tasks.items() if wanted[role] != default}
     absent = {role: task for role, task in named.items() if task not in tasks}
@@ -207,12 +207,12 @@ def _task_without_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[
 
 
 def _is_alone(tasks: Sequence[Task]) -> bool:
-    """Whether a job has a single pod, which trains without TF_CONFIG."""
+    """Return whether a job has a single pod, which trains without TF_CONFIG."""
     return len(tasks) == 1 and tasks[0].replicas == 1
 
 
 def advise_plugin_one_pod(job: Job) -> Iterator[Problem]:
-    """The task that a plugin takes for its master, head or chief has one pod."""
+    """Yield a master, head or chief task of a plugin with several pods."""
     for plugin, (role, outcome) in _ONE_POD.items():
         task = job.spec.tasks_by_name.get(tasks_by_role(job, plugin)[role]) if plugin in job.spec.plugins else None
         if task is not None and task.replicas > 1:

@@ -1,4 +1,5 @@
-"""The queue of a Job: it exists, is open, has no queues below it, and may give what the gang of the Job needs.
+"""Rules for the queue of a Job: it must exist, be open, have no queues below it, and be able to give what the gang
+needs.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate. How a queue
 is looked up is in `referenced_queue`.
@@ -70,7 +71,7 @@ OF_JOBS: Final = QueueRules(JOB_QUEUE_EXISTS, JOB_QUEUE_OPEN, JOB_QUEUE_LEAF, JO
 
 
 def advise_queue(job: Job, subject: Subject) -> Iterator[Problem]:
-    """A queue whose name no label can hold, or that has a closed queue above it."""
+    """Yield a queue whose name is not a valid label, or that has a closed queue above it."""
     if not is_placeholder(job.spec.queue):
         yield from _queue_label(job)
         yield from _queue_ancestor(job, subject)

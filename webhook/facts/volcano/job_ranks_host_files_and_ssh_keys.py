@@ -1,4 +1,4 @@
-"""The plugins of a Job against the commands of its tasks: what a command reads, a plugin has to give.
+"""Compares the commands of a Job's tasks with what its plugins set up: host files, SSH keys, ranks.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins: OnPodCreate of each sets variables and files, and
 svc names its variables and files after the tasks, with `_` for `-`.
@@ -56,20 +56,22 @@ SSH_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
 
 _HOSTS: Final = re.compile(r"MPI_HOST|VC_.+_HOSTS")
 _NO_SSH: Final = re.compile(r"rsh_agent|launch-agent|ssh[ -]key|\.ssh\b|--gloo\b")
-"""What a command says that reaches other pods in a way of its own."""
+"""Matches commands that reach other pods without the plugin ssh."""
 _HOST_OPTION: Final = r"-(?:-host|H|host)[ =]\"?"
 _LISTED: Final = re.compile(
     rf"(?:{_HOST_OPTION}|\b([A-Z_][A-Z0-9_]*)=\"?)"
     r"(?:`|\$\()\s*cat\s+/etc/volcano/([A-Za-z0-9_.-]+)\.host\s*\|\s*tr\s[^|`)]*[`)]"
 )
-"""Hosts of a file with commas between them, as an argument or in a variable: `cat …/worker.host | tr "\\n" ","`."""
+"""Matches hosts of a file joined with commas, as an argument or in a variable: `cat …/worker.host | tr " "
+","`.
+"""
 _HOST_VARIABLE: Final = re.compile(rf"{_HOST_OPTION}\$\{{?([A-Z_][A-Z0-9_]*)")
 _ASSIGNED: Final = re.compile(r"\b([A-Z_][A-Z0-9_]*)\+?=")
 _SEVERAL: Final = 2
 
 
 def advise_commands(job: Job, subject: Subject) -> Iterator[Problem]:
-    """What the commands of a Job count on, and its plugins do not give."""
+    """Yield what the commands of a Job need and its plugins do not set up."""
     if any(map(is_placeholder, (*job.spec.plugins, *job.spec.tasks_by_name))):
         return
     setup = plugin_setup(job, subject)
@@ -82,7 +84,7 @@ def advise_commands(job: Job, subject: Subject) -> Iterator[Problem]:
 
 
 def _host_file(command: Command, setup: PluginSetup) -> Iterator[Problem]:
-    """Files with hosts of tasks that nobody writes."""
+    """Yield files with hosts of tasks that nobody writes."""
     for name in command.host_files:
         message, file = f"reads /etc/volcano/{name}.host, which does not exist because", name.replace("-", "_")
         if "svc" not in setup.job.spec.plugins:
@@ -96,7 +98,7 @@ def _host_file(command: Command, setup: PluginSetup) -> Iterator[Problem]:
 
 
 def _ssh_keys(command: Command, setup: PluginSetup) -> Iterator[Problem]:
-    """A launcher that logs in to other pods, where nobody gives it keys."""
+    """Yield a launcher that logs in to other pods without keys."""
     if command.launch.by not in MPI or "ssh" in setup.job.spec.plugins or setup.pods < _SEVERAL:
         return
     counts_on_job = command.host_files or any(map(_HOSTS.fullmatch, command.reads))
@@ -107,7 +109,7 @@ def _ssh_keys(command: Command, setup: PluginSetup) -> Iterator[Problem]:
 
 
 def _ranks_and_slots(command: Command, setup: PluginSetup) -> Iterator[Problem]:
-    """Ranks of mpirun on the hosts of a file of the plugin svc, each of which is one slot for it."""
+    """Yield more ranks of mpirun than hosts in a file of the plugin svc, each of which is one slot."""
     launch = command.launch
     if launch.by != "mpirun" or not launch.whole or launch.oversubscribed or "svc" not in setup.job.spec.plugins:
         return
@@ -121,7 +123,7 @@ def _ranks_and_slots(command: Command, setup: PluginSetup) -> Iterator[Problem]:
 
 
 def _listed_files(script: str) -> Iterator[str]:
-    """The files whose lines become the hosts of mpirun as they are, at once or by way of a variable."""
+    """Yield the files whose lines become the hosts of mpirun unchanged, directly or by a variable."""
     used, assigned = set(_HOST_VARIABLE.findall(script)), Counter(_ASSIGNED.findall(script))
     for name, file in _LISTED.findall(script):
         if not name or (name in used and assigned[name] == 1):
@@ -129,6 +131,6 @@ def _listed_files(script: str) -> Iterator[str]:
 
 
 def _brings_keys(command: Command) -> bool:
-    """Whether a Secret, or another volume that nobody sees into, may hold keys."""
+    """Return whether a Secret, or another volume with unknown content, may hold keys."""
     volumes = command.task.pod.volumes
     return any(source not in ("name", "emptyDir", "downwardAPI") for volume in volumes for source in volume.json)

@@ -1,4 +1,4 @@
-"""Tasks that a plugin sets up in another way than they are written: one pod of a role, and containers of Ray.
+"""Rules for tasks that a plugin sets up differently from how they are written: single pods, and containers of Ray.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework: pytorch gives every pod of
 the master rank 0, and ray looks for containers by name and puts `ray start` in the place of their commands.
@@ -44,7 +44,7 @@ _RAY_START: Final = re.compile(r"\bray start\b")
 
 
 def advise_tasks(job: Job) -> Iterator[Problem]:
-    """The tasks that plugins find by their roles."""
+    """Yield the problems of the tasks that plugins find by their roles."""
     yield from advise_plugin_one_pod(job)
     if "ray" in job.spec.plugins:
         wanted = {"headContainer": "head", "workerContainer": "worker", **tasks_by_role(job, "ray")}
@@ -55,7 +55,7 @@ def advise_tasks(job: Job) -> Iterator[Problem]:
 
 
 def _advise_ray(task: Task, name: str, role: str) -> Iterator[Problem]:
-    """The container of a name, in which the plugin starts Ray."""
+    """Yield the problems of the container in which the plugin starts Ray."""
     chosen = next((container for container in task.pod.containers if container.name == name), None)
     if chosen is not None:
         yield from _ray_command(chosen)

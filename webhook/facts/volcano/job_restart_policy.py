@@ -1,4 +1,4 @@
-"""Pods of a Job that never end: Kubernetes restarts their containers whatever they return, unless it is told otherwise.
+"""Finds pods of a Job that never end, because Kubernetes restarts their containers by default.
 
 Volcano leaves restartPolicy as it is, so a pod without one gets Always (k8s.io/kubernetes v1.36 pkg/apis/core/v1/
 defaults.go SetDefaults_PodSpec). It never succeeds and never fails, and no policy about that applies. A pod that is
@@ -33,7 +33,7 @@ _FIX: Final = "set OnFailure or Never"
 
 
 def advise_restarts(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Pods that restart for ever, where nothing else ends the job."""
+    """Yield pods that restart for ever, if nothing else ends the job."""
     lasting = [task for task in job.spec.tasks if task.pod.restart_policy in ("", "Always")]
     policies = list(_ending_policies(job)) if lasting else []
     is_mixed = len(lasting) < len(job.spec.tasks)
@@ -53,7 +53,7 @@ def _restart_policy(task: Task, subject: Subject, *, ends: bool, has_policies: b
 
 
 def _ending_policies(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
-    """Policies that end the job, those of tasks with their tasks."""
+    """Yield policies that end the job; those of tasks with their tasks."""
     for policy in job.spec.policies:
         if policy.action in _ENDING:
             yield policy, None
@@ -64,14 +64,14 @@ def _ending_policies(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
 
 
 def _may_apply(policy: LifecyclePolicy, owner: Task | None, *, is_mixed: bool) -> bool:
-    """Whether a policy may apply where some pods never end; `is_mixed` says that others do."""
+    """Return whether a policy may apply if some pods never end; `is_mixed` if others do."""
     if frozenset(policy.distinct_events) - _OF_THE_END:
         return True
     return is_mixed if owner is None else owner.pod.restart_policy in ("OnFailure", "Never")
 
 
 def _trains(task: Task, subject: Subject) -> bool:
-    """Whether a command of its pods starts a training, which ends."""
+    """Return whether a command of the task's pods starts a training, which ends."""
     if not task.replicas:
         return False
     launches = (launched_by_json(container.json, subject) for container in task.pod.all_containers())

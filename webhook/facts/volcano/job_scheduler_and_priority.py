@@ -1,4 +1,4 @@
-"""The scheduler and the priority of a Job.
+"""Rules for the scheduler and the priority of a Job.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job createJobPod.
 """
@@ -40,7 +40,7 @@ _KUBERNETES: Final = "default-scheduler"
 
 
 def advise_schedulers(job: Job) -> Iterator[Problem]:
-    """Pods that another scheduler places are not part of the gang; Kubernetes' own knows no gangs."""
+    """Yield pods that another scheduler places, which are not part of the gang."""
     of_job = job.spec.scheduler_name
     if of_job == _KUBERNETES:
         message = (
@@ -59,7 +59,7 @@ def advise_schedulers(job: Job) -> Iterator[Problem]:
 
 
 def advise_priority(job: Job, subject: Subject) -> Iterator[Problem]:
-    """The PriorityClass of the Job, which its pods get."""
+    """Yield a PriorityClass of the Job that does not exist."""
     name = job.spec.priority_class_name
     if not name or name in ALWAYS_THERE or is_placeholder(name):
         return

@@ -1,4 +1,4 @@
-"""What Volcano's webhook refuses of the pod template of a task, which an API server would take or only see later.
+"""Rules of Volcano's webhook for the pod template of a task that an API server does not have, or applies later.
 
 It asks Kubernetes' own validation with nearly all options off (volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/
 jobs/validate/admit_job.go validateTaskTemplate, k8s.io/kubernetes v1.36 pkg/apis/core/validation ValidatePodTemplate).
@@ -37,13 +37,13 @@ POD_TEMPLATE: Final = VOLCANO_JOB.rule(
 
 _ENV_NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _ENV_NAMES: Final = re.compile(rf"{_ENV_NAME.pattern}(?:\n{_ENV_NAME.pattern})*")
-"""Several, a line each."""
+"""Matches several names, one a line."""
 _RESTARTS: Final = ("Always", "OnFailure", "Never")
 _DNS: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _PULLS: Final = ("Always", "IfNotPresent", "Never")
 _OPERATORS: Final = ("Equal", "Exists")
 Broken = tuple[FieldPath, str, str, JSON]
-"""Path, message, fix and the value that is there."""
+"""The path, message, fix and value of a problem."""
 TEMPLATE_REFUSED: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/template-refused",
     title="Volcano takes the Jobs that a CronJob or a JobTemplate makes.",
@@ -115,7 +115,7 @@ def _validate_container(container: Container, volumes: set[str]) -> Iterator[Bro
 
 
 def _restarts(container: Container) -> Iterator[Broken]:
-    """Options AllowContainerRestartPolicyRules is off: only an init container may restart by itself."""
+    """Yield restart policies of containers, which AllowContainerRestartPolicyRules would allow; it is off."""
     if container.restart_policy_rules:
         message = "must not be set because Volcano's webhook refuses rules about restarts of containers"
         yield container.path("restartPolicyRules"), message, "remove the rules, or use policies of the task", None
@@ -144,7 +144,7 @@ def _mounted_volumes(container: Container, volumes: set[str]) -> Iterator[Broken
 
 
 def _sleeps(lifecycle: Lifecycle) -> Iterator[Broken]:
-    """The option PodLifecycleSleepActionAllowZero is off."""
+    """Yield sleep hooks of 0 seconds, which PodLifecycleSleepActionAllowZero would allow; it is off."""
     for hook in (lifecycle.pre_stop, lifecycle.post_start):
         if hook.sleep and hook.sleep.seconds <= 0:
             message, fix = "must be at least 1 for Volcano's webhook", "set 1, or remove the hook"
@@ -159,7 +159,7 @@ def _host_ports(container: Container) -> Iterator[Broken]:
 
 
 def template_refused(refused: Problem) -> Problem:
-    """The problem of a JobTemplate or CronJob whose Jobs Volcano refuses for another problem."""
+    """Return the problem of a JobTemplate or CronJob whose Jobs Volcano rejects for another problem."""
     message = f"{refused.message} (Volcano accepts the template, but refuses every Job made from it)"
     if refused.missing:
         return TEMPLATE_REFUSED.problem(refused.path, missing=refused.missing)

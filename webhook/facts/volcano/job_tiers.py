@@ -1,4 +1,4 @@
-"""The tiers of HyperNodes within which the pods of a Job, or of a partition of a task, may be placed.
+"""Rules for the tiers of HyperNodes within which the pods of a Job, or of a partition, may be placed.
 
 How they are looked up and compared is in network_topology.py.
 """
@@ -59,7 +59,7 @@ OF_JOBS: Final = TopologyRules(JOB_HIGHEST_TIER, JOB_TIER, JOB_TIER_NAME, JOB_TI
 
 
 def advise_job_topology(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Tiers that there are, and partitions that are nearer together than the whole job."""
+    """Yield tiers that do not exist, and partitions with a higher tier than the whole job."""
     gang = job.spec.network_topology
     yield from advise_topology(gang, subject, OF_JOBS)
     for task in job.spec.tasks:

@@ -1,4 +1,4 @@
-"""The volumes of a Job: what Volcano's webhook refuses of them, and which of them never come to a pod.
+"""Rules of Volcano's webhook for the volumes of a Job, and volumes that never reach a pod.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/util.go validateIO,
 pkg/controllers/job/job_controller_actions.go createPVC and job_controller_util.go createJobPod.
@@ -63,7 +63,7 @@ MOUNT_PATH_IN_PODS: Final = VOLCANO_JOB_ADVICE.rule(
 
 
 def validate_volumes(job: Job) -> Iterator[Problem]:
-    """All volumes have different paths, and one source."""
+    """Yield volumes with the path of another, or without exactly one source."""
     seen: set[str] = set()
     for volume in job.spec.volumes:
         path = volume.mount_path
@@ -93,7 +93,7 @@ def _volume_claim_name(volume: JobVolume) -> Iterator[Problem]:
 
 
 def advise_volumes(job: Job) -> Iterator[Problem]:
-    """Claims that Kubernetes refuses, and volumes that are not mounted, or whose pods are refused."""
+    """Yield claims that Kubernetes rejects, and volumes that are not mounted or whose pods are rejected."""
     claims: set[str] = set()
     mounting = _mounting_tasks(job) if job.spec.volumes else {}
     for volume in job.spec.volumes:
@@ -131,7 +131,9 @@ def _mount_path_in_pods(volume: JobVolume, task: str) -> Problem:
 
 
 def _mounting_tasks(job: Job) -> dict[str, str]:
-    """Paths that containers mount by themselves, with their tasks. Init containers do not get the volumes of a Job."""
+    """Return paths that containers mount themselves, with their tasks. Init containers do not get the volumes
+    of a Job.
+    """
     return {
         mount.mount_path: task.name
         for task in job.spec.tasks

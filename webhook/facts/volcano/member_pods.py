@@ -1,4 +1,4 @@
-"""The pods that name a PodGroup, counted in the objects at hand: its pods, and what makes them.
+"""Counts the pods that name a PodGroup in the known objects: Pods, and the workloads that create them.
 
 Only files hold them all. A live view has no pods, and a new PodGroup has none yet, so nothing is known then.
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go getJobID, which reads one annotation alone, and
@@ -24,7 +24,7 @@ from webhook.typed.pods import PodTemplate
 from webhook.workloads.podsets import PodSet, pod_templates
 
 _KEPT: Final = 128
-"""Kinds times namespaces that are remembered; an audit asks for those of one namespace after another."""
+"""How many kinds and namespaces are cached; an audit asks for one namespace after another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Member:
 
 
 def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[Member], tuple[MissingObject, ...]]:
-    """The pods that name a PodGroup of the request's namespace, or why nobody can tell which they are."""
+    """Return the pods that name a PodGroup of the request's namespace, and the objects missing to know them."""
     view = subject.view()
     view.all(POD, subject.namespace)
     if unknown := view.missing():
@@ -64,7 +64,7 @@ def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[Member], tuple[
 
 @lru_cache(maxsize=_KEPT)
 def _by_group(objects: Same, table: Same) -> Mapping[str, Sequence[Member]]:
-    """The members of each PodGroup among objects of one kind; the same list has the same ones."""
+    """Return the members of each PodGroup among objects of one kind; cached for the list."""
     groups: dict[str, list[Member]] = {}
     for obj in objects.held:
         for podset in pod_templates(obj, table.held):

@@ -1,4 +1,4 @@
-"""The queue that a pod, or an object of another project, names for the PodGroup that is made of it.
+"""Checks the queue that a pod, or an object of another project, names for its PodGroup.
 
 Nobody looks at the name before that: Volcano's webhook refuses a PodGroup whose queue is missing or closed, and the
 pods wait. It takes one whose queue has children. Sources: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup and
@@ -33,13 +33,13 @@ TRAINING_JOBS: Final = frozenset(
 
 
 class BatchSchedulerOptions(Typed):
-    """How the batch scheduler treats a Spark application."""
+    """The settings of the batch scheduler for a Spark application."""
 
     queue = Text()
 
 
 class SparkApplicationSpec(Typed):
-    """What a SparkApplication says of its scheduler."""
+    """The scheduler settings of a SparkApplication."""
 
     batch_scheduler = Text()
     batch_scheduler_options = Part(BatchSchedulerOptions)
@@ -66,7 +66,7 @@ class RunPolicy(Typed):
 
 
 class TrainingJobSpec(Typed):
-    """What the jobs of the Training Operator have in common."""
+    """The fields that all jobs of the Training Operator have."""
 
     run_policy = Part(RunPolicy)
 
@@ -79,19 +79,19 @@ class TrainingJob(Object):
 
 
 def queue_of_ray_cluster(subject: Subject) -> Iterator[Problem]:
-    """The queue that a RayCluster or a RayJob names."""
+    """Yield the problems of the queue that a RayCluster or a RayJob names."""
     labels = subject.metadata.labels
     yield from validate_queue(labels.get(_RAY_LABEL, ""), ("metadata", "labels", _RAY_LABEL), subject, OF_PODS)
 
 
 def queue_of_leader_worker_set(subject: Subject) -> Iterator[Problem]:
-    """The queue that a LeaderWorkerSet names."""
+    """Yield the problems of the queue that a LeaderWorkerSet names."""
     annotations, path = subject.metadata.annotations, ("metadata", "annotations", kinds.QUEUE_NAME)
     yield from validate_queue(annotations.get(kinds.QUEUE_NAME, ""), path, subject, OF_PODS)
 
 
 def queue_of_spark_application(subject: Subject) -> Iterator[Problem]:
-    """The queue that a SparkApplication names, where Volcano is its scheduler."""
+    """Yield the problems of the queue that a SparkApplication names, if its scheduler is Volcano."""
     spec = subject.typed(SparkApplication).spec
     options = spec.batch_scheduler_options
     if spec.batch_scheduler == kinds.SCHEDULER:
@@ -99,7 +99,7 @@ def queue_of_spark_application(subject: Subject) -> Iterator[Problem]:
 
 
 def queue_of_training_job(subject: Subject) -> Iterator[Problem]:
-    """The queue that a job of the Training Operator names, where there is Volcano: the operator may use another one."""
+    """Yield the problems of the queue that a job of the Training Operator names, if the cluster has Volcano queues."""
     if subject.once(read_queues).is_whole:
         policy = subject.typed(TrainingJob).spec.run_policy.scheduling_policy
         yield from validate_queue(policy.queue, policy.path("queue"), subject, OF_PODS)
@@ -108,7 +108,7 @@ def queue_of_training_job(subject: Subject) -> Iterator[Problem]:
 
 
 def queue_of_train_job(subject: Subject) -> Iterator[Problem]:
-    """The queue that a TrainJob and its runtime name, where the runtime has a policy for Volcano."""
+    """Yield the problems of the queue that a TrainJob and its runtime name, if the runtime has a policy for Volcano."""
     job = subject.once(merge_train_job)
     if job.runtime.is_found and job.scheduler == kinds.SCHEDULER and kinds.QUEUE_NAME in job.merged.annotations:
         path = job.merged.annotated[kinds.QUEUE_NAME]

@@ -1,4 +1,4 @@
-"""Network topologies: whether there are HyperNodes within which a gang, or a part of it, may be placed.
+"""Rules for network topologies: HyperNodes must exist within which a gang, or a part of it, can be placed.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware isEligibleHyperNode: with mode hard
 a gang is placed within one HyperNode of at most the highest tier that it allows. A tier by name is looked up first
@@ -50,7 +50,7 @@ class Tiers:
 
 
 def read_tiers(subject: Subject) -> Tiers:
-    """Those of the cluster, to be asked for with `Subject.once`."""
+    """Return the tiers of the cluster; call it through `Subject.once`."""
     view = subject.view()
     nodes = view.every(HyperNode)
     numbers = [node.spec.tier for node in nodes if node.spec.tier is not None]
@@ -60,14 +60,14 @@ def read_tiers(subject: Subject) -> Tiers:
 
 
 def validate_network_topology(topology: NetworkTopology, rules: TopologyRules) -> Iterator[Problem]:
-    """The highest tier is given by its number or by its name."""
+    """Yield a topology that gives its highest tier both by number and by name."""
     if topology.highest_tier_allowed is not None and topology.highest_tier_name:
         path, message = topology.path("highestTierName"), "must not be set together with highestTierAllowed"
         yield rules.highest_tier.problem(path, message, "remove one of the two", topology.highest_tier_name)
 
 
 def advise_topology(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
-    """Warn of tiers that no HyperNode of the cluster has."""
+    """Yield tiers that no HyperNode of the cluster has."""
     yield from _tier(topology, subject, rules)
     yield from _tier_name(topology, subject, rules)
 
@@ -75,13 +75,13 @@ def advise_topology(topology: NetworkTopology, subject: Subject, rules: Topology
 def advise_part(
     part: NetworkTopology, gang: NetworkTopology, subject: Subject, rules: TopologyRules
 ) -> Iterator[Problem]:
-    """The same of a partition or a subgroup, whose pods are nearer together than the whole gang."""
+    """Yield tiers of a partition or a subgroup that do not exist or are higher than those of the gang."""
     yield from advise_topology(part, subject, rules)
     yield from _tier_order(part, gang, rules)
 
 
 def _tier(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
-    """A highest tier that is lower than the tiers of all HyperNodes."""
+    """Yield a highest tier that is lower than the tiers of all HyperNodes."""
     most, name = topology.highest_tier_allowed, topology.highest_tier_name
     if topology.mode == "soft" or (most is None and not name):
         return
@@ -94,7 +94,7 @@ def _tier(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> 
 
 
 def _tier_name(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
-    """A name of a tier that no HyperNode has, where there are HyperNodes."""
+    """Yield a name of a tier that no HyperNode has, if there are HyperNodes."""
     name = topology.highest_tier_name
     if topology.mode == "soft" or topology.highest_tier_allowed is not None or not name or is_placeholder(name):
         return
@@ -106,7 +106,7 @@ def _tier_name(topology: NetworkTopology, subject: Subject, rules: TopologyRules
 
 
 def _tier_order(part: NetworkTopology, gang: NetworkTopology, rules: TopologyRules) -> Iterator[Problem]:
-    """A highest tier of a part of a gang that is higher than that of the gang."""
+    """Yield a highest tier of a part of a gang that is higher than that of the gang."""
     most, bound = part.bound, gang.bound
     if bound is not None and most is not None and most > bound:
         above = path_as_text(gang.path("highestTierAllowed"))

@@ -43,7 +43,7 @@ class PluginSetup:
 
 
 def plugin_setup(job: Job, subject: Subject) -> PluginSetup:
-    """Read what the plugins of a Job set up."""
+    """Return what the plugins of a Job set up."""
     files = {task.name.replace("-", "_"): task for task in job.spec.tasks}
     service = PLUGINS["svc"].read(job.spec.plugins.get("svc", ())).values
     return PluginSetup(

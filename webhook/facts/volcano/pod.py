@@ -1,4 +1,4 @@
-"""What Volcano's webhook refuses of Pods that it schedules, and Pods whose gang is placed without them or never.
+"""Rules of Volcano's webhook for Pods that it schedules, and Pods that are placed without their gang or never.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/pods/validate/admit_pod.go, which the Helm chart leaves
 off; pkg/controllers/podgroup makes a PodGroup for a Pod that names none.
@@ -51,12 +51,12 @@ _BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailab
 READ: Final = frozenset((*_BUDGETS, kinds.GROUP_NAME, kinds.QUEUE_NAME, OTHER_GROUP_NAME))
 """The annotations of a Pod that are read."""
 _CONTROLLED: Final = ("apps", "batch", "jobset.x-k8s.io")
-"""Groups of kinds of whose pods Volcano makes a PodGroup itself; other operators make their own."""
+"""Groups of kinds for whose pods Volcano creates a PodGroup; other operators create their own."""
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+")
 
 
 def check_pod(subject: Subject) -> Iterator[Problem]:
-    """The annotations of a Pod that Volcano reads."""
+    """Yield the problems of the annotations that Volcano reads."""
     pod = subject.typed(Pod)
     annotations = pod.metadata.annotations
     if pod.spec.scheduler_name == kinds.SCHEDULER:
@@ -72,12 +72,12 @@ def check_pod(subject: Subject) -> Iterator[Problem]:
 
 
 def _gets_a_group(subject: Subject) -> bool:
-    """Whether Volcano makes the PodGroup of the pod, in the queue that the pod names."""
+    """Return whether Volcano creates the PodGroup of the pod, in the queue that the pod names."""
     return subject.template_of is None or subject.template_of.group in _CONTROLLED
 
 
 def _is_as_written(subject: Subject) -> bool:
-    """Whether no operator adds annotations of its own to the pods."""
+    """Return whether no operator adds annotations to the pods."""
     return subject.template_of is None or subject.template_of.group in ("apps", "batch")
 
 
@@ -95,7 +95,7 @@ def _budget(annotations: Entries[str]) -> Iterator[Problem]:
 
 
 def _is_budget(value: str) -> bool:
-    """As validateIntPercentageStr, which reads a number without its percent signs."""
+    """Return whether a text is a budget, as validateIntPercentageStr reads it without its percent signs."""
     text = value.replace("%", "")
     if not _NUMBER.fullmatch(text):
         return False
@@ -103,7 +103,7 @@ def _is_budget(value: str) -> bool:
 
 
 def _advise_group(name: str, pod: Pod, subject: Subject) -> Iterator[Problem]:
-    """The PodGroup that a Pod names exists, and the same scheduler places both."""
+    """Yield a PodGroup that does not exist, or that another scheduler places than the Pod."""
     view, scheduler = subject.view(), pod.spec.scheduler_name or kinds.DEFAULT_SCHEDULER
     group = view.find(PodGroup, name)
     if group and scheduler == kinds.DEFAULT_SCHEDULER:

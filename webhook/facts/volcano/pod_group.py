@@ -1,4 +1,4 @@
-"""What Volcano's webhook refuses of a PodGroup, and gangs that are never placed.
+"""Rules of Volcano's webhook for a PodGroup, and gangs that are never placed.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate. A PodGroup is validated when it is
 created; unlike a Job it is taken into a queue that has others below it.
@@ -110,7 +110,7 @@ def _validate_topologies(group: PodGroup) -> Iterator[Problem]:
 
 
 def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
-    """The queue exists, is open and without queues below it, and can give what the gang asks for."""
+    """Yield a queue that does not exist, is closed, has queues below it, or cannot give what the gang requests."""
     name, path, queues = group.spec.queue, group.spec.path("queue"), subject.once(read_queues)
     yield from validate_queue(name, path, subject, OF_POD_GROUPS)
     if queues.is_leaf(name):  # of another one, queue-leaf speaks
@@ -126,7 +126,7 @@ def _unknown_resource(group: PodGroup) -> Iterator[Problem]:
 
 
 def _task_members(group: PodGroup) -> Iterator[Problem]:
-    """What the tasks need is not more than the gang needs: otherwise it is not looked at."""
+    """Yield a minMember below the sum of minTaskMember, for which Volcano ignores minTaskMember."""
     least, total = group.spec.min_member, sum(group.spec.min_task_member.values())
     if total > least > 0:
         message = f"is less than {total}, the sum of minTaskMember, so Volcano ignores minTaskMember"
@@ -142,7 +142,7 @@ def _sub_groups(policy: SubGroupPolicy) -> Iterator[Problem]:
 
 
 def advise_members(group: PodGroup, subject: Subject) -> Iterator[Problem]:
-    """The size of a PodGroup that no controller made."""
+    """Yield the problems of the size of a PodGroup that no controller owns."""
     least = group.spec.min_member
     if not group.name or is_placeholder(group.name) or not least or group.metadata.is_controlled:
         return
@@ -166,7 +166,7 @@ def _members(least: int, members: Sequence[Member], missing: tuple[MissingObject
 
 
 def _too_few(least: int, pods: int, elsewhere: int) -> tuple[str, str]:
-    """What is wrong with too few pods, and what to do; `elsewhere` are pods that another scheduler places."""
+    """Return the message and the fix for too few pods; `elsewhere` are those that another scheduler places."""
     others = f" ({counted(elsewhere, 'other')} not placed by Volcano)" if elsewhere else ""
     named = f"{counted(pods, 'pod')} that {'names' if pods == 1 else 'name'} the PodGroup{others}"
     fix = f"set {pods}, or create more pods"
@@ -176,7 +176,7 @@ def _too_few(least: int, pods: int, elsewhere: int) -> tuple[str, str]:
 
 
 def _partial_gang(least: int, members: Sequence[Member]) -> Iterator[Problem]:
-    """A gang that may start before there is room for all the nodes that its launcher waits for."""
+    """Yield a gang that may start before there is room for all the nodes that its launcher waits for."""
     waiting = max(members, key=lambda member: member.nodes)
     if least < waiting.nodes <= sum(member.pods or 0 for member in members):
         fix = f"set {waiting.nodes}"
@@ -184,7 +184,7 @@ def _partial_gang(least: int, members: Sequence[Member]) -> Iterator[Problem]:
 
 
 def _task_pods(group: PodGroup, members: Sequence[Member]) -> Iterator[Problem]:
-    """Pods that tasks of the gang need and nobody makes; looked at where the gang needs what all tasks need."""
+    """Yield pods that tasks of the gang need and nobody creates."""
     wanted = group.spec.min_task_member
     placed = [member for member in members if member.scheduler != kinds.DEFAULT_SCHEDULER]
     if sum(wanted.values()) > group.spec.min_member or any(member.pods is None for member in placed):
@@ -202,6 +202,6 @@ def _task_pods(group: PodGroup, members: Sequence[Member]) -> Iterator[Problem]:
 
 
 def describe_partial_gang(least: int, waiting: str, nodes: int) -> str:
-    """What comes of a gang that is smaller than the training of its pods."""
+    """Return the effect of a gang that is smaller than the training of its pods."""
     started = f"{counted(least, 'pod')} start and hold {'its' if least == 1 else 'their'} devices"
     return f"lets {started} while {waiting} waits for {nodes} pods"

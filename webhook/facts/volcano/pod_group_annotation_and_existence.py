@@ -1,4 +1,4 @@
-"""The PodGroup that a Pod names: it exists, and the annotation is the one that the scheduler of Volcano reads.
+"""Rules for the PodGroup that a Pod names: it must exist, and the annotation must be the scheduler's.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler.
 """
@@ -37,7 +37,7 @@ OTHER_GROUP_NAME: Final = "scheduling.volcano.sh/group-name"
 
 
 def group_absent(name: str, view: View, *, is_known: bool) -> Problem:
-    """The problem of a PodGroup that is not there; of one that nobody can look up where not `is_known`."""
+    """Return the problem of a missing PodGroup; unless `is_known`, of one that cannot be looked up."""
     path = (*ANNOTATIONS, kinds.GROUP_NAME)
     if not is_known:
         return GROUP_EXISTS.problem(path, missing=view.missing()[""])
@@ -46,7 +46,7 @@ def group_absent(name: str, view: View, *, is_known: bool) -> Problem:
 
 
 def advise_group_annotation(annotations: Entries[str]) -> Iterator[Problem]:
-    """Warn of the annotation that the scheduler does not read."""
+    """Yield the annotation that the scheduler does not read."""
     if other := annotations.get(OTHER_GROUP_NAME):
         message = "is ignored by Volcano's scheduler, so the pod is not part of this PodGroup"
         fix = f"use the annotation {kinds.GROUP_NAME} instead"

@@ -1,4 +1,4 @@
-"""The queue of a PodGroup: it exists, is open, has no queues below it, and may give what the gang needs.
+"""Rules for the queue of a PodGroup: it must exist, be open, have no queues below it, and be able to give enough.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate. A PodGroup is taken into a queue that
 is not a leaf.
@@ -72,7 +72,7 @@ QUEUE_CHANGED: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 
 
 def advise_queue_change(group: PodGroup, before: PodGroup) -> Iterator[Problem]:
-    """Another queue than before; one that is still to be filled in is none, and neither is one that was not set."""
+    """Yield the problem of a changed queue; placeholders and queues that were not set are ignored."""
     old, new = before.spec.queue, group.spec.queue
     if old and new and old != new and not is_placeholder(old + new):
         message = f"must stay `{old}` because Volcano does not move a PodGroup to another queue"

@@ -1,4 +1,4 @@
-"""The tiers of HyperNodes within which a PodGroup, or a subgroup of it, may be placed.
+"""Rules for the tiers of HyperNodes within which a PodGroup, or a subgroup of it, may be placed.
 
 How they are looked up and compared is in network_topology.py.
 """

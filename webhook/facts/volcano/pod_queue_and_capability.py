@@ -1,4 +1,4 @@
-"""The queue that a pod, or a workload of another project, names for the PodGroup that Volcano makes of it.
+"""Rules for the queue that a pod, or a workload of another project, names for its PodGroup.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup.
 """

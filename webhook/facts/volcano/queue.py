@@ -1,4 +1,4 @@
-"""A Queue by itself: its amounts, how deep it may be, and the root queue.
+"""Rules for a Queue by itself: its amounts, its depth, and the root queue.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
 validateResourceQuantityOfQueue and validateQueueDepth.
@@ -45,7 +45,7 @@ UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
 
 
 def validate_quantity(queue: Queue) -> Iterator[Problem]:
-    """As validateResourceQuantityOfQueue, of each amount by itself; names are not looked at."""
+    """Yield invalid amounts (validateResourceQuantityOfQueue); names are not checked."""
     for path, written in queue.spec.amounts_with_paths():
         for name, value in written.items():
             text = amounts.text_of(value)
@@ -55,14 +55,14 @@ def validate_quantity(queue: Queue) -> Iterator[Problem]:
 
 
 def root_queue_problem(differing: list[str]) -> Problem:
-    """The problem of amounts of the root queue that differ from before."""
+    """Return the problem of changed amounts of the root queue."""
     names = " and ".join(differing)
     message = f"must not change {names} of the root queue because the root queue stands for the whole cluster"
     return VOLCANO_QUEUE_ROOT.problem("spec", message, f"undo the change of {names}")
 
 
 def advise_unknown_resource(queue: Queue) -> Iterator[Problem]:
-    """Amounts of something that no node has."""
+    """Yield amounts of a resource that no node has."""
     for path, written in queue.spec.amounts_with_paths():
         for name in written:
             if is_unknown_resource(name) and not is_placeholder(name):

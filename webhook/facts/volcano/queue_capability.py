@@ -1,4 +1,4 @@
-"""The capability of a queue beside those of the queues above and below it.
+"""Compares the capability of a queue with those of the queues above and below it.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go.
 """
@@ -30,7 +30,7 @@ CAPABILITY_DESCENDANT: Final = VOLCANO_QUEUE.rule(
 
 
 def validate_capability_ancestor(queue: Queue, queues: Queues) -> Iterator[Problem]:
-    """As validateChildAgainstAncestor: the nearest queue above that limits a resource."""
+    """Yield a capability above that of the nearest limiting queue above (validateChildAgainstAncestor)."""
     for name, most in _limits(queue):
         above = next((above for above in queues.upwards(queue.parent) if above.spec.capability.get(name)), None)
         limit = above.spec.capability[name] if above else most
@@ -41,7 +41,7 @@ def validate_capability_ancestor(queue: Queue, queues: Queues) -> Iterator[Probl
 
 
 def validate_capability_descendant(queue: Queue, queues: Queues) -> Iterator[Problem]:
-    """The first part of validateChildrenConstraints: what the topmost queues below allow."""
+    """Yield a capability below that of the topmost limiting queues below (validateChildrenConstraints)."""
     for name, most in _limits(queue):
         limited = queues.limited_below(queue.name, name)
         below = next((below for below in limited if below.spec.capability[name] > most), None)
@@ -53,5 +53,5 @@ def validate_capability_descendant(queue: Queue, queues: Queues) -> Iterator[Pro
 
 
 def _limits(queue: Queue) -> Iterator[tuple[str, Quantity]]:
-    """What the capability of a queue limits."""
+    """Yield the resources and amounts that the capability of a queue limits."""
     return ((name, most) for name, most in queue.spec.capability.items() if most and is_scheduled(name))

@@ -1,4 +1,4 @@
-"""Queues that must not be deleted, and queues whose pods would lose them.
+"""Rules for the deletion of queues: the root, those with children, and those with pods.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDeleting;
 that pods lose their queue is refused only with a flag that is off by default.
@@ -34,11 +34,11 @@ DELETION_OF_USED: Final = VOLCANO_QUEUE.rule(
 
 
 _SHOWN: Final = 3
-"""Queues that a message names."""
+"""How many queues a message names."""
 
 
 def queue_deletion(subject: Subject) -> Iterator[Problem]:
-    """Yield why a queue cannot be deleted."""
+    """Yield the reasons why a queue cannot be deleted."""
     queue = subject.typed_old(Queue)
     name = queue.name or subject.attributes.name
     children = sorted(subject.once(read_queues).children.get(name, ()))

@@ -1,4 +1,4 @@
-"""How deep queues may be.
+"""Limits the depth of queues.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDepth.
 """
@@ -17,10 +17,10 @@ DEPTH: Final = VOLCANO_QUEUE.rule(
     function="validateQueueDepth",
 )
 DEEPEST: Final = 5
-"""`--max-queue-depth` by default."""
+"""The default of `--max-queue-depth`."""
 
 
 def too_deep_problem(parent: str, level: int) -> Problem:
-    """As validateQueueDepth: the problem of a queue that its parent puts on a level below the last."""
+    """Return the problem of a parent that puts a queue below the last level (validateQueueDepth)."""
     message = f"puts the queue on level {level}, but queues can have at most {DEEPEST} levels"
     return DEPTH.problem("spec.parent", message, "choose a parent nearer to the root", parent)

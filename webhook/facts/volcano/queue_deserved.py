@@ -1,4 +1,4 @@
-"""What a queue deserves, beside its capability and what its siblings deserve.
+"""Compares what a queue deserves with its capability and with what its siblings deserve.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go.
 """
@@ -29,14 +29,14 @@ DESERVED_CAPABILITY: Final = VOLCANO_QUEUE.rule(
 
 
 def validate_deserved_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """As validateSiblingsSum: the children deserve no more than their queue."""
+    """Yield the problem of children that deserve more together than their queue (validateSiblingsSum)."""
     if excess := excess_of("deserved", (child.spec.deserved for child in children), parent.spec.deserved):
         message, fix = excess.explain(parent, queue)
         yield DESERVED_SUM.problem(queue.spec.path("deserved"), message, fix)
 
 
 def validate_deserved_capability(queue: Queue) -> Iterator[Problem]:
-    """The rest of validateResourceQuantityOfQueue: a queue deserves no more than its capability."""
+    """Yield resources of which a queue deserves more than its capability (validateResourceQuantityOfQueue)."""
     spec = queue.spec
     for name, share in spec.deserved.items():
         most = spec.capability.get(name, share)

@@ -1,4 +1,4 @@
-"""What a queue is guaranteed, beside what it deserves and what its siblings are guaranteed.
+"""Compares the guarantee of a queue with what it deserves and with its siblings' guarantees.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go.
 """
@@ -29,7 +29,7 @@ GUARANTEE_DESERVED: Final = VOLCANO_QUEUE.rule(
 
 
 def validate_guarantee_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """As validateSiblingsSum: the children are guaranteed no more than their queue."""
+    """Yield the problem of children with more guarantees together than their queue (validateSiblingsSum)."""
     shares = (child.spec.guarantee.resource for child in children)
     if excess := excess_of("guarantee", shares, parent.spec.guarantee.resource):
         message, fix = excess.explain(parent, queue)
@@ -37,7 +37,7 @@ def validate_guarantee_sum(parent: Queue, children: Items[Queue], queue: Queue) 
 
 
 def validate_guarantee_deserved(queue: Queue) -> Iterator[Problem]:
-    """A further part of validateResourceQuantityOfQueue: a queue deserves what it is guaranteed."""
+    """Yield resources of which a queue is guaranteed more than it deserves (validateResourceQuantityOfQueue)."""
     spec = queue.spec
     for name, least in spec.guarantee.resource.items():
         path = spec.path("deserved", name)

@@ -1,4 +1,4 @@
-"""The path of a Queue in the hierarchy of the plugin drf, and the weights of its steps: two annotations.
+"""Rules for the two annotations of a Queue for the plugin drf: its path in the hierarchy, and weights.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
 validateHierarchicalAttributes.
@@ -47,7 +47,7 @@ _WEIGHTS: Final = (*_ANNOTATIONS, HIERARCHY_WEIGHTS)
 
 
 def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator[Problem]:
-    """A path has a weight for each step, and no other path goes through it."""
+    """Yield a path without a weight for each step, or that other paths go through."""
     path, weights = _annotation(queue, HIERARCHY), _annotation(queue, HIERARCHY_WEIGHTS)
     if not (path or weights) or is_placeholder(path + weights):
         return
@@ -81,7 +81,7 @@ def _is_weight(text: str) -> bool:
 
 
 def _weight(text: str) -> float:
-    """A number as Go's strconv.ParseFloat reads it, which Python's reading is close to; 0 for what is none."""
+    """Return a number as Go's strconv.ParseFloat reads it; 0 for other texts."""
     try:
         return 0 if text != text.strip() else float(text)
     except ValueError:

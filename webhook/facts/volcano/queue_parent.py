@@ -1,4 +1,4 @@
-"""The parent of a Queue: whether it exists, may have children, and is not below the queue itself.
+"""Rules for the parent of a Queue: it must exist, may have children, and must not be below the queue.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
 validateHierarchicalQueue. On UPDATE the webhook does not see that a queue becomes
@@ -69,7 +69,7 @@ _PARENT: Final = ("spec", "parent")
 
 
 def validate_parent(queue: Queue, subject: Subject) -> Iterator[Problem]:
-    """A queue with a parent, and one with children."""
+    """Yield the problems of a queue's parent, and of a queue with children."""
     queues, old = subject.once(read_queues), subject.typed_old(Queue)
     is_new = is_created(subject)
     is_moved = is_new or old.parent != queue.parent
@@ -86,7 +86,7 @@ def validate_parent(queue: Queue, subject: Subject) -> Iterator[Problem]:
 
 
 def _differing_amounts(queue: Queue, old: Queue) -> list[str]:
-    """The fields of amounts that say something else than before."""
+    """Return the fields of amounts that have changed."""
     spec = queue.spec
     differing = [name for name in ("capability", "deserved") if spec.differs(old.spec, name)]
     if spec.guarantee.differs(old.spec.guarantee, "resource"):
@@ -123,7 +123,7 @@ def _parent_exists(name: str, queues: Queues, subject: Subject) -> Problem:
 
 
 def _parent_of_queues(parent: Queue, queues: Queues) -> Iterator[Problem]:
-    """A parent has no pods of its own, and no jobs to come."""
+    """Yield the problem of a parent that has pods, or may get jobs."""
     if not queues.children.get(parent.name) and parent.pods:
         message = f"runs {counted(parent.pods, 'pod')} now, but a queue with children must not run pods"
         fix = "wait until these pods end, or name another parent"
@@ -146,6 +146,6 @@ def validate_hierarchical_queue_resources(queue: Queue, queues: Queues) -> Itera
 
 
 def _validate_siblings_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """As validateSiblingsSum: what the children have together is within what the parent has, which is 0 by default."""
+    """Yield sums of children above what the parent has, which is 0 by default (validateSiblingsSum)."""
     yield from validate_guarantee_sum(parent, children, queue)
     yield from validate_deserved_sum(parent, children, queue)

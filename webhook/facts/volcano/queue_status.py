@@ -21,7 +21,7 @@ STATUS: Final = VOLCANO_QUEUE.rule(
 
 
 def advise_status(queue: Queue) -> Iterator[Problem]:
-    """A new queue that is said to be in another state than open."""
+    """Yield the status of a new queue, which the API server drops."""
     if queue.state not in ("", OPEN):
         message = "has no effect on a new queue because the API server drops the status, so the queue opens"
         fix = f"remove status, and close the queue once it exists ({queue_command('close', queue.name)})"

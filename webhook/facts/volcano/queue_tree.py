@@ -1,4 +1,4 @@
-"""The queues of the cluster, as a tree: which there are, their parents and their children.
+"""The queues of the cluster as a tree, with their parents and children.
 
 Volcano makes the queues `root` and `default` itself. Only a view that has `root` with its state, or that is the whole
 cluster, knows which queues there are and which states they have; files of manifests hold some of them, `root` too where
@@ -20,11 +20,11 @@ from webhook.typed.collections import Entries, Items
 
 OPEN: Final = "Open"
 ALWAYS_THERE: Final = (ROOT, "default")
-"""Queues that Volcano makes, and that cannot be deleted."""
+"""Queues that Volcano creates, and that cannot be deleted."""
 
 
 def queue_command(action: str, name: str) -> str:
-    """The command that opens or closes a queue: its state is in the status, which no manifest sets."""
+    """Return the command that opens or closes a queue, because its state is in the status."""
     return f"vcctl queue operate --action {action} --name {name}"
 
 
@@ -47,28 +47,28 @@ class Queues:
     view: View
 
     def origin(self, name: str) -> str:
-        """Where a queue stands in a file: " in queues.yaml"."""
+        """Return the file of a queue, " in queues.yaml", or ""."""
         return self.view.origin(self.all[name].json) if name in self.all else ""
 
     def is_leaf(self, name: str) -> bool:
-        """Whether a queue has no queues below it, as far as they are there."""
+        """Return whether a queue has no known queues below it."""
         return name != ROOT and not self.children.get(name)
 
     def missing(self, name: str) -> tuple[MissingObject, ...]:
-        """A queue that nobody can say anything about."""
+        """Return a queue as a missing object."""
         return (MissingObject(kind="Queue", name=name),)
 
     def below(self, name: str) -> Items[Queue]:
-        """The children of a queue in the tree."""
+        """Return the children of a queue in the tree."""
         return Items([self.all[child] for child in self.children.get(name, ())], self.deadline)
 
     def siblings(self, queue: Queue) -> Items[Queue]:
-        """The queues with the same parent, this one last and as it is here."""
+        """Return the queues with the same parent, ending with this queue itself."""
         others = [other for other in self.below(queue.parent) if other.name != queue.name]
         return Items([*others, queue], self.deadline)
 
     def upwards(self, name: str, start: str = "") -> Iterator[Queue]:
-        """A queue and those above it, without the root; a cycle ends at the start, or where it begins."""
+        """Yield a queue and those above it, without the root; a cycle ends at the start, or where it begins."""
         seen = {start}
         while name in self.all and name not in seen:
             self.deadline.spend(1)
@@ -77,12 +77,12 @@ class Queues:
             name = self.all[name].parent
 
     def ancestors(self, name: str) -> Iterator[Queue]:
-        """The queues above one, the nearest first, without the root."""
+        """Yield the queues above one, the nearest first, without the root."""
         if name in self.all:
             yield from self.upwards(self.all[name].parent, name)
 
     def limited_below(self, name: str, resource: str) -> Iterator[Queue]:
-        """The topmost queues below one that limit a resource."""
+        """Yield the topmost queues below one that limit a resource."""
         waiting, seen = [*self.below(name)], set[str]()
         while waiting:
             self.deadline.spend(1)
@@ -97,7 +97,7 @@ class Queues:
 
 
 def read_queues(subject: Subject) -> Queues:
-    """The queues of the cluster, to be asked for with `Subject.once`."""
+    """Return the queues of the cluster; call it through `Subject.once`."""
     view, deadline = subject.view(), subject.deadline
     queues = Entries({queue.name: queue for queue in view.every(Queue) if queue.name}, deadline)
     children: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""The queue that an object names: it exists, is open, has no queues below it, and can give enough.
+"""Checks a queue that an object names: it must exist, be open, have no queues below it, and be able to give enough.
 
 The rules of Jobs, PodGroups and pods are in `job_queue_and_capability`, `pod_group_queue_and_capability` and
 `pod_queue_and_capability`.
@@ -34,11 +34,11 @@ class QueueRules(NamedTuple):
     leaf: Rule
     capability: Rule
     is_of_jobs: bool = False
-    """Whether Volcano's webhook looks for queues below the named one, as it does for Jobs alone."""
+    """Whether Volcano's webhook rejects a named queue with queues below it, as it does for Jobs alone."""
 
 
 def validate_queue(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
-    """A queue that is named exists, is open, and has no queues below it."""
+    """Yield a named queue that does not exist, is closed, or has queues below it."""
     if name and not is_placeholder(name):
         yield from _queue_exists(name, path, subject, rules)
         yield from _queue_open(name, path, subject, rules)
@@ -46,7 +46,7 @@ def validate_queue(name: str, path: FieldPath | str, subject: Subject, rules: Qu
 
 
 def _queue_exists(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
-    """A queue that does not exist, or of which nobody knows whether it does."""
+    """Yield a queue that does not exist, or that cannot be looked up."""
     queues = subject.once(read_queues)
     if name in queues.all or name in ALWAYS_THERE:
         return
@@ -58,7 +58,7 @@ def _queue_exists(name: str, path: FieldPath | str, subject: Subject, rules: Que
 
 
 def _queue_open(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
-    """Report a queue that is closed and takes no new work."""
+    """Yield a queue that is closed and accepts no new work."""
     queues = subject.once(read_queues)
     queue = queues.all.get(name)
     if queue is None or not queues.is_whole or queue.state == OPEN:
@@ -72,7 +72,7 @@ def _queue_open(name: str, path: FieldPath | str, subject: Subject, rules: Queue
 
 
 def _queue_leaf(name: str, path: FieldPath | str, queues: Queues, rules: QueueRules) -> Iterator[Problem]:
-    """A queue with queues below it, which Volcano's webhook refuses in a Job and does not look at in a PodGroup."""
+    """Yield a queue with queues below it, which Volcano's webhook rejects in a Job and ignores in a PodGroup."""
     if queues.is_leaf(name):
         return
     children = queues.children.get(name, ())
@@ -89,7 +89,7 @@ def _queue_leaf(name: str, path: FieldPath | str, queues: Queues, rules: QueueRu
 
 
 def _children(names: Sequence[str], queues: Queues) -> str:
-    """How many there are, and where the first of them stands."""
+    """Return a text with the number of children and the file of the first one."""
     origin = queues.origin(min(names)) if names else ""
     said = counted(len(names), "child", "children")
     return f"{said}{f' (`{min(names)}`{origin})' if origin else ''}"
@@ -98,7 +98,7 @@ def _children(names: Sequence[str], queues: Queues) -> str:
 def advise_capability(
     needed: Amounts, name: str, path: FieldPath, queues: Queues, rules: QueueRules
 ) -> Iterator[Problem]:
-    """The first amount that a queue which there is, or one above it, never lets in."""
+    """Yield the first amount that an existing queue, or one above it, never admits."""
     for queue in (queues.all[name], *queues.ancestors(name)) if name in queues.all else ():
         for resource, amount, most in _above(needed, queue):
             why = f"spec.capability of the queue{queues.origin(name)} is {most}"
@@ -114,7 +114,7 @@ def advise_capability(
 
 
 def _above(needed: Amounts, queue: Queue) -> Iterator[tuple[str, int, Quantity]]:
-    """The amounts that are above the capability of a queue, where no cpu and no memory count as no limit."""
+    """Yield the amounts above the capability of a queue; cpu or memory of 0 count as no limit."""
     for resource, amount in needed.items():
         most = queue.spec.capability.get(resource)
         if most is not None and amount > most.milli_value() and (most or resource not in ("cpu", "memory")):

@@ -1,4 +1,4 @@
-"""What Volcano's scheduler refuses of its configuration, and what it reads without a word and does not do.
+"""Rules for the configuration of Volcano's scheduler: what it rejects, and what it silently ignores.
 
 The configuration stands in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler reads it loosely: a
 key that is misspelt is dropped, a plugin that it does not know is logged, and with an action that it does not know it
@@ -131,7 +131,7 @@ _VICTIMS: Final[Mapping[str, tuple[str, ...]]] = {
     "gangreclaim": ("gang", "capacity", "conformance"),
     "shuffle": ("rescheduling", "tdm", "pdb"),
 }
-"""The plugins of which an action needs one, which name pods that may go."""
+"""Plugins that choose the pods to evict, of which an action needs one."""
 _KEYS: Final = ("actions", "tiers", "configurations", "metrics")
 _OPTION_KEYS: Final = (
     "name",
@@ -168,7 +168,7 @@ _FIRST: Final = (
     ("allocate", "preempt"),
     ("allocate", "gangpreempt"),
 )
-"""Pairs of actions of which the first should come first."""
+"""Pairs of actions, of which the first should come first."""
 _OUT_OF_ORDER: Final[Mapping[str, str]] = {
     "allocate": "so allocate works only with jobs that enqueue admitted in the previous cycle",
     "backfill": "but backfill is for pods that request nothing, after allocate has placed the others",
@@ -176,9 +176,9 @@ _OUT_OF_ORDER: Final[Mapping[str, str]] = {
     "gangpreempt": "but gangpreempt is for pods that allocate found no room for",
 }
 _AGENT: Final = "agent-scheduler"
-"""How the configuration of Volcano's other scheduler is named: installer/helm/chart/volcano/templates."""
+"""The name of the configuration of Volcano's other scheduler: installer/helm/chart/volcano/templates."""
 _LONGEST: Final = 100_000
-"""Characters of a configuration that are read; the longest that says something has some thousands."""
+"""The most characters of a configuration that are read; useful ones have some thousands at most."""
 
 
 class Holder(Typed):
@@ -188,14 +188,14 @@ class Holder(Typed):
 
 
 class PluginOption(Typed):
-    """One plugin of a tier, with what it is asked to do."""
+    """One plugin of a tier with its options."""
 
     name = Text()
     enable_hierarchy = Truth()
 
 
 class Tier(Typed):
-    """Plugins that are asked before those of the next tier."""
+    """Plugins that are called before those of the next tier."""
 
     plugins = Parts(PluginOption)
 
@@ -207,13 +207,13 @@ class SchedulerConfiguration(Typed):
     tiers = Parts(Tier)
 
     def options(self) -> Iterator[PluginOption]:
-        """The options of the plugins of all tiers."""
+        """Yield the options of the plugins of all tiers."""
         for tier in self.tiers:
             yield from tier.plugins
 
 
 def scheduler_conf(subject: Subject) -> Iterator[Problem]:
-    """The keys of a ConfigMap that hold a configuration of the scheduler.
+    """Yield the problems of configurations of the scheduler in the keys of a ConfigMap.
 
     The agent scheduler reads one of the same form, but has plugins of its own and knows no gangs.
     """
@@ -224,7 +224,7 @@ def scheduler_conf(subject: Subject) -> Iterator[Problem]:
 
 
 def may_be_scheduler_conf(config_map: JSON) -> bool:
-    """Whether a ConfigMap has a key for such a configuration, whatever the types of its values."""
+    """Return whether a ConfigMap has a key for such a configuration, whatever the types of its values."""
     return any(map(_is_key, Holder.of(config_map).data))
 
 
@@ -272,13 +272,13 @@ def _validate(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[Problem]:
 
 
 def _misspelt(name: str) -> str:
-    """The plugin of Volcano that a name was probably meant to be; `proportionpf` is that of a distribution."""
+    """Return the plugin of Volcano that a name probably means; `proportionpf` belongs to a distribution."""
     near = nearest_name(name, PLUGINS)
     return "" if near and near in name and len(name) > len(near) + 1 else near
 
 
 def _key(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
-    """Report keys that the scheduler does not read."""
+    """Yield keys that the scheduler does not read."""
     for key in map(str, part.json):
         if key not in keys:
             near = _other_prefix(key, keys) or nearest_name(key, keys)
@@ -288,7 +288,7 @@ def _key(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
 
 
 def _other_prefix(key: str, keys: Sequence[str]) -> str:
-    """The key that is spelt with another prefix: some begin with `enable`, others with `enabled`."""
+    """Return the key with another prefix, because some begin with `enable`, others with `enabled`; else ""."""
     bare = _without_prefix(key)
     return next((other for other in keys if _without_prefix(other) == bare), "")
 
@@ -298,7 +298,7 @@ def _without_prefix(key: str) -> str:
 
 
 def _plugin(name: str, near: str, at: FieldPath) -> Iterator[Problem]:
-    """A plugin that resembles one of Volcano's."""
+    """Yield a plugin whose name resembles one of Volcano's."""
     if near:
         message = (
             f"has the plugin `{name}`, which Volcano does not have, so the scheduler skips it unless --plugins-dir has "
@@ -344,7 +344,7 @@ def _plugin_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
 def _validate_actions(
     conf: SchedulerConfiguration, plugins: set[str], at: FieldPath, *, is_own: bool
 ) -> Iterator[Problem]:
-    """Actions that the scheduler does not know; a distribution with plugins of its own has its own actions, too."""
+    """Yield actions that the scheduler does not know, unless it has plugins of its own."""
     if not isinstance(conf.actions, str):
         message = "must have actions as one string with commas because the scheduler cannot read anything else"
         yield _unreadable(message, 'write actions: "enqueue, allocate, backfill"', at)

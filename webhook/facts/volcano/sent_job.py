@@ -1,4 +1,4 @@
-"""A Volcano Job as its webhook validates it: sent as it is, or made from the template of a CronJob or a JobTemplate.
+"""The Volcano Job that the webhook validates: as sent, or from the template of a CronJob or a JobTemplate.
 
 Knows where its spec stands and what that defaults to, and no rule.
 """
@@ -16,11 +16,11 @@ from webhook.schema import decode_object
 from webhook.typed.view import Reading
 
 RUN_SUFFIX: Final = "-01234567"
-"""As long as what a CronJob puts behind its name: a dash and the minutes since 1970 (cronjob_controller getJobName)."""
+"""A suffix as long as that of a CronJob's Jobs: a dash and the minutes since 1970 (cronjob_controller getJobName)."""
 
 
 def read_job(subject: Subject) -> Job:
-    """The Job of an object, or the one that it makes; to be asked for with `Subject.once`."""
+    """Return the Job of an object, or the one that it creates; call it through `Subject.once`."""
     if subject.group_kind == kinds.JOB:
         return Job.of(subject.once(job_with_defaults), (), subject.reading)
     name = subject.typed(CronJob).name if subject.group_kind == kinds.CRON_JOB else ""
@@ -28,7 +28,7 @@ def read_job(subject: Subject) -> Job:
 
 
 def spec_without_defaults(subject: Subject) -> JobSpec:
-    """The spec of the Job as it was sent, without defaults."""
+    """Return the spec of the Job as it was sent, without defaults."""
     if subject.group_kind == kinds.CRON_JOB:
         return subject.typed(CronJob).spec.job_template.spec
     if subject.group_kind == kinds.JOB_TEMPLATE:
@@ -37,18 +37,18 @@ def spec_without_defaults(subject: Subject) -> JobSpec:
 
 
 def job_of_template(template: JobTemplate, name: str) -> Job:
-    """The Job that a controller makes from a JobTemplate of the cluster."""
+    """Return the Job that a controller creates from a JobTemplate of the cluster."""
     deadline = template.reading.deadline
     decoded = decode_object(template.json, JobTemplate.gvk, deadline)
     return _job(JobTemplate.of(decoded.value, (), Reading(deadline, frozenset(decoded.unfilled))).spec, name)
 
 
 def _job(sent: JobSpec, name: str) -> Job:
-    """A Job with a spec, as Volcano's webhook leaves it."""
+    """Return a Job with a spec, as Volcano's webhook changes it."""
     spec = webhook_of_job(sent.json, sent.reading.deadline)
     return Job.of({"metadata": {"name": name}, "spec": spec}, sent.at[:-1], sent.reading)
 
 
 def is_created(subject: Subject) -> bool:
-    """Whether the object is created, and not changed."""
+    """Return whether the object is created, and not updated."""
     return subject.attributes.operation is Operation.CREATE

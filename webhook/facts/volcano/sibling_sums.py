@@ -1,4 +1,4 @@
-"""What the queues below one queue have together of a resource, beside what that queue has.
+"""Compares what the queues below one queue have together with what that queue has.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
 validateHierarchicalQueueResources.
@@ -28,7 +28,7 @@ class Excess:
     limit: Quantity
 
     def explain(self, parent: Queue, queue: Queue) -> tuple[str, str]:
-        """What is wrong, and what to do; `queue` is the one that changes: the parent or one of the children."""
+        """Return the message and the fix; `queue` is the one that changes: the parent or one of the children."""
         field, name = f"spec.{self.field}", self.resource
         if queue is parent:
             message = f"has {self.limit} {name}, but {field} of the queues below is {self.total} {name} together"
@@ -41,7 +41,7 @@ class Excess:
 
 
 def excess_of(field: str, shares: Iterable[Amounts], has: Amounts) -> Excess | None:
-    """The first resource of which the children have more in a field than their queue; None where there is none."""
+    """Return the first resource of which the children have more in a field than their queue; None if there is none."""
     total = _sum(shares)
     name = next((name for name, amount in total.items() if _exceeds(name, amount, has)), None)
     return None if name is None else Excess(field, name, total[name], has.get(name, _NONE))
@@ -57,12 +57,12 @@ def _sum(children: Iterable[Amounts]) -> Amounts:
 
 
 def _exceeds(name: str, total: Quantity, has: Amounts) -> bool:
-    """Function LessPartly with missing as 0; a device that the parent does not name is too much even where it is 0."""
+    """Return whether a sum is too large (LessPartly); a device that the parent does not name is too much even as 0."""
     if name in has:
         return total > has[name]
     return bool(total) or name not in ("cpu", "memory")
 
 
 def is_scheduled(name: str) -> bool:
-    """Resources that Volcano compares (pkg/scheduler/api/resource_info.go NewResource)."""
+    """Return whether Volcano compares a resource (pkg/scheduler/api/resource_info.go NewResource)."""
     return "/" in name or name in ("cpu", "memory", "pods", "ephemeral-storage") or name.startswith(HUGE)

@@ -1,4 +1,4 @@
-"""Everything that Volcano's webhook refuses of a new Job.
+"""All rules of Volcano's webhook for a new Job.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate.
 """
@@ -25,7 +25,7 @@ from webhook.problem import Problem
 
 
 def validate_create(job: Job, subject: Subject) -> Iterator[Problem]:
-    """What is refused of a Job, whose queue is looked up."""
+    """Yield the problems that the webhook would report of a Job, including its queue."""
     yield from validate_tasks(job)
     yield from validate_plugins(job)
     yield from validate_mpi_master(job)

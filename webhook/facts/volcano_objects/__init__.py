@@ -1,1 +1,1 @@
-"""Volcano's objects before any rule: its kinds, the defaults that its webhooks set, and the plugins of a Job."""
+"""Volcano's objects without rules: its kinds, the defaults of its webhooks, and the plugins of a Job."""

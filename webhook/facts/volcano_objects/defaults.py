@@ -1,4 +1,4 @@
-"""What Volcano makes of an object before it validates it: the defaults of its mutating webhooks and of its schemas.
+"""Applies the defaults of Volcano's mutating webhooks and schemas to an object.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/{jobs,queues,podgroups}/mutate and the CustomResource-
 Definitions. The webhooks are asked on CREATE alone; an update gets the defaults of the schema.
@@ -18,7 +18,7 @@ from webhook.paths import get
 DEFAULT_QUEUE: Final = "default"
 _RETRIES: Final = 3
 NEED_SERVICE: Final = ("tensorflow", "mpi", "pytorch", "ray")
-"""Plugins with which the webhook adds svc."""
+"""Plugins for which the webhook adds svc."""
 _CRON_JOB: Final = {
     "concurrencyPolicy": "Allow",
     "failedJobsHistoryLimit": 1,
@@ -29,7 +29,8 @@ _QUEUE: Final = {"weight": 1, "dequeueStrategy": "traverse"}
 
 
 def job_with_defaults(subject: Subject) -> JSON:
-    """The object as Volcano validates it, to be asked for with `Subject.once`; indices are those of the object sent.
+    """Return the object as Volcano validates it; call it through `Subject.once`; list indexes stay those of the sent
+    object.
 
     Only what changes is copied.
     """
@@ -56,14 +57,14 @@ def job_with_defaults(subject: Subject) -> JSON:
 
 
 def _inside(value: Mapping[str, Any], path: tuple[str, str]) -> JSON:
-    """A value with the defaults of the job spec at a path."""
+    """Return a value with the defaults of the job spec at a path."""
     outer, inner = path
     spec = get(value, path)
     return value if spec is None else {**value, outer: {**value[outer], inner: _schema_of_job(spec)}}
 
 
 def _schema_of_job(spec: Mapping[str, Any]) -> JSON:
-    """CustomResourceDefinition of Job: what has no value gets one."""
+    """Return the spec of a Job with the defaults of its CustomResourceDefinition."""
     made = {"queue": DEFAULT_QUEUE, "maxRetry": _RETRIES, **_topology(spec)}
     if "tasks" in made:
         made["tasks"] = [_schema_of_task(task) for task in made["tasks"]]
@@ -81,7 +82,9 @@ def _topology(holder: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def webhook_of_job(spec: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
-    """The mutating webhook of Job, createPatch: zero and "" count as not set."""
+    """Return the spec of a Job with the defaults of its mutating webhook (createPatch): zero and "" count as
+    not set.
+    """
     made = dict(spec)
     made["queue"] = spec.get("queue") or DEFAULT_QUEUE
     made["schedulerName"] = spec.get("schedulerName") or kinds.SCHEDULER
@@ -97,7 +100,7 @@ def webhook_of_job(spec: Mapping[str, Any], deadline: Deadline) -> dict[str, Any
 
 
 def _webhook_of_task(task: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """Function mutateSpec, which writes the tasks anew, so that what is empty is gone."""
+    """Return a task with the webhook's defaults and without empty values (mutateSpec)."""
     made = {name: value for name, value in task.items() if value != ""}
     made["name"] = task.get("name") or f"default{index}"
     made["maxRetry"] = task.get("maxRetry") or _RETRIES
@@ -118,7 +121,7 @@ def _plugins(plugins: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _queue(obj: JSON, spec: Mapping[str, Any], *, is_new: bool) -> JSON:
-    """The mutating webhook of Queue, createQueuePatch, and its schema."""
+    """Return a Queue with the defaults of its mutating webhook (createQueuePatch) and its schema."""
     made = {**_QUEUE, **({"reclaimable": True} if is_new else {}), **spec}
     if is_new and not made["weight"]:
         made["weight"] = 1
@@ -131,7 +134,7 @@ def _queue(obj: JSON, spec: Mapping[str, Any], *, is_new: bool) -> JSON:
 
 
 def _pod_group(spec: Mapping[str, Any], subject: Subject, *, is_new: bool) -> JSON:
-    """The mutating webhook of PodGroup: in a namespace with a queue of its own, the default queue is that one."""
+    """Return a PodGroup with the webhook's defaults; a namespace may set another default queue."""
     made = {"queue": DEFAULT_QUEUE, **_topology(spec)}
     if is_new and made["queue"] == DEFAULT_QUEUE:
         namespace = subject.view().get(NAMESPACE, subject.namespace, namespaced=False)

@@ -1,4 +1,4 @@
-"""Arguments as Go's package flag reads them: plugins of Volcano take theirs so, and go on after a mistake.
+"""Parses arguments as Go's package flag does, which plugins of Volcano use and which go on after a mistake.
 
 Source: Go 1.25 src/flag/flag.go parseOne. Knows no plugin.
 """
@@ -24,7 +24,7 @@ _NUMBER: Final = re.compile(r"[-+]?([0-9][0-9_]*|0[xXoObB][0-9a-fA-F_]+)")
 
 @dataclass(slots=True)
 class Flags:
-    """What was read. `error` says why reading ended early, at argument `at`; the rest keeps its defaults.
+    """The parsed flags. `error` is why parsing ended early, at argument `at`; the rest keeps its defaults.
 
     `fix` is what to write there instead.
     """
@@ -36,12 +36,12 @@ class Flags:
 
 
 def is_true(value: str) -> bool:
-    """What strconv.ParseBool makes of a truth."""
+    """Return whether strconv.ParseBool reads a text as true."""
     return value in _TRUE
 
 
 def read_flags(arguments: Sequence[str], options: Mapping[str, Kind]) -> Flags:
-    """Read `-name=value`, `--name value` and `--name` until something else comes."""
+    """Parse `-name=value`, `--name value` and `--name` until another argument comes."""
     flags, index = Flags(), 0
     while index < len(arguments):
         flags.at = index
@@ -72,7 +72,7 @@ def read_flags(arguments: Sequence[str], options: Mapping[str, Kind]) -> Flags:
 
 
 def _split(argument: str) -> tuple[str, str, str]:
-    """Name, equals sign and value; no name for what ends the options."""
+    """Return name, equals sign and value; the name is "" for an argument that ends the options."""
     if len(argument) < 2 or argument[0] != "-" or argument == "--":
         return "", "", ""
     return argument.removeprefix("-").removeprefix("-").partition("=")

@@ -1,4 +1,4 @@
-"""The kinds of Volcano, and what checks look up in the cluster. Knows no rule.
+"""The kinds of Volcano, and the objects that checks look up in the cluster. Knows no rule.
 
 Source: volcano-sh/volcano@ed72c7c815a9, volcano-sh/apis@536f121.
 """
@@ -28,12 +28,12 @@ SPECS: Final[Mapping[tuple[str, str], FieldPath]] = {
     CRON_JOB: ("spec", "jobTemplate", "spec"),
     JOB_TEMPLATE: ("spec",),
 }
-"""Where the spec of a Job stands in each kind that has one."""
+"""The path of a Job's spec in each kind that has one."""
 KINDS: Final = frozenset((JOB, CRON_JOB, JOB_TEMPLATE, JOB_FLOW, QUEUE, POD_GROUP, HYPER_NODE))
 SCHEDULER: Final = "volcano"
-"""What Volcano's scheduler is called unless `--scheduler-name` says otherwise."""
+"""The name of Volcano's scheduler without `--scheduler-name`."""
 DEFAULT_SCHEDULER: Final = "default-scheduler"
-"""Who places a pod that names no scheduler."""
+"""The scheduler of a pod that names none."""
 QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
 """The annotation that names a queue: of a namespace, a pod or its owner."""
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"

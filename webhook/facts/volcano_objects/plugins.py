@@ -1,4 +1,4 @@
-"""The plugins of a Job that there are: their options, and the tasks that they look for by name.
+"""The known plugins of a Job: their options, and the tasks that they look for by name.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins.
 """
@@ -14,13 +14,13 @@ from webhook.facts.volcano_objects.go_flags import Flags, Kind, read_flags
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """One plugin: its options, and the tasks that it looks for with the names that they have by default."""
+    """One plugin: its options, and the roles of the tasks that it looks for with their default names."""
 
     options: Mapping[str, Kind] = field(default_factory=dict)
     tasks: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, arguments: Sequence[str]) -> Flags:
-        """Its arguments."""
+        """Return its parsed arguments."""
         return read_flags(arguments, {**self.options, **dict.fromkeys(self.tasks, "text")})
 
 

@@ -37,7 +37,7 @@ ROOT: Final = "root"
 
 
 class LifecyclePolicy(Typed):
-    """What happens to a Job after an event, or after a container that ended with a code."""
+    """The action after an event, or after a container that ended with a code."""
 
     action = Text()
     event = Text()
@@ -46,7 +46,7 @@ class LifecyclePolicy(Typed):
 
     @property
     def distinct_events(self) -> list[str]:
-        """The events that it is about, without repetitions."""
+        """Return the events of the policy, without repetitions."""
         return list(dict.fromkeys((*self.events, *((self.event,) if self.event else ()))))
 
 
@@ -59,7 +59,7 @@ class NetworkTopology(Typed):
 
     @property
     def bound(self) -> int | None:
-        """The highest tier that a hard topology allows by its number."""
+        """Return the highest tier that a hard topology allows by its number."""
         return None if self.mode == "soft" else self.highest_tier_allowed
 
 
@@ -93,22 +93,22 @@ class Task(Typed):
 
     @property
     def index(self) -> int:
-        """Its index among the tasks."""
+        """Return its index among the tasks."""
         return int(self.at[-1])
 
     @property
     def min_available(self) -> int:
-        """How many of its pods the gang needs."""
+        """Return how many of its pods the gang needs."""
         return self.replicas if self.explicit_min_available is None else self.explicit_min_available
 
     @property
     def waits_for_any(self) -> bool:
-        """Whether one of several tasks that it waits for is enough."""
+        """Return whether one of several tasks that it waits for is enough."""
         return len(self.depends_on.names) > 1 and self.depends_on.iteration == "any"
 
     @property
     def pod(self) -> PodSpec:
-        """The spec of its pods."""
+        """Return the spec of its pods."""
         return self.template.spec
 
 
@@ -121,7 +121,7 @@ class JobVolume(Typed):
 
 
 class JobSpec(Typed):
-    """What a Job says, or the template of one."""
+    """The spec of a Job or of a template of Jobs."""
 
     scheduler_name = Text()
     min_available = Number()
@@ -136,22 +136,22 @@ class JobSpec(Typed):
 
     @cached_property
     def pods(self) -> int:
-        """How many pods its tasks have together."""
+        """Return how many pods its tasks have together."""
         return sum(task.replicas for task in self.tasks)
 
     @cached_property
     def needed_pods(self) -> int:
-        """How many pods its tasks need together."""
+        """Return how many pods its tasks need together."""
         return sum(task.min_available for task in self.tasks)
 
     @cached_property
     def tasks_by_name(self) -> dict[str, Task]:
-        """The first task of each name."""
+        """Return the first task of each name."""
         return {task.name: task for task in reversed([*self.tasks])}
 
     @cached_property
     def is_filled(self) -> bool:
-        """Whether nothing in it is a placeholder for a number or an object."""
+        """Return whether no number or object in it is a placeholder."""
         return not any(path[: len(self.at)] == self.at for path in self.reading.omitted)
 
 
@@ -176,7 +176,7 @@ class CronJobTemplate(Typed):
 
 
 class CronJobSpec(Typed):
-    """What a CronJob says."""
+    """The spec of a CronJob."""
 
     schedule = Text()
     time_zone = Text()
@@ -207,7 +207,7 @@ class Flow(Typed):
 
 
 class JobFlowSpec(Typed):
-    """What a JobFlow says."""
+    """The spec of a JobFlow."""
 
     flows = Parts(Flow)
 
@@ -220,14 +220,14 @@ class JobFlow(Object):
 
 
 class Guarantee(Typed):
-    """What a queue always has."""
+    """The amounts that a queue always has."""
 
     resource = Quantities()
     written_resource = Amounts(name="resource")
 
 
 class QueueSpec(Typed):
-    """What a Queue says. Its amounts can be read as quantities, and as they are written."""
+    """The spec of a Queue. Its amounts can be read as quantities, and as written."""
 
     capability = Quantities()
     deserved = Quantities()
@@ -237,14 +237,14 @@ class QueueSpec(Typed):
     written_deserved = Amounts(name="deserved")
 
     def amounts_with_paths(self) -> Iterator[tuple[FieldPath, Entries[Amount]]]:
-        """All amounts as they are written, with their places."""
+        """Yield all amounts as written, with their paths."""
         yield self.path("capability"), self.written_capability
         yield self.path("deserved"), self.written_deserved
         yield self.guarantee.path("resource"), self.guarantee.written_resource
 
 
 class QueueStatus(Typed):
-    """What Volcano says of a Queue; its state is "" until the controller has seen it."""
+    """The status of a Queue; its state is "" until the controller has seen it."""
 
     state = Text()
     allocated = Quantities()
@@ -259,17 +259,17 @@ class Queue(Object):
 
     @property
     def parent(self) -> str:
-        """The queue above it; "" for one below the root."""
+        """Return the queue above it; "" for one below the root."""
         return "" if self.spec.parent == ROOT else self.spec.parent
 
     @property
     def state(self) -> str:
-        """Open, Closed, Closing or Unknown; "" until the controller has seen it."""
+        """Return its state: Open, Closed, Closing or Unknown; "" until the controller has seen it."""
         return self.status.state
 
     @property
     def pods(self) -> int:
-        """How many pods run in it."""
+        """Return how many pods run in it."""
         pods = self.status.allocated.get("pods")
         return pods.value() if pods else 0
 
@@ -283,7 +283,7 @@ class SubGroupPolicy(Typed):
 
 
 class PodGroupSpec(Typed):
-    """What a PodGroup says."""
+    """The spec of a PodGroup."""
 
     min_member = Number()
     min_task_member = NumberMap()
@@ -313,7 +313,7 @@ class RegexMatch(Typed):
 
 
 class MemberSelector(Typed):
-    """Which nodes or HyperNodes are members."""
+    """The nodes or HyperNodes that are members."""
 
     exact_match = Part(ExactMatch)
     regex_match = Part(RegexMatch)
@@ -328,7 +328,7 @@ class HyperNodeMember(Typed):
 
 
 class HyperNodeSpec(Typed):
-    """What a HyperNode says."""
+    """The spec of a HyperNode."""
 
     tier = OptionalNumber()
     tier_name = Text()
