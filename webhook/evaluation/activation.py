@@ -1,4 +1,4 @@
-"""The names that the expressions of one invocation see, with their values.
+"""The variables that the expressions of one invocation see, with their values.
 
 Puts together what request_context.py and facts/ compute; nothing that no expression of the policy reads.
 """
@@ -21,12 +21,11 @@ from webhook.problems.declarations import PROBLEMS
 
 
 def fact_as_cel_value(name: str, target: Target, param: Param, context: RequestContext) -> Result:
-    """A fact of an object, with what it could not be computed from.
+    """Return the value of a fact of an object, and the objects that were missing to compute it.
 
     Raises:
         LookupFailed: the param cannot be read.
         EvaluationError: the object holds patches that cannot be merged.
-
     """
     try:
         return context.subject(target, param).result(name)
@@ -35,11 +34,11 @@ def fact_as_cel_value(name: str, target: Target, param: Param, context: RequestC
 
 
 _TAKEN_FOR_CEL = (KeyError, TypeError, AttributeError, IndexError)
-"""What a compiled expression would take for an error of its own, and hide as a missing attribute."""
+"""Errors that a compiled expression would treat as its own, and hide as a missing attribute."""
 
 
 class Activation(dict[str, Any]):
-    """Names with their values; a fact, a problem or the request is computed when an expression first reads it.
+    """Variables by name; a fact, the problems or the request are computed when an expression first reads them.
 
     `of` is what they are computed of; its match is what `request` shows.
     """
@@ -47,7 +46,7 @@ class Activation(dict[str, Any]):
     __slots__ = ("__weakref__", "of")
 
     def __init__(self, policy: Policy, target: Target, param: Param, context: RequestContext, match: Match) -> None:
-        """Begin with what all expressions of a policy see alike."""
+        """Set the variables that all expressions of a policy share."""
         self["object"] = target.object
         self["oldObject"] = target.old_object
         self["namespaceObject"] = None
@@ -56,7 +55,7 @@ class Activation(dict[str, Any]):
         self.of = (policy, target, param, context, match)
 
     def __contains__(self, name: object) -> bool:
-        """Say whether there is such a name, computed or not."""
+        """Return whether there is a variable of that name, computed or not."""
         return super().__contains__(name) or name in self.of[0].computed
 
     def __missing__(self, name: str) -> Any:
@@ -80,12 +79,11 @@ class Activation(dict[str, Any]):
 def build_activation(
     policy: Policy, target: Target, param: Param, context: RequestContext, budget: CostBudget
 ) -> Activation:
-    """The names of one evaluation, with variables of its own: they are computed anew, and paid from `budget`.
+    """Return the variables of one evaluation; the policy's own variables are evaluated anew and paid from `budget`.
 
     Raises:
         BindingError: the namespace that an expression asks about does not exist.
         LookupFailed: nobody can say something that an expression asks about; of facts, when they are read.
-
     """
     body = policy.body()
     needs = body.needs

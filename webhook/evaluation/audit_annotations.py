@@ -1,4 +1,4 @@
-"""auditAnnotations: what a policy wants recorded of a request it speaks about.
+"""auditAnnotations: what a policy records in the audit log about a request.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/{validator,dispatcher}.go.
 """
@@ -20,11 +20,10 @@ MAX_BYTES = 10 * 1024
 def annotation_values(
     rules: Sequence[AuditAnnotation], activation: Mapping[str, Any], budget: CostBudget, *, is_fail: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """What is to be published, and the texts of what failed (none under failurePolicy Ignore).
+    """Return the values to publish, and the errors of expressions that failed (none under failurePolicy Ignore).
 
     Raises:
         OutOfBudget: the expressions together cost too much.
-
     """
     published: dict[str, str] = {}
     errors: list[str] = []
@@ -43,6 +42,6 @@ def annotation_values(
 
 
 def truncate_value(text: str) -> str:
-    """The first 10 KiB of a value, whole characters only."""
+    """Return the first 10 KiB of a value, whole characters only."""
     raw = text.encode("utf-8", "replace")
     return text if len(raw) <= MAX_BYTES else raw[:MAX_BYTES].decode("utf-8", "ignore")

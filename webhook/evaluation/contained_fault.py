@@ -1,4 +1,4 @@
-"""A fault of our own while a policy is asked: an evaluation error of that policy, under its failurePolicy.
+"""Turns an unexpected error in one policy into an evaluation error of that policy, under its failurePolicy.
 
 The other policies still speak. Where it failed is logged, never the text of the exception, which may hold a piece of an
 object.
@@ -14,16 +14,16 @@ from webhook.decisions import Fault
 from webhook.errors import ClaimgateError, ReviewPaused, fault_locations
 
 _PASSED_ON: Final = (ClaimgateError, ReviewPaused, MemoryError, SystemError)
-"""Errors that are no fault of one policy: with a meaning of their own, on purpose, or of the whole process."""
+"""Errors that concern more than one policy: raised on purpose, or about the whole process."""
 
 
 def is_contained(error: Exception) -> bool:
-    """Whether an error is a fault of one policy, after which the others are asked."""
+    """Return whether an error concerns one policy alone, so that the others can be evaluated."""
     return not isinstance(error, _PASSED_ON)
 
 
 def contain_fault(faults: list[Fault], policy: str, error: Exception) -> str:
-    """Note among the faults of a review what failed while a policy was asked, and give the text of its decision."""
+    """Add an unexpected error of a policy to the faults of the review, and return the message of its decision."""
     frames = traceback.extract_tb(error.__traceback__)
     groups = [*getattr(error, "__notes__", ())]
     fault = Fault(

@@ -1,4 +1,4 @@
-"""The objects that are converted here as an API server converts them: devices of resource.k8s.io, from and to v1beta1.
+"""Converts device objects of resource.k8s.io from and to v1beta1, as an API server does.
 
 v1beta1 writes what a request asks for exactly beside its name, and a device of a slice inside `basic`; v1beta2 and v1
 have `exactly` and write a device flat. Everything else is the same. Source: k8s.io/kubernetes v1.36
@@ -19,11 +19,11 @@ _OLD: Final = "v1beta1"
 _SET: Final = ("deviceClassName", "allocationMode", "count")
 _EXACT: Final = (*_SET, *POINTERS)
 _NO_CLASS: Final = {"deviceClassName": ""}
-"""The API server writes this field also where nothing was written."""
+"""The field that the API server writes even if it was not set."""
 
 
 def in_version(obj: JSON, match: Match, deadline: Deadline) -> JSON:
-    """An object in the version that matched; what cannot be converted is given back as it is.
+    """Return an object in the version that matched; an object that cannot be converted is returned unchanged.
 
     Raises:
         BudgetExceeded: the time is up.
@@ -53,7 +53,7 @@ _PARTS: Final = {"ResourceClaim": _claim, "ResourceClaimTemplate": _template, "R
 
 
 def _inside(value: JSON, path: tuple[str, ...], change: Callable[[JSON], JSON], deadline: Deadline) -> JSON:
-    """A value with every object of the list at a path changed."""
+    """Return a value in which `change` was applied to every object of the list at a path."""
     if not path:
         paced = deadline.paced(value) if isinstance(value, list) else ()
         return [change(each) if isinstance(each, dict) else each for each in paced] or value

@@ -1,4 +1,4 @@
-"""Evaluating the expressions of one policy on one request: what they cost, and what the API server says when one fails.
+"""Evaluates the expressions of one policy on one request within their cost budget, with the API server's error texts.
 
 Knows nothing of what a result means. Limits: k8s.io/apiserver v0.36 pkg/apis/cel/config.go; the accounting is that of
 pkg/admission/plugin/cel/activation.go (Evaluate) and composition.go (variables have a limit of their own, are paid for
@@ -19,14 +19,14 @@ from webhook.policy.compiled import Expression
 
 
 class OutOfBudget(EvaluationError):
-    """The whole budget is spent; no further expression is evaluated."""
+    """The error when the whole budget is spent; no further expression is evaluated."""
 
     def __init__(self) -> None:
         super().__init__("validation failed due to running out of cost budget, no further validation rules will be run")
 
 
 class CostBudget(Meter):
-    """What several expressions may still cost together, and until when they may run.
+    """The cost that several expressions may still use together, and their deadline.
 
     `owed` is the cost of variables that nobody has paid for yet.
     """
@@ -43,16 +43,15 @@ class CostBudget(Meter):
         self.owed = 0
 
     def covers(self, expressions: int, besides: int = 0) -> bool:
-        """Say whether that many expressions and a cost besides them can be paid without any chance of running out."""
+        """Return whether the budget certainly covers that many expressions and a cost in addition."""
         return expressions * PER_CALL_LIMIT + besides <= self.budget
 
     def evaluate(self, expression: Expression, activation: Mapping[str, Any]) -> Any:
-        """Evaluate an expression and pay for it and for the variables that it used first.
+        """Evaluate an expression, and pay for it and for the variables that it used first.
 
         Raises:
             OutOfBudget: the budget does not cover it.
             EvaluationError: it failed; the text is the API server's and quotes the expression.
-
         """
         program = expression.program
         if program is None:
@@ -75,7 +74,7 @@ class CostBudget(Meter):
 
 
 class Variables(dict[str, Any]):
-    """The variables of a policy: each is evaluated when first used, and its value or error kept.
+    """The variables of a policy; each is evaluated when first used, and its value or error is kept.
 
     They see the activation that holds them, by a weak reference: a cycle of the two would keep the request's objects
     until a collection of garbage, which stops the server for tens of milliseconds.
@@ -94,11 +93,11 @@ class Variables(dict[str, Any]):
         self._idle: list[Meter] = []  # of variables that are evaluated; the next one takes one of them
 
     def again(self) -> int:
-        """The most that all cost when they are evaluated anew: what they cost before, or their limit."""
+        """Return the most that evaluating all variables again costs: their cost before, or their limit."""
         return self._spent + (len(self._declared) - self._computed) * PER_CALL_LIMIT
 
     def __contains__(self, name: object) -> bool:
-        """Say whether there is such a variable; has() evaluates it, so an error of it is an error of has()."""
+        """Return whether there is such a variable; has() evaluates it, so its error is an error of has()."""
         if name not in self._declared:
             return False
         self[str(name)]
@@ -130,12 +129,14 @@ class Variables(dict[str, Any]):
         return value
 
     def _meter(self) -> Meter:
-        """A meter for a variable, which has a limit of its own. The clock was read when the budget's was."""
+        """Return a meter for one variable, which has its own limit. The clock is not read again right after the
+        budget's look.
+        """
         meter = Meter(limit=PER_CALL_LIMIT, deadline=self._budget.deadline)
         meter.due -= STEP
         return meter
 
     def _failed(self, name: str, text: str) -> EvaluationError:
-        """The error of a variable, which every use of it gets."""
+        """Store the error of a variable, which every later use raises, and return it."""
         self._errors[name] = text
         return EvaluationError(text)

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition of what a mutation is laid over, where the view of the cluster has it.
+"""Finds the CustomResourceDefinition of an object that a mutation changes, in the view of the cluster.
 
 An ApplyConfiguration needs it. What a JSONPatch makes is completed by it, where the view has it; a live view holds
 none for policies of JSON patches alone, since the API server completes and prunes the outcome itself. A kind that the
@@ -18,13 +18,12 @@ from webhook.policy.compiled import Policy
 
 
 def definition_of(target: Target, policy: Policy, context: RequestContext) -> JSON:
-    """The definition of a target's kind; None of a kind of Kubernetes, and of one that nobody defines.
+    """Return the definition of a target's kind; None for kinds of Kubernetes, and for kinds without a definition.
 
     None, too, of an object that the policy is asked about although its rules name Pods.
 
     Raises:
         LookupFailed: nobody can say, and the policy needs it.
-
     """
     resource = (target.attributes if target.podset else target.match).resource
     if is_builtin_group(resource.group) or target.criteria_attributes is not None:
@@ -38,6 +37,6 @@ def definition_of(target: Target, policy: Policy, context: RequestContext) -> JS
 
 
 def without_unknown_fields(obj: JSON, crd: JSON, version: str, deadline: Deadline) -> JSON:
-    """An object without the fields that its definition does not know."""
+    """Return the object without fields that its definition does not declare."""
     declared = schema_of_definition(crd, version)
     return structural.without_unknown_fields(obj, declared.schema, deadline) if declared else obj

@@ -1,4 +1,4 @@
-"""The decisions of one review, of which an object with very many templates makes more than there is use for.
+"""The decisions of one review, limited in number for objects with very many pod templates.
 
 Every rule that denies or fails speaks at least once, whatever was said before: what a verdict is made of is never lost.
 Knows no policies' content.
@@ -14,13 +14,15 @@ from webhook.decisions import Decision
 from webhook.policy.static_params import Param
 
 MOST_ADMITTED: Final = 10_000
-"""Decisions of rules that hold: some megabytes. Counters and reports leave the others out."""
+"""How many decisions without a problem are kept, which take some megabytes. Counters and reports leave the
+others out.
+"""
 MOST_SPOKEN: Final = 1_000
-"""Decisions with a text, which is up to 5 KiB long; of the others, the first of each rule."""
+"""How many decisions with a message are kept, of up to 5 KiB each; of the others, the first of each rule."""
 
 
 class DecisionList:
-    """Decisions in their order."""
+    """Decisions in order, up to a limit."""
 
     __slots__ = ("_admitted", "_named", "_spoken", "decisions")
 
@@ -31,7 +33,7 @@ class DecisionList:
         self._named: set[tuple[object, ...]] = set()
 
     def add(self, decisions: Iterable[Decision]) -> None:
-        """Keep these, or of too many the first of each rule that has something to say."""
+        """Add decisions; beyond the limit, add only the first of each rule that has a message."""
         for decision in decisions:
             if decision.evaluation == "admit" and not decision.audit_annotations:
                 self._admitted += 1
@@ -50,5 +52,5 @@ class DecisionList:
 
 
 def decisions_admitted_by_param(param: Param, place: str) -> Sequence[Decision]:
-    """The decisions of rules that hold with a parameter: about the object, or the template at a place in it."""
+    """Return the decisions that admit under a parameter, for the object or for the template at a place in it."""
     return tuple(replace(decision, path=place) for decision in param.admits) if place else param.admits

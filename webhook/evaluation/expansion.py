@@ -1,4 +1,4 @@
-"""The objects that a policy speaks about: the request's own, and for `expand: pods` every pod template inside it.
+"""The objects that a policy is evaluated on: the request's own, and for `expand: pods` every pod template inside it.
 
 With `expand: objects` it speaks about the objects inside the request's too: what an AppWrapper wraps, the TrainJob of
 an OptimizationJob. They have the request's namespace and operation, and what is said about them is re-rooted likewise.
@@ -22,13 +22,12 @@ from webhook.policy.static_params import Param
 
 
 def targets_of(candidate: Candidate, context: RequestContext) -> Sequence[Target]:
-    """The request's own object, if the policy's constraints match it, then what is inside it, if the policy expands.
+    """Return the request's own object if the policy matches it, then the objects inside it if the policy expands.
 
     Raises:
         BindingError: the namespace that a selector asks about does not exist.
         LookupFailed: nobody can say.
         BudgetExceeded: the time is up.
-
     """
     objects = context.objects
     match = _match_of_request(candidate.index, context)
@@ -39,7 +38,9 @@ def targets_of(candidate: Candidate, context: RequestContext) -> Sequence[Target
 
 
 def _judges(policy: Policy, target: Target, context: RequestContext) -> bool:
-    """Whether a policy is asked about a target that is not of its types; that is noted if it may be about it."""
+    """Return whether a policy is evaluated on an object with wrong types; note the object if the policy may
+    concern it.
+    """
     kind = (target.kind.group, target.kind.kind)
     if context.policies.registry.concerns(policy.checks, kind, target.object):
         context.undecoded.append((target, policy))
@@ -47,7 +48,7 @@ def _judges(policy: Policy, target: Target, context: RequestContext) -> bool:
 
 
 def _match_of_request(index: CriteriaIndex, context: RequestContext) -> Match | None:
-    """As what criteria match the request."""
+    """Return how the criteria match the request; None if they do not."""
     sent, namespace = context.objects.sent, context.namespace
     if index.own is None:
         equal = context.policies.equivalents
@@ -56,7 +57,7 @@ def _match_of_request(index: CriteriaIndex, context: RequestContext) -> Match | 
 
 
 def _inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
-    """What a policy is asked about besides the request's own object."""
+    """Yield the objects inside the request's own that a policy is evaluated on."""
     if policy.reads_resources:
         yield from context.objects.resources()
     if policy.expands:
@@ -68,7 +69,7 @@ def _inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
 
 
 def explain_targets(candidate: Candidate, targets: Sequence[Target], context: RequestContext) -> None:
-    """Tell whoever wants an explanation which objects a policy does not match, and which of its bindings."""
+    """Tell the trace, if there is one, which objects a policy and which bindings do not apply to."""
     if (trace := context.options.trace) is not None:
         inside = [*_inside(candidate.policy, context)] if candidate.looks_inside else []
         trace.targets(candidate, inside, targets, context)
@@ -87,7 +88,7 @@ def explain_binding(
     bound: Sequence[Target],
     params: Sequence[Param],
 ) -> None:
-    """Tell whoever wants an explanation which objects a binding does not match, and whether it finds no parameter."""
+    """Tell the trace, if there is one, which objects a binding does not match, and whether it has no parameter."""
     if (trace := context.options.trace) is not None:
         trace.bindings(policy, binding, targets, bound, context)
         if bound and not params:
@@ -95,13 +96,12 @@ def explain_binding(
 
 
 def matching_targets(index: CriteriaIndex, targets: Iterable[Target], context: RequestContext) -> Sequence[Target]:
-    """The targets that criteria match: those of a policy, or of a binding.
+    """Return the targets that the criteria of a policy or a binding match.
 
     Raises:
         BindingError: the namespace that a selector asks about does not exist.
         LookupFailed: nobody can say.
         BudgetExceeded: the time is up.
-
     """
     own = context.objects.typed_own
     if targets is own and index.own is not None:

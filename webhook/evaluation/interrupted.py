@@ -1,4 +1,4 @@
-"""What the policies say of a request that nobody could evaluate in time: each as its failurePolicy has it.
+"""The decisions on a request that could not be evaluated in time: each policy's failurePolicy decides.
 
 For a review that was stopped from outside, so that nothing is known but what stands outside the object. Policies and
 bindings whose namespaceSelector excludes the request's namespace are left out; whether the others would have matched
@@ -23,13 +23,13 @@ from webhook.policy.policy_set import PolicySet
 
 _DENY = (ValidationAction.DENY,)
 _CODES = {"validating": 422, "mutating": 403}
-"""As for every failed evaluation: validating.py, mutating.py."""
+"""The HTTP codes of failed evaluations, as in validating.py and mutating.py."""
 
 
 def errors_of_interrupted_policies(
     attributes: Attributes, policies: PolicySet, cluster: Cluster, phase: Phase
 ) -> tuple[Decision, ...]:
-    """An error of every policy of a phase that may concern a request, under each of its bindings."""
+    """Return an error of every policy of a phase that may concern a request, under each of its bindings."""
     context = request_context(policies, attributes, cluster)
     candidates = policies.validating_for(attributes, phase)
     if phase is Phase.MUTATE and attributes.operation is not Operation.DELETE:

@@ -1,4 +1,4 @@
-"""What a mutating policy is to do on one request: a run for each binding, parameter and target.
+"""The invocations of a mutating policy on one request: one for each binding, parameter and target.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/generic/policy_dispatcher.go.
 """
@@ -19,12 +19,12 @@ from webhook.policy.compiled import Binding, MatchConditions, Policy
 from webhook.policy.static_params import Param
 
 _REVERSIBLE: Final = ("none", "version")
-"""Conversions after which what was changed can be put back into the object as it came."""
+"""Conversions that allow changes to be put back into the object as it was sent."""
 
 
 @dataclass(slots=True)  # not frozen, which makes it twice as slow to make
 class Invocation:
-    """One policy under one binding with one parameter, to be run on one object; `gate` has its matchConditions."""
+    """One policy with one binding and parameter, to be run on one object; `gate` has its matchConditions."""
 
     policy: Policy
     gate: MatchConditions | None
@@ -34,13 +34,13 @@ class Invocation:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The names of policy, binding and parameter."""
+        """Return the names of policy, binding and parameter."""
         return self.policy.name, self.binding.name, self.param.name
 
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A policy or binding that cannot be used on this request, and why; `is_unknown` where that is no error."""
+    """A policy or binding that cannot be used on this request, and the reason; `is_unknown` if that is not an error."""
 
     policy: Policy
     binding: Binding | None
@@ -50,7 +50,7 @@ class Unusable:
 
 
 def invocations_of_policy(candidate: Candidate, context: RequestContext) -> list[Invocation | Unusable]:
-    """The runs of one policy, in the order of its bindings, parameters and targets."""
+    """Return the invocations of one policy, in the order of its bindings, parameters and targets."""
     policy, runs = candidate.policy, list[Invocation | Unusable]()
     try:
         targets = (candidate.is_own_alone and context.objects.typed_own) or targets_of(candidate, context)

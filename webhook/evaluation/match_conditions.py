@@ -1,4 +1,4 @@
-"""matchConditions: does a policy want to speak about this request.
+"""Evaluates matchConditions, which decide whether a policy applies to a request.
 
 They see no namespaceObject. A false condition beats an error in another one, also in one before it.
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/matchconditions/matcher.go.
@@ -22,12 +22,12 @@ from webhook.policy.static_params import Param
 
 
 def is_asked(gate: MatchConditions, policy: Policy, target: Target, param: Param, context: RequestContext) -> bool:
-    """Whether the conditions of a policy hold for an object. Under failurePolicy Ignore an error is one that does not.
+    """Return whether the conditions of a policy hold for an object. Under failurePolicy Ignore a failed condition is
+    false.
 
     Raises:
         EvaluationError: they could not be evaluated, and the policy's failurePolicy is Fail.
         LookupFailed: nobody can say something that they ask about.
-
     """
     names = Activation(policy, target, param, context, _requested(target, context))
     if not gate.needs.isdisjoint(AUTHORIZER):
@@ -48,25 +48,24 @@ def is_asked(gate: MatchConditions, policy: Policy, target: Target, param: Param
 
 
 def _requested(target: Target, context: RequestContext) -> Match:
-    """What `request` shows: the resource as requested (matchconditions/matcher.go)."""
+    """Return the match for the variable `request`, which has the resource as requested (matchconditions/matcher.go)."""
     resource, match = context.attributes.request_resource, target.match
     return match if resource == match.resource else Match(resource, match.kind)
 
 
 def _has_new_spec(condition: Condition, target: Target, names: Mapping[str, Any], context: RequestContext) -> bool:
-    """Whether the condition of `updates: spec` holds: the same in all policies, and evaluated once for each object."""
+    """Return whether the condition of `updates: spec` holds; it is evaluated once for each object, for all policies."""
     if target.has_new_spec is None:
         target.has_new_spec = first_false((condition,), names, context) is None
     return target.has_new_spec
 
 
 def first_false(conditions: Sequence[Condition], seen: Mapping[str, Any], context: RequestContext) -> Condition | None:
-    """The first condition that is false; None where all hold.
+    """Return the first condition that is false; None if all hold.
 
     Raises:
         OutOfBudget: they cost too much.
         EvaluationError: none is false, and some failed; all their texts.
-
     """
     budget, left = CostBudget(MATCH_CONDITIONS_BUDGET, context.deadline), len(conditions)
     if context.options.trace is not None:

@@ -1,4 +1,4 @@
-"""The text of a denial: messageExpression, a long list with its beginning, else message, else the expression itself.
+"""The message of a denial: the messageExpression's value, shortened if too long, else `message`, else the expression.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go (Validate).
 """
@@ -18,16 +18,20 @@ _SPACE = (
     " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
     "\u202f\u205f\u3000"
 )
-"""What Go's strings.TrimSpace trims (unicode.IsSpace); Python's strip takes four control characters more."""
+"""The characters that Go's strings.TrimSpace trims (unicode.IsSpace); Python's strip takes four control characters
+more.
+"""
 
 
 def trim_space(text: str) -> str:
-    """Text without the blanks around it, as Go's strings.TrimSpace."""
+    """Return the text without white space at its ends, as Go's strings.TrimSpace."""
     return text.strip(_SPACE)
 
 
 def usable_message(evaluated: object) -> str:
-    """The trimmed value of a messageExpression, or "" where it cannot be a message: blank, several lines, too long."""
+    """Return the trimmed value of a messageExpression, or "" if it is blank, has several lines or is too long to
+    shorten.
+    """
     if not isinstance(evaluated, str):
         return ""
     text = trim_space(evaluated)
@@ -37,7 +41,7 @@ def usable_message(evaluated: object) -> str:
 
 
 def _shortened(text: str) -> str:
-    """As many sentences of a list as fit, and how many more there are; "" for what is no list.
+    """Return as many sentences of a list as fit, and how many more there are; "" for a text that is not a list.
 
     Upstream falls back to `message` for every text that is too long. A list whose sentences begin with field paths,
     `spec.a: no; spec.b: no`, says more than that however many mistakes an object has.
@@ -50,10 +54,12 @@ def _shortened(text: str) -> str:
 
 
 def problems_of_failed_rule(rule: Validation, evaluated: object) -> tuple[Listed, ...]:
-    """The problems that a failed rule lists; () for one that gives a text, and where the list could not be made."""
+    """Return the problems that a failed rule lists; () if its message is a text or could not be computed."""
     return problems_of_cel_value(evaluated) if rule.lists_problems and isinstance(evaluated, list) else ()
 
 
 def message_of_failed_rule(rule: Validation, evaluated: object) -> str:
-    """What a failed rule says. `evaluated` is the messageExpression's value, None where it failed or there is none."""
+    """Return the message of a failed rule. `evaluated` is the messageExpression's value, None if it failed or is not
+    set.
+    """
     return usable_message(evaluated) or rule.message or f"failed expression: {trim_space(rule.expression.source)}"

@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicies on one request: the object they make of it, and a decision per mutation.
+"""Evaluates MutatingAdmissionPolicies on one request: returns the changed object, and a decision for each mutation.
 
 Policies run in the order of their names. All are matched, with their parameters, before the first runs;
 matchConditions and expressions see the object as it is by then. After any mutation has been applied, every policy with
@@ -37,7 +37,7 @@ def apply_mutating_policies(
     authorizer: Authorizer | None = None,
     context: RequestContext | None = None,
 ) -> tuple[JSON, tuple[Decision, ...]]:
-    """The object after all mutating policies, the same value when none changed it, and their decisions in order.
+    """Return the object after all mutating policies, the same value if none changed it, and their decisions in order.
 
     Never raises for a policy's fault; what failed is in the decisions. There is nothing to change on DELETE. `context`
     is that of the request, where it is at hand.

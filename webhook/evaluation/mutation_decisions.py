@@ -1,4 +1,4 @@
-"""What is said of mutations, as decisions: that one was applied, could not be made, or made no object of its kind."""
+"""Creates the decisions about mutations: applied, failed, or with a result that is not a valid object."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from webhook.policy.policy_set import PolicySet
 
 _DENY: Final = (ValidationAction.DENY,)
 _CODE: Final = 403
-"""Every failed mutation is a 403 (admission.NewForbidden), whatever its reason."""
+"""The code of every failed mutation, whatever its reason (admission.NewForbidden)."""
 
 
 def decision_of_applied_mutation(run: Invocation, index: int, target: Target, elapsed_s: float) -> Decision:
-    """A mutation changed its target."""
+    """Return the decision about a mutation that changed its target."""
     more = {"index": index, "path": target.reroot("")[0], "elapsed_s": elapsed_s}
     return _of(run.policy, "admit", "admit", rule=run.policy.name, **_names(run), **more)
 
@@ -28,7 +28,7 @@ def decision_of_applied_mutation(run: Invocation, index: int, target: Target, el
 def decision_of_failed_mutation(
     run: Invocation, error: Exception | str, *, target: Target | None = None, index: int | None = None
 ) -> Decision:
-    """A mutation, or the conditions of its policy, could not be evaluated."""
+    """Return the decision about a mutation, or conditions of its policy, that could not be evaluated."""
     if isinstance(error, Ambiguous):
         return undecided(run.policy, run.binding, str(error), run.param.name)
     text = str(error)
@@ -37,7 +37,7 @@ def decision_of_failed_mutation(
 
 
 def decision_of_unusable_policy(each: Unusable) -> Decision:
-    """A policy or binding cannot be used on this request."""
+    """Return the decision about a policy or binding that cannot be used on this request."""
     if each.is_unknown:
         return undecided(each.policy, each.binding, each.text)
     binding = each.binding.name if each.binding else ""
@@ -45,7 +45,7 @@ def decision_of_unusable_policy(each: Unusable) -> Decision:
 
 
 def decision_of_invalid_result(run: Invocation, index: int, text: str) -> Decision:
-    """The patched object is no object of its kind: the request fails, whatever the failurePolicy."""
+    """Return the denial for a patched object that is not an object of its kind; the failurePolicy does not matter."""
     more = {"index": index, "message": text, "actions": _DENY, "reason": "InternalError", "code": 500}
     return _of(run.policy, "deny", "error", **_names(run), **more)
 
@@ -53,7 +53,7 @@ def decision_of_invalid_result(run: Invocation, index: int, text: str) -> Decisi
 def decisions_of_unfinished_mutations(
     policies: PolicySet, decisions: Sequence[Decision], text: str
 ) -> Iterator[Decision]:
-    """The decisions of policies that changed the object, when the time was up before the change became a patch."""
+    """Yield the decisions of policies that changed the object when time ran out before the change became a patch."""
     changed = {(each.policy, each.binding): each for each in decisions if each.evaluation == "admit"}
     fails = {policy.name for policy in policies.mutating if policy.is_fail}
     for decision in changed.values():
@@ -67,7 +67,7 @@ def _error(policy: Policy, reason: str, **more: Any) -> Decision:
 
 
 def _by_failure_policy(error: Decision, reason: str, *, is_fail: bool) -> Decision:
-    """An error as the failurePolicy of its policy says."""
+    """Return the error as a denial or an admission, by the failurePolicy of its policy."""
     if is_fail:
         return replace(error, action="deny", actions=_DENY, reason=reason, code=_CODE)
     return replace(error, action="admit", actions=_DENY, reason="", code=0)

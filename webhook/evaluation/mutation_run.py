@@ -1,4 +1,4 @@
-"""The object on its way through the mutating policies: one round of them after the other."""
+"""Runs the mutating policies on one object, one after the other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from webhook.policy.compiled import Policy
 
 @dataclass(slots=True)
 class MutationRun:
-    """One object and what became of it. `only` are the keys of the policies that a second round runs.
+    """One object during the mutating policies, with their decisions. `only` has the keys of policies for a second
+    round.
 
     `stopped` are the policies and bindings that the deadline interrupted, which are not asked again. `definition` is
     the CustomResourceDefinition of the object, where a policy asked for it. `reinvocable` are the keys of what may run
@@ -49,7 +50,7 @@ class MutationRun:
     definition: JSON = None
 
     def round(self, candidates: Sequence[Candidate], context: RequestContext) -> None:
-        """Match everything, then run it in order."""
+        """Match all policies against the object, then run the invocations in order."""
         self.rewriting.seal()
         matched = [each for candidate in candidates for each in _matched(candidate, context)]
         for each in matched:
@@ -65,7 +66,7 @@ class MutationRun:
                     self._traced(each, context, context.options.trace)
 
     def _traced(self, run: Invocation, context: RequestContext, trace: Trace) -> None:
-        """One policy on one target, and how that ended is noted."""
+        """Run one policy on one target, and tell the trace how that ended."""
 
         def decisions() -> Sequence[Decision]:
             before, count = self.object, len(self.decisions.decisions)
@@ -76,7 +77,7 @@ class MutationRun:
         trace.evaluation(run.policy, run.binding, run.param, run.target, decisions)
 
     def _run(self, run: Invocation, context: RequestContext) -> None:
-        """One policy on one target; a fault of our own is an error of that policy."""
+        """Run one policy on one target; an unexpected error becomes an error of that policy."""
         try:
             self._invoke(run, context)
         except Exception as fault:
@@ -89,7 +90,7 @@ class MutationRun:
             )
 
     def _invoke(self, run: Invocation, context: RequestContext) -> None:
-        """One policy on one target, under its conditions."""
+        """Run one policy on one target if its conditions hold."""
         if run.key[:2] in self.stopped:
             return
         if run.target.podset is None or run.target.kind != POD:
@@ -108,7 +109,7 @@ class MutationRun:
             self.reinvocable[run.key] = None
 
     def _holds(self, run: Invocation, target: Target, context: RequestContext) -> bool:
-        """Whether the conditions of the policy hold for the object as it is by now."""
+        """Return whether the conditions of the policy hold for the object as it is now."""
         try:
             return run.gate is None or is_asked(run.gate, run.policy, target, run.param, context)
         except (EvaluationError, BindingError, LookupFailed) as error:
@@ -123,7 +124,9 @@ class MutationRun:
         return definition
 
     def _applies(self, run: Invocation, target: Target, crd: JSON, context: RequestContext) -> bool:
-        """Apply the mutations of a policy; whether it came to their end. One that fails does not stop those after."""
+        """Apply the mutations of a policy; return whether it reached the last. A failed one does not stop the
+        others.
+        """
         for index in range(len(run.policy.changes)):
             now = refresh_target(target, self.object, context.deadline)
             if now is None:
@@ -165,7 +168,7 @@ class MutationRun:
         self._add(mutation_decisions.decision_of_applied_mutation(run, index, target, perf_counter() - started))
 
     def _stops(self, run: Invocation, context: RequestContext) -> bool:
-        """Whether the time is over; the policy is then not asked again."""
+        """Return whether the time is over; the policy is then not run again."""
         if context.deadline.is_over:
             self.stopped.add(run.key[:2])
             return True
@@ -182,7 +185,7 @@ class MutationRun:
 
 
 def _matched(candidate: Candidate, context: RequestContext) -> Sequence[Invocation | Unusable]:
-    """The runs of one policy; a fault of our own makes it unusable."""
+    """Return the invocations of one policy; an unexpected error makes the policy unusable."""
     try:
         return invocations_of_policy(candidate, context)
     except Exception as fault:

@@ -1,4 +1,4 @@
-"""One mutation on one object: its expression's value as a patch, and the patch applied.
+"""Applies one mutation to one object: converts its expression's value to a patch, and applies the patch.
 
 Knows values and patches, no policies. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/patch/
 {json_patch,smd}.go and pkg/cel/mutation/dynamic/objects.go (the check of type names).
@@ -35,7 +35,7 @@ def apply_mutation(
     crd: JSON = None,
     sent: JSON = None,
 ) -> JSON:
-    """The object after one mutation whose expression gave `value`; the same object when nothing was to be done.
+    """Return the object after a mutation whose expression gave `value`; the same object if nothing changed.
 
     Args:
         change: the mutation.
@@ -52,7 +52,6 @@ def apply_mutation(
         Undecodable: the patched object is no object of its kind.
         PatchError: the patch cannot be read or does not apply; the API server's text.
         BudgetExceeded: the time is up.
-
     """
     declared = schema_of_definition(crd, kind.version) if crd else None
     given = patchvalues.Given(seen.values(), deadline, origins)
@@ -99,7 +98,6 @@ def check_names(value: Struct) -> None:
 
     Raises:
         PatchError: the wrong names.
-
     """
     wrong = tuple(_wrong_names(value, value.name))
     if wrong:

@@ -1,4 +1,4 @@
-"""Which rules hold only because an object that they need is not there.
+"""Finds the rules that hold only because an object that they need is missing.
 
 For facts, what a field could not be computed from belongs to every rule that reads the field. For checks it belongs to
 the problem: a validation is asked about such problems alone, and those that it would have spoken of were not evaluated.
@@ -26,7 +26,7 @@ from webhook.problems.declarations import PROBLEMS, Listed, problem_as_cel_value
 def missing_objects_of_fields(
     rule: Validation, target: Target, param: Param, context: RequestContext
 ) -> Sequence[MissingObject]:
-    """What the fields of facts that a rule reads could not be computed from."""
+    """Return the missing objects that the fields of facts in a rule depend on."""
     lacking: dict[MissingObject, None] = {}
     for name, fields in rule.facts.items():
         if name != PROBLEMS:
@@ -39,12 +39,11 @@ def missing_objects_of_fields(
 def unchecked_problems(
     rule: Validation, policy: Policy, target: Target, param: Param, context: RequestContext
 ) -> Sequence[Listed]:
-    """The problems that could not be made out and that a validation which holds would have spoken of.
+    """Return the problems that could not be checked and that a validation that holds would have reported.
 
     Raises:
         BudgetExceeded: the time is up.
         LookupFailed: the param cannot be read.
-
     """
     if PROBLEMS not in rule.facts:
         return ()

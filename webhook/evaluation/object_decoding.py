@@ -1,4 +1,4 @@
-"""Is a patched native object still an object of its kind, and what becomes of it when it is decoded.
+"""Decodes a patched native object: checks its types, and removes what decoding removes.
 
 A native object is decoded into Go's types after every mutation: a value of the wrong type or an unknown field is an
 error, empty lists and maps vanish, a null is as good as absent. Only what a patch changed is looked at; the rest has
@@ -25,22 +25,21 @@ _INT64 = frozenset(
         *("fsGroup", "runAsGroup", "runAsUser", "supplementalGroups"),
     )
 )
-"""Numbers that are int64 in k8s.io/api v0.36; all other integers of the kinds in use are int32."""
+"""The integer fields that are int64 in k8s.io/api v0.36; all others of these kinds are int32."""
 _WORDS = {str: "string", bool: "bool", list: "array", dict: "object"}
 _ABSENT = object()
 _QUANTITY, _INT_OR_STRING = "#api.resource.Quantity", "#util.intstr.IntOrString"
 
 
 class Undecodable(PatchError):
-    """The patched object cannot be decoded; the API server fails the request whatever the failurePolicy says."""
+    """The error for a patched object that cannot be decoded; the request fails whatever the failurePolicy says."""
 
 
 def decode_patched_object(patched: JSON, before: JSON, kind: GroupVersionKind) -> JSON:
-    """The object of a JSON patch as it comes out of decoding.
+    """Return the object of a JSON patch after decoding.
 
     Raises:
         Undecodable: no object of a kind, a value of the wrong type, or unknown fields.
-
     """
     if not isinstance(patched, dict) or not patched.get("kind"):
         text = json.dumps(patched, separators=(",", ":"), sort_keys=True)
@@ -56,11 +55,10 @@ def decode_patched_object(patched: JSON, before: JSON, kind: GroupVersionKind) -
 
 
 def convert_applied_object(merged: JSON, before: JSON, kind: GroupVersionKind) -> JSON:
-    """The object of an ApplyConfiguration as it comes out of the conversion to Go's types.
+    """Return the object of an ApplyConfiguration after the conversion to Go's types.
 
     Raises:
         PatchError: a number with a fraction stands where an integer belongs.
-
     """
     node = schema_of_kind(kind)
     if not isinstance(node, str):
@@ -75,7 +73,7 @@ def convert_applied_object(merged: JSON, before: JSON, kind: GroupVersionKind) -
 
 
 def _fractions(value: JSON, before: JSON, node: Node, name: str) -> Iterator[str]:
-    """The names of the integers that a change made fractions."""
+    """Yield the names of integer fields that a change set to fractions."""
     if value is not before and node is not None and shape_of_node(node).scalar == "numeric":
         if isinstance(value, float) and not value.is_integer():
             yield name
@@ -85,7 +83,9 @@ def _fractions(value: JSON, before: JSON, node: Node, name: str) -> Iterator[str
 
 
 def _changed(value: JSON, before: JSON, node: Node) -> Iterator[tuple[str | int, JSON, JSON, Node]]:
-    """What a change made new below a value, in the order of Go's JSON: key, new and old value, node."""
+    """Yield the parts of a value that a change replaced, in the order of Go's JSON: key, new value, old value, schema
+    node.
+    """
     if value is before or node is None:
         return
     shape = shape_of_node(node)
@@ -103,7 +103,7 @@ def _changed(value: JSON, before: JSON, node: Node) -> Iterator[tuple[str | int,
 
 
 def _wrong_types(value: JSON, before: JSON, node: Node, struct: str, path: str) -> Iterator[str]:
-    """What Go's decoder says of values of the wrong type. `struct` is the Go type around the field."""
+    """Yield Go's decoding errors for values of the wrong type. `struct` is the Go type around the field."""
     if value is None or node is None:
         return
     if complaint := _complaint(value, node, struct, path):
@@ -134,7 +134,7 @@ def _bad_quantity(value: JSON) -> str:
 
 
 def _expected(value: JSON, node: Node, path: str) -> str:
-    """The Go type that a value does not fit, or "" when it fits."""
+    """Return the Go type that a value does not fit, or "" if it fits."""
     shape = shape_of_node(node)
     if shape.map or shape.list:
         fits = isinstance(value, dict if shape.map else list)
@@ -165,7 +165,7 @@ def _go_type(node: Node, path: str) -> str:
 
 
 def _struct(node: Node) -> str:
-    """The name of the Go struct that a node describes: PodSpec of `#core.v1.PodSpec`."""
+    """Return the name of the Go struct that a schema node describes: PodSpec for `#core.v1.PodSpec`."""
     name = node.get("ref", "") if isinstance(node, dict) else node if node.startswith("#") else ""
     return str(name).rpartition(".")[2]
 
@@ -186,7 +186,7 @@ def _unknown(value: JSON, before: JSON, node: Node, path: str) -> Iterator[str]:
 
 
 def _settle(value: JSON, before: JSON, node: Node) -> JSON:
-    """The value without the lists and maps that a change left empty, and without its nulls."""
+    """Return the value without its nulls and without the lists and maps that a change left empty."""
     changed = list(_changed(value, before, node))
     if not changed:
         return value

@@ -1,4 +1,4 @@
-"""The parameters of a binding: which objects, where from, and what their absence means.
+"""Finds the parameters of a binding, and decides what happens when there are none.
 
 Knows bindings and the cluster view. One evaluation per parameter; None stands for "without parameters". Source:
 k8s.io/apiserver v0.36 pkg/admission/plugin/policy/generic/policy_dispatcher.go (CollectParams).
@@ -25,7 +25,7 @@ from webhook.policy.static_params import Param, is_static, param_of
 
 
 class RequestParams:
-    """The parameters of the bindings that a request is evaluated with: of the cluster, or else as they are shipped.
+    """The parameters of all bindings for one request: from the cluster, or else as they are shipped.
 
     `static` are those that need no request to be found, in the view of the request (policy/static_params.py).
     """
@@ -41,12 +41,11 @@ class RequestParams:
         self._of_request: dict[Binding, Sequence[Param]] = {}
 
     def of(self, policy: Policy, binding: Binding) -> Sequence[Param]:
-        """The parameters to evaluate a policy with; () when none is found, and the binding allows that.
+        """Return the parameters to evaluate a policy with; () if none is found and the binding allows that.
 
         Raises:
             BindingError: the reference cannot be used for this request, or none is found and that is denied.
             LookupFailed: nobody can say.
-
         """
         params = self.static.get(binding)
         if params is None:
@@ -71,7 +70,9 @@ class RequestParams:
         return tuple(param_of(binding, obj) for obj in objects)
 
     def _find(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
-        """What a reference names; an object of files that may as well be another one configures no policy."""
+        """Return the objects that a reference names; if the request's namespace is unknown, look only at shipped
+        objects.
+        """
         shipped, namespace = self._shipped, self._attributes.namespace
         cluster = self._cluster if shipped is None else LayeredCluster(self._cluster, shipped)
         try:
@@ -83,7 +84,7 @@ class RequestParams:
 def _configured(
     objects: Sequence[JSON], source: ParamSource, configuration: Configuration, *, has_checks: bool
 ) -> Sequence[JSON]:
-    """ConfigMaps with the keys that the configuration sets; one that it alone knows is a param, too."""
+    """Return ConfigMaps with the keys that the configuration sets; one that only the configuration has is created."""
     own = configuration.params.get(source.name, {})
     if own and not objects:
         metadata = {"name": source.name, "namespace": source.namespace}
@@ -95,7 +96,7 @@ def _configured(
 
 
 def _find(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
-    """The parameters that a reference names for a request in a namespace."""
+    """Return the parameters that a reference names for a request in a namespace."""
     where = _namespace(kind, source, namespace, cluster)
     if source.name:
         param = cluster.get(kind, where, source.name)
@@ -118,7 +119,7 @@ def _namespace(kind: GroupVersionKind, source: ParamSource, namespace: str, clus
 
 
 def has_no_namespace(kind: GroupVersionKind, cluster: Cluster) -> bool:
-    """Say whether objects of a parameter kind have no namespace; of a custom kind the cluster knows it better."""
+    """Return whether objects of a parameter kind have no namespace; for a custom kind the cluster is asked."""
     if is_cluster_scoped(kind):
         return True
     return not is_built_in(kind) and cluster.is_namespaced(kind) is False
@@ -140,7 +141,7 @@ def _metadata(param: JSON) -> JSON:
 
 
 def _typed(param: JSON, kind: GroupVersionKind) -> JSON:
-    """A parameter with apiVersion and kind of the paramKind, whichever version the view holds it in."""
+    """Return a parameter with apiVersion and kind of the paramKind, whichever version the view holds it in."""
     if param.get("apiVersion") == kind.api_version and param.get("kind") == kind.kind:
         return param
     return {**param, "apiVersion": kind.api_version, "kind": kind.kind}

@@ -1,4 +1,4 @@
-"""What the values of mutation expressions become in a patch, and which of them the API server cannot turn into one.
+"""Converts the values of mutation expressions to patches, and refuses those that the API server cannot convert.
 
 An `Object{…}` is read field by field through Go's native values, a JSONPatch value through protobuf's JSON; each has
 its own idea of what can be converted. In an `Object{…}` it makes a difference who made a list or a map: those of the
@@ -37,17 +37,20 @@ from webhook.errors import PatchError
 from webhook.patch.gotext import NULL, Foreign, NilList, go_syntax_text, plain_go_text
 
 _SAFE = 2**53 - 1
-"""Integers beyond it become text in a JSON value of protobuf (cel-go int.go, isJSONSafe)."""
+"""The largest integer that stays a number; a larger one becomes a text in protobuf's JSON (cel-go int.go,
+isJSONSafe).
+"""
 _NOT_JSON = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
 _WRAPPED = "&value.valueUnstructured{Value:"
 
 
 class _Unconvertible(Exception):
-    """A field that cannot be converted; the text becomes the value of the structure around it."""
+    """The error for a field that cannot be converted; its text becomes the value of the structure around the field."""
 
 
 class Given:
-    """The lists and maps that are JSON, told by identity: of the objects that an expression reads, and made by `+`.
+    """Tells by identity which lists and maps are JSON: parts of the objects that an expression reads, and results of
+    `+`.
 
     Those of objects are looked for when first asked. `has_nil` says whether a NilList was made in place of a list.
     """
@@ -64,13 +67,13 @@ class Given:
         self._ids: set[int] | None = None
 
     def has(self, value: Any) -> bool:
-        """Whether a list or a map is a part of these objects."""
+        """Return whether a list or a map is a part of these objects."""
         if self._ids is None:
             self._ids = self._collected()
         return id(value) in self._ids
 
     def origin(self, value: list[Any]) -> Origin | Literal["given", "values"]:
-        """Which of Go's types a list has."""
+        """Return which Go type a list has."""
         known = self._origins.get(id(value))
         if known is not None:
             return known[0]
@@ -89,7 +92,7 @@ class Given:
 
 
 def apply_configuration_of_value(value: Struct, given: Given | None = None) -> JSON:
-    """The apply configuration that an `Object{…}` stands for; what is no JSON in Go is a Foreign or a NilList.
+    """Return the apply configuration of an `Object{…}`; a value that is not JSON in Go becomes a Foreign or a NilList.
 
     Args:
         value: the structure.
@@ -97,7 +100,6 @@ def apply_configuration_of_value(value: Struct, given: Given | None = None) -> J
 
     Raises:
         PatchError: a field of the object itself cannot be converted.
-
     """
     try:
         return _fields(value, given or Given())
@@ -128,7 +130,7 @@ def _field(value: Any, given: Given) -> JSON:
 
 
 def _item(value: Any, given: Given) -> JSON:
-    """A value as it stands in a list or a map."""
+    """Return a value as an element of a list or a map."""
     kind = type(value)
     if kind is Struct:
         try:
@@ -164,7 +166,7 @@ def _map(value: Any) -> Foreign:
 
 
 def _shown(value: Any) -> str:
-    """A value of cel-go as %v prints it; what has no text of its own prints as an address there."""
+    """Return a cel-go value as %v prints it; a value without a text prints as an address there."""
     if value is None:
         return "0"
     if type(value) is list:
@@ -175,7 +177,7 @@ def _shown(value: Any) -> str:
 
 
 def _sharp(value: Any) -> str:
-    """A value of cel-go as %#v prints it."""
+    """Return a cel-go value as %#v prints it."""
     if value is None:
         return "0"
     return go_syntax_text(_scalar(value))[len(_WRAPPED) : -1]
@@ -207,14 +209,14 @@ def _scalar(value: Any) -> JSON:
 
 
 def _date(shown: str) -> str:
-    """A moment as Go's Time.GoString prints it, from RFC 3339 in UTC."""
+    """Return a moment as Go's Time.GoString prints it, from RFC 3339 in UTC."""
     year, month, day, hour, minute, second, fraction = re.split(r"[-T:.]", f"{shown.removesuffix('Z')}.0")[:7]
     numbers = (day, hour, minute, second, fraction.ljust(9, "0"))
     return f"time.Date({int(year)}, time.{month_name[int(month)]}, {', '.join(str(int(n)) for n in numbers)}, time.UTC)"
 
 
 def go_duration(nanoseconds: int) -> str:
-    """A span of time as Go's Duration.String prints it: 1m30s, 1.5s, 20ms."""
+    """Return a duration as Go's Duration.String prints it: 1m30s, 1.5s, 20ms."""
     sign, rest = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
     if rest < NANOSECONDS:
         for unit, size in (("ms", 1_000_000), ("µs", 1_000), ("ns", 1)):
@@ -236,11 +238,10 @@ def _decimal(value: int, size: int) -> str:
 
 
 def json_value(value: Any, given: Given | None = None) -> JSON:
-    """The JSON that a value of a JSONPatch becomes.
+    """Return the JSON that a value of a JSONPatch becomes.
 
     Raises:
         PatchError: it has no JSON form in protobuf.
-
     """
     kind = type(value)
     if kind is Struct:
@@ -263,7 +264,7 @@ def json_value(value: Any, given: Given | None = None) -> JSON:
 
 
 def _structure(value: Struct, given: Given) -> JSON:
-    """An `Object{…}` as the JSON of a JSONPatch: structpb.NewStruct takes Go's own values alone."""
+    """Return an `Object{…}` as the JSON of a JSONPatch: structpb.NewStruct accepts only Go's own values."""
     try:
         return _protobuf(_fields(value, given))
     except _Unconvertible as error:
@@ -295,5 +296,5 @@ def _key(key: Any) -> str:
 
 
 def _library_name(value: Any) -> str:
-    """Quantity of kubernetes.Quantity, IP of net.IP."""
+    """Return the last part of a type's name: Quantity for kubernetes.Quantity, IP for net.IP."""
     return type_name(value).rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Which policies concern a Pod: their annotation `claimgate.dev/concerns`, told from its resources.
+"""Selects the policies that concern a Pod by their annotation `claimgate.dev/concerns` and the Pod's resources.
 
 The webhooks of a policy are registered with the same words (export/concerns.py), so that an API server does not send
 Pods without; a policy with matchConditions is not asked about them here either, whatever its bindings say. What is read
@@ -19,11 +19,11 @@ from webhook.typed.pods import Pod
 from webhook.typed.view import Reading
 
 _AMOUNTS: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
-"""Resources that are no devices."""
+"""Resources that are not devices."""
 
 
 def concerned(candidates: Iterable[Candidate], context: RequestContext) -> list[Candidate]:
-    """The policies that a request concerns: all, but those of whose words a Pod has nothing, and had nothing before."""
+    """Return the policies that may concern a request; a policy is left out if the Pod has nothing that it concerns."""
     present: frozenset[str] | None = None
     kept = []
     for candidate in candidates:
@@ -39,7 +39,9 @@ def concerned(candidates: Iterable[Candidate], context: RequestContext) -> list[
 
 
 def _words_of_request(context: RequestContext) -> frozenset[str]:
-    """The words whose things the Pod of a request has, or had before an update; all where nobody can tell."""
+    """Return the words of `concerns` that apply to the Pod or to what it was before an update; all words if its types
+    are wrong.
+    """
     target = context.objects.own(context.objects.sent)
     if target.mismatches:
         return RESOURCE_CONCERNS
@@ -52,7 +54,7 @@ def _words_of_request(context: RequestContext) -> frozenset[str]:
 
 
 def _known_words(context: RequestContext) -> frozenset[str]:
-    """The same; all of them where there is no time to find out, so that each failurePolicy speaks."""
+    """Return the words that apply to the Pod; all words if there is no time, so that each failurePolicy decides."""
     try:
         return _words_of_request(context)
     except BudgetExceeded:
@@ -60,7 +62,7 @@ def _known_words(context: RequestContext) -> frozenset[str]:
 
 
 def _words(pod: Pod) -> frozenset[str]:
-    """The words whose things a Pod has; none of one that is no more."""
+    """Return the words of `concerns` that apply to a Pod."""
     parts, spec = pod.parts, pod.json.get("spec") or {}
     words = {
         "devices": not parts.resource_names <= _AMOUNTS,

@@ -1,4 +1,4 @@
-"""What the checks of a policy say of one object, as its expressions see it.
+"""The variable `problems`: what the checks of a policy report about one object.
 
 A problem that misses an object is not shown to expressions, for nothing is known to be wrong; not_evaluated.py asks who
 would have spoken of it.
@@ -20,12 +20,11 @@ from webhook.problems.declarations import PROBLEMS, Listed, problem_as_cel_value
 
 
 def problems_as_cel_value(policy: Policy, target: Target, param: Param, context: RequestContext) -> list[JSON]:
-    """The value of `problems`.
+    """Return the value of `problems`.
 
     Raises:
         LookupFailed: the param cannot be read.
         EvaluationError: the object holds patches that cannot be merged.
-
     """
     reported = problems_of_groups(context.subject(target, param), policy.checks)
     problems = [problem for each in reported for problem in each.problems]
@@ -37,14 +36,14 @@ def problems_as_cel_value(policy: Policy, target: Target, param: Param, context:
 
 
 def shows_advice(policy: Policy, context: RequestContext) -> bool:
-    """Whether expressions see advice: on request, and only where no validation can deny because of it."""
+    """Return whether expressions see advice: on request, and only if no validation can deny because of it."""
     return context.options.advice and all(rule.lists_problems for rule in policy.rules if PROBLEMS in rule.facts)
 
 
 def problems_with_actions(
     problems: Iterable[Problem], policy: Policy, param: Param, context: RequestContext, *, advice: bool
 ) -> Sequence[Listed]:
-    """Problems with what is done about each, without those that are switched off; with advice where it is wanted."""
+    """Return the problems with the action for each, without those that are off and, unless wanted, without advice."""
     named = actions.actions_of_param(param.object, context.deadline)
     rules = policy.catalogue
     configured = context.policies.configured

@@ -1,4 +1,4 @@
-"""Decisions of one object without repeated problems: a mistake under two rules, or the same warning twice.
+"""Removes repeated problems from the decisions on one object: one mistake under two rules, or one warning twice.
 
 A rule that `yields_to` others is silent where one of them speaks of the same field and does as much about it. A warning
 in the same words about one field in several places, such as the roles of a job, is one problem that names the others.
@@ -26,7 +26,7 @@ _Place: TypeAlias = tuple[str, str]
 
 
 class AboutProblems(TypedDict):
-    """The fields of a decision about problems that follow from these."""
+    """The fields of a decision that follow from its problems."""
 
     rule: str
     path: str
@@ -37,7 +37,7 @@ class AboutProblems(TypedDict):
 
 
 def about_problems(problems: Sequence[Problem], policy: Policy) -> AboutProblems:
-    """What a decision of a policy about these problems says; their paths begin at the root of the object."""
+    """Return the fields of a decision about these problems; their paths begin at the root of the object."""
     codes = dict.fromkeys([each.code for each in problems])
     return {
         "rule": problems[0].code,
@@ -52,7 +52,8 @@ def about_problems(problems: Sequence[Problem], policy: Policy) -> AboutProblems
 def without_repeats(
     decisions: Sequence[Decision], policies: Iterable[Policy], deadline: Deadline
 ) -> tuple[Decision, ...]:
-    """The decisions of one object, in their order, as they are where there is no time to compare them.
+    """Return the decisions on one object without repeats, in their order; unchanged if there is no time to compare
+    them.
 
     `policies` are those that made them.
     """
@@ -68,7 +69,7 @@ def without_repeats(
 
 
 class _Comparison:
-    """The problems of some decisions, compared with one another.
+    """Compares the problems of several decisions.
 
     `warnings` are the places of problems in the same words, `left` the problems that a decision alone reports, by its
     `id`.
@@ -84,7 +85,7 @@ class _Comparison:
         self._left = {id(decision): self._left_of(decision) for decision in failed if decision.problems}
 
     def without_repeats(self, decisions: Sequence[Decision]) -> Iterator[Decision]:
-        """The decisions with the problems that are left of each; without those of which none is left."""
+        """Yield the decisions with their remaining problems; a decision without any is left out."""
         for decision in decisions:
             left = self._left.get(id(decision))
             if left is None:
@@ -93,7 +94,7 @@ class _Comparison:
                 yield self._about(decision, left)
 
     def _about(self, decision: Decision, left: Sequence[Problem]) -> Decision:
-        """A decision about what is left of its problems, with the other places of a warning."""
+        """Return a decision about its remaining problems; a warning names the other places too."""
         problems = [self._with_places(problem, decision) for problem in left]
         if len(problems) == len(decision.problems) and all(map(is_, problems, decision.problems)):
             return decision
@@ -104,7 +105,7 @@ class _Comparison:
         return replace(problem, also=tuple(others)) if others else problem
 
     def _left_of(self, decision: Decision) -> list[Problem]:
-        """The problems that this decision alone reports; a warning given before stands with the first of its kind."""
+        """Return the problems that this decision alone reports; a repeated warning stays with the first of its kind."""
         rules, left = self._policies[decision.policy].catalogue, []
         for problem in self._deadline.each(decision.problems):
             others = rules[problem.code].yields_to if problem.code in rules else ()
@@ -122,7 +123,7 @@ def _lets_pass(decision: Decision) -> bool:
 
 
 def _key_of_problem(problem: Problem, decision: Decision) -> tuple[object, ...]:
-    """What is said of which field, wherever that stands, and what is done about it."""
+    """Return a key that equals for the same message about the same field name at any place, with the same actions."""
     field = problem.path.rpartition(".")[2].partition("[")[0]
     return decision.actions, field, problem.without_path, problem.fix
 
@@ -130,7 +131,7 @@ def _key_of_problem(problem: Problem, decision: Decision) -> tuple[object, ...]:
 def _spoken(
     failed: Sequence[Decision], named: Mapping[str, Policy], deadline: Deadline
 ) -> Mapping[_Place, set[ValidationAction]]:
-    """Where the rules speak that others yield to, and what is done about it."""
+    """Return the places and actions of the rules that other rules yield to."""
     codes = dict.fromkeys(problem.code for each in failed for problem in deadline.each(each.problems))
     catalogues = [policy.catalogue for policy in named.values()]
     rules = (rules[code] for code in codes for rules in catalogues if code in rules)
@@ -144,7 +145,9 @@ def _spoken(
 
 
 def _places(decision: Decision) -> Iterator[_Place]:
-    """The fields that a decision is about; of a policy that is CEL alone, those that its sentences begin with."""
+    """Yield the rule and the path of each problem of a decision; for a policy in CEL, the paths that its sentences
+    begin with.
+    """
     if decision.problems:
         yield from ((each.code, each.path) for each in decision.problems)
         return

@@ -1,4 +1,4 @@
-"""Everything around one request that its policies may ask about, computed when it is needed, and once."""
+"""Everything that policies may ask about one request; each part is computed once, when it is needed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)  # not frozen, which makes it twice as slow to make
 class RequestContext:
-    """One request, the policies and the cluster by then. Nobody changes one.
+    """One request with the policies and the cluster at that time. Nobody changes it.
 
     `view` is the cluster as facts see it from the request's namespace, `undecoded` are the objects that are not of
     their types, with each policy that may be about them, `faults` those of our own while policies were asked. `options`
@@ -50,11 +50,10 @@ class RequestContext:
     options: ReviewOptions
 
     def subject(self, target: Target, param: Param) -> Subject:
-        """A target as facts and checks see it, the same one for all policies that assume the same of the cluster.
+        """Return a target as facts and checks see it; policies with the same assumptions about the cluster share it.
 
         Raises:
             LookupFailed: the param cannot be read.
-
         """
         assumed = param.assumed
         if assumed is None:
@@ -93,7 +92,7 @@ def request_context(
     faults: list[Fault] | None = None,
     options: ReviewOptions = DEFAULT,
 ) -> RequestContext:
-    """What the policies may ask about a request before it is done."""
+    """Return the context of a request, with the cluster as it is before the request."""
     before = cluster if options.is_stored else view_before_request(cluster, attributes)
     until = deadline or Deadline()
     view = View(before, attributes.namespace, until)

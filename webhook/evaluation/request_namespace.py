@@ -1,4 +1,4 @@
-"""The namespace of a request: its labels for selectors, and what `namespaceObject` shows of it. Looked up once."""
+"""The namespace of a request: its labels for selectors, and the value of `namespaceObject`. It is looked up once."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ class RequestNamespace:
         self._labels: Labels | None = None
 
     def labels(self) -> Labels | None:
-        """The labels of the namespace, None when it does not exist.
+        """Return the labels of the namespace, None when it does not exist.
 
         Raises:
             LookupFailed: nobody can say.
-
         """
         if self._labels is None:
             namespace = self._look_up()
@@ -38,12 +37,11 @@ class RequestNamespace:
         return self._labels
 
     def is_selected_by(self, selector: Selector) -> bool:
-        """Whether a namespaceSelector takes the namespace.
+        """Return whether a namespaceSelector selects the namespace.
 
         Raises:
             BindingError: the namespace does not exist, so nobody knows its labels.
             LookupFailed: nobody can say what its labels are.
-
         """
         if not selector.requirements:
             return True
@@ -53,12 +51,11 @@ class RequestNamespace:
         return matches_namespace(selector, self._attributes, self.labels)
 
     def shown(self) -> JSON:
-        """What `namespaceObject` shows: null for Namespaces themselves and cluster-scoped objects.
+        """Return the value of `namespaceObject`: null for Namespaces themselves and for cluster-scoped objects.
 
         Raises:
             BindingError: the namespace does not exist.
             LookupFailed: nobody can say.
-
         """
         name = self._attributes.namespace
         if not name or self._attributes.kind == NAMESPACE:

@@ -1,4 +1,5 @@
-"""The objects of one request as targets of policies: its own, its pod templates as virtual Pods, and what it wraps.
+"""The objects of one request that policies are evaluated on: its own, its pod templates as virtual Pods, embedded
+objects.
 
 A template becomes a Pod with the request's namespace; an inner object has the namespace and operation of the request.
 """
@@ -33,7 +34,7 @@ _Listed: TypeAlias = Callable[[JSON, Table, View], tuple[PodSet, ...]]
 
 
 class RequestObjects:
-    """The targets of one request, each made when a policy first asks for it, and the same one for all policies.
+    """The targets of one request, each created when a policy first needs it, and shared by all policies.
 
     `sent` is the request taken as what it is, `typed_own` its own object where an API server has decoded that, else ().
     """
@@ -55,7 +56,7 @@ class RequestObjects:
         self.typed_own = (Target(attributes, self.sent, obj, before, obj),) if self._is_typed else ()
 
     def own(self, match: Match) -> Target:
-        """The request's own object, in the version that matched."""
+        """Return the request's own object, in the version that matched."""
         if self._own is None:
             typed = self.typed_own or (self._decoded_target(self.attributes, self._typed(), None),)
             self._own = typed[0]
@@ -68,7 +69,7 @@ class RequestObjects:
         return Target(own.attributes, match, now, before, written, None, own.mismatches, own.omitted)
 
     def resources(self) -> tuple[Target, ...]:
-        """The request's own object for policies about Pods, where it has resources outside its pod templates."""
+        """Return the request's own object for policies about Pods, if it has resources outside its pod templates."""
         if self._resources is None:
             self._resources = ()
             if has_resources(self.attributes.object, self._table):
@@ -79,20 +80,19 @@ class RequestObjects:
         return self._resources
 
     def pods(self) -> tuple[Target, ...]:
-        """The pod templates of the request as virtual Pods."""
+        """Return the pod templates of the request as virtual Pods."""
         if self._pods is None:
             self._pods = self._virtual_pods(pod_sets.list_pod_sets)
         return self._pods
 
     def patches(self) -> tuple[Target, ...]:
-        """What the request lays over pod templates of other objects, as virtual Pods.
+        """Return the patches of the request for pod templates of other objects, as virtual Pods.
 
         What the installed release of Trainer drops of a patch does not exist, and no policy is asked about it. An API
         server has dropped that before it asks: what it sends exists, whatever release is said to be installed.
 
         Raises:
             LookupFailed: nobody can say which release is installed.
-
         """
         if self._patches is None:
             pods = self._virtual_pods(_patches)
@@ -105,7 +105,7 @@ class RequestObjects:
         return self._patches
 
     def inner(self) -> tuple[Target, ...]:
-        """The objects inside the request's own, such as those that an AppWrapper wraps."""
+        """Return the objects embedded in the request's own, such as those in an AppWrapper."""
         if self._inner is None:
             paced = self._view.deadline.paced
             before = {each.path: each for each in paced(embedded_objects(self.attributes.old_object, self._table))}
@@ -119,13 +119,13 @@ class RequestObjects:
         return self._decoded
 
     def _keeps_all(self, release: Release) -> bool:
-        """Whether a release of Trainer drops nothing of a new object, as nearly always."""
+        """Return whether this release of Trainer keeps all fields of a new object."""
         obj, kind = self.attributes.object, self.attributes.kind.kind
         is_new = obj is not None and self.attributes.old_object is None
         return is_new and pruned_once(obj, kind, release, self._view) is obj
 
     def _pruned(self, target: Target, release: Release) -> Target | None:
-        """A patch without what a release of Trainer drops; None where that is all of it."""
+        """Return a patch without the fields that this release of Trainer drops; None if it drops all."""
         now, before = (self._pruned_pod(each, target, release) for each in (target.object, target.old_object))
         if now is target.object and before is target.old_object:
             return target
@@ -150,7 +150,7 @@ class RequestObjects:
         )
 
     def _virtual_pod(self, podset: PodSet, template: Decoded, old: PodSet | None) -> Target:
-        """One template as a virtual Pod."""
+        """Return one template as a virtual Pod."""
         attributes = self.attributes
         now, written = (None, None) if attributes.object is None else _pods(podset, template, attributes)
         is_as_written = old is None or bool(template.mismatches)
@@ -160,7 +160,7 @@ class RequestObjects:
         return Target(virtual, self.sent, now, before, written, podset, template.mismatches, place=place)
 
     def _inner_target(self, inner: Embedded, before: Embedded | None) -> Target:
-        """One object inside the request's own, as if it were sent itself."""
+        """Return one embedded object as if it were sent itself."""
         attributes = self.attributes
         group, version = inner.row.group, str(inner.object["apiVersion"]).rpartition("/")[2]
         kind = GroupVersionKind(group, version, inner.row.kind)
@@ -173,7 +173,7 @@ class RequestObjects:
         return self._decoded_target(virtual, typed_input(virtual, self._view.deadline), place)
 
     def _decoded_target(self, attributes: Attributes, typed: TypedInput, place: PodSet | None) -> Target:
-        """An object as policies see it, which is as it stands where it is not of its type outside its pod templates."""
+        """Return an object as policies see it; one with wrong types outside its pod templates is not decoded."""
         written, old = attributes.object, attributes.old_object
         templates = pod_templates(written, self._table, self._view.deadline) if typed.mismatches else ()
         mismatches = typed.own(templates)
@@ -185,7 +185,9 @@ class RequestObjects:
         return Target(attributes, self.sent, now, before, written, place, mismatches, omitted, place=at)
 
     def _pairs(self, of: _Listed) -> Iterator[tuple[PodSet, PodSet | None]]:
-        """The templates or patches of the object with those of their names in the old one; on DELETE the old ones."""
+        """Yield the templates or patches of the object with those of the same name in the old one; on DELETE the old
+        ones.
+        """
         attributes, table, view = self.attributes, self._table, self._view
         old = of(attributes.old_object, table, view) if attributes.old_object else ()
         before = {podset.name: podset for podset in old}
@@ -201,14 +203,14 @@ def _patches(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
 
 
 def _pods(podset: PodSet, template: Decoded, attributes: Attributes) -> tuple[JSON, JSON]:
-    """A template as a Pod, decoded and as it is written; one value where they are the same."""
+    """Return a template as a Pod, decoded and as it is written; one value if both are the same."""
     written = pod_of(podset.template, attributes)
     is_as_written = bool(template.mismatches) or template.value is podset.template
     return (written if is_as_written else pod_of(template.value, attributes)), written
 
 
 def _placed(obj: JSON, attributes: Attributes) -> JSON:
-    """An object in the request's namespace."""
+    """Return an object with the request's namespace set."""
     metadata = obj.get("metadata") or {}
     if not attributes.namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
         return obj
@@ -216,7 +218,7 @@ def _placed(obj: JSON, attributes: Attributes) -> JSON:
 
 
 def pod_of(template: JSON, attributes: Attributes) -> JSON:
-    """A template as a Pod."""
+    """Return a template as a Pod."""
     metadata = metadata_of(template)
     if attributes.namespace and not metadata.get("namespace"):
         metadata = {**metadata, "namespace": attributes.namespace}
@@ -224,6 +226,6 @@ def pod_of(template: JSON, attributes: Attributes) -> JSON:
 
 
 def metadata_of(template: JSON) -> JSON:
-    """The metadata of a template; none where a text or a list stands in its place, which no controller takes."""
+    """Return the metadata of a template; an empty object if it is not an object."""
     metadata = template.get("metadata")
     return metadata if isinstance(metadata, dict) else {}

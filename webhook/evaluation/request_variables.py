@@ -1,4 +1,4 @@
-"""What the variables of an expression that stand for the request hold: `request`, `namespaceObject`, `authorizer`.
+"""The values of the variables `request`, `namespaceObject` and `authorizer`.
 
 Knows no policy and looks nothing up. Shapes: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/condition.go
 (CreateAdmissionRequest, CreateNamespaceObject); absent optional fields are absent keys, as the API server's conversion
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RequestVariables:
-    """The values of `request` and `authorizer` for one request; the same ones for all its policies."""
+    """The values of `request` and `authorizer` for one request, shared by all its policies."""
 
     __slots__ = ("_attributes", "_authorizer", "_of_matches")
 
@@ -29,7 +29,7 @@ class RequestVariables:
         self._of_matches: list[tuple[Match, JSON]] = []
 
     def request(self, match: Match) -> JSON:
-        """What `request` shows for a match."""
+        """Return the value of `request` for a match."""
         for known, shown in self._of_matches:  # nearly always one: the request as it was sent
             if known.resource == match.resource and known.kind == match.kind:
                 return shown
@@ -38,7 +38,7 @@ class RequestVariables:
         return shown
 
     def authorizer(self) -> Mapping[str, Any]:
-        """`authorizer` for the user of the request, and `authorizer.requestResource` for what is requested.
+        """Return `authorizer` for the user of the request, and `authorizer.requestResource` for the requested resource.
 
         Without somebody who decides, every check is an error.
         """
@@ -61,7 +61,7 @@ class RequestVariables:
 
 
 def request_as_cel_value(attributes: Attributes, resource: GroupVersionResource, kind: GroupVersionKind) -> JSON:
-    """The AdmissionRequest as expressions see it: without uid, object and oldObject."""
+    """Return the AdmissionRequest as expressions see it: without uid, object and oldObject."""
     shown_kind, shown_resource = _kind(kind), _resource(resource)
     shown: dict[str, JSON] = {
         "kind": shown_kind,
@@ -105,7 +105,7 @@ def _user(user: UserInfo) -> JSON:
 
 
 def namespace_object(namespace: JSON) -> JSON:
-    """A Namespace with the fields that expressions may see."""
+    """Return a Namespace with the fields that expressions may see."""
     metadata = namespace.get("metadata") or {}
     return {
         "metadata": {key: value for key, value in metadata.items() if key in NAMESPACE_METADATA and value is not None},

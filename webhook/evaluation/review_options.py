@@ -1,4 +1,4 @@
-"""How a caller wants a review to be done, and what it wants to know besides the verdict of an admission."""
+"""Options of a review: the strictest action, advice, and a trace."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final, Literal, TypeAlias
 from webhook.evaluation.trace import Trace
 
 EnforcementAction: TypeAlias = Literal["deny", "warn", "audit"]
-"""The most that a failure does."""
+"""The strictest action of a failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewOptions:
-    """`advice`: problems of rules of that level are decisions, too. `trace` is told why policies speak or do not.
+    """Options of a review. `advice` reports problems of that level too; `trace` records why policies report or not.
 
     `is_stored`: the object is in the cluster, as the view has it, although it is reviewed as if it were created.
     `enforcement_action`: the most that a failure does; with `audit`, nothing is changed either.
@@ -26,4 +26,4 @@ class ReviewOptions:
 
 
 DEFAULT: Final = ReviewOptions()
-"""What admission wants."""
+"""The options of an admission."""

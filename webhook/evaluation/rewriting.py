@@ -1,4 +1,4 @@
-"""What a mutation of one target is to the whole object: the target as it is by now, and the change put back."""
+"""Puts a change of one target back into the whole object, and reads the target from the changed object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webhook.evaluation.typed_input import typed_object
 
 
 def refresh_target(target: Target, obj: JSON, deadline: Deadline | None = None) -> Target | None:
-    """The target in the object as it is by now; None when its template is gone."""
+    """Return the target as it is in the object now; None if its template is gone."""
     podset = target.podset
     if podset is None:
         seen = in_version(obj, target.match, deadline or Deadline())
@@ -35,7 +35,7 @@ def _renewed(target: Target, written: JSON, deadline: Deadline | None) -> Target
 
 
 class Rewriting:
-    """The whole object while its templates are changed one after the other.
+    """Changes templates of an object one after the other, and copies each part at most once.
 
     What stands on the way to a template is copied once and then changed in place: thousands of templates of one list
     would otherwise be as many copies of that list. Whoever shows the object, or an object inside it, to somebody who
@@ -46,12 +46,12 @@ class Rewriting:
         self._copies: dict[int, JSON] = {}  # kept alive so that their ids stay theirs
 
     def seal(self) -> None:
-        """Leave everything that was made so far as it is."""
+        """Leave all copies made so far unchanged from now on."""
         if self._copies:
             self._copies = {}
 
     def put(self, obj: JSON, path: paths.FieldPath, new: JSON) -> JSON:
-        """The object with another value at a path."""
+        """Return the object with another value at a path."""
         if not path:
             return new
         root = inner = self._owned(obj)
@@ -70,7 +70,7 @@ class Rewriting:
 
 
 def with_changed_pod(obj: JSON, target: Target, pod: JSON, rewriting: Rewriting | None = None) -> JSON:
-    """The whole object with a changed virtual Pod back in its template; everything untouched stays the same value."""
+    """Return the whole object with a changed virtual Pod back in its template; untouched parts stay the same values."""
     into = rewriting or Rewriting()
     podset, before = target.podset, target.written
     if pod is before:

@@ -1,4 +1,4 @@
-"""What a validating policy says of one object, as decisions: of each rule, and of the policy as a whole.
+"""Creates the decisions of a validating policy on one object: of each rule, and of the policy as a whole.
 
 Knows what rules said; evaluating them is validator.py's.
 """
@@ -27,12 +27,12 @@ from webhook.problems.actions import REPORTED, actions_without_denial, within_bi
 from webhook.problems.declarations import Listed
 
 MOST_PROBLEMS = 1000
-"""Problems that one decision keeps, some hundred kilobytes; reports show a finding for each."""
+"""The most problems of one decision, some hundred kilobytes; reports show a finding for each."""
 _Evaluation = Literal["admit", "deny", "error", "unknown"]
 
 
 class RuleDecisions:
-    """The decisions of one policy under one binding with one parameter about one object.
+    """Creates the decisions of one policy with one binding and parameter on one object.
 
     `elapsed_s` of a decision is the time from the start to it; rules that hold carry none, as the API server measures
     only denials and errors.
@@ -51,19 +51,19 @@ class RuleDecisions:
         self._started = started
 
     def admits(self) -> Sequence[Decision]:
-        """Those of rules that hold."""
+        """Return the decisions of rules that hold."""
         return decisions_admitted_by_param(self._param, self._target.place)
 
     def error(self, index: int | None, text: str) -> Decision:
-        """That of a rule that could not be evaluated, or of the policy as a whole."""
+        """Return the decision of a rule that could not be evaluated, or of the policy as a whole."""
         return self._decision(index, "error", text)
 
     def recorded(self, published: Mapping[str, str]) -> Decision:
-        """That of what the policy records in the audit log."""
+        """Return the decision with what the policy records in the audit log."""
         return replace(self._decision(None, "admit"), audit_annotations=published)
 
     def denied(self, index: int, rule: Validation, evaluated: object) -> Sequence[Decision]:
-        """Those of a rule that does not hold; `evaluated` is the value of its messageExpression."""
+        """Return the decisions of a rule that does not hold; `evaluated` is the value of its messageExpression."""
         listed = self._listed(index, "deny", rule, problems_of_failed_rule(rule, evaluated))
         if listed:
             return (*listed, *self._unchecked(index, rule))
@@ -76,7 +76,9 @@ class RuleDecisions:
         return (replace(made, actions=within_binding(decided, made.actions)),)
 
     def of_checks(self, reports: Sequence[Checked]) -> Sequence[Decision]:
-        """Those of a policy that reports what its checks say: the problems, and those that could not be made out."""
+        """Return the decisions of a policy that reports problems of checks: those found, and those that could not be
+        checked.
+        """
         (rule,) = self._policy.rules
         problems = self._judged(problem for each in reports for problem in each.problems)
         unknown = self._judged(problem for each in reports for problem in each.unchecked)
@@ -88,7 +90,7 @@ class RuleDecisions:
         return problems_with_actions(problems, self._policy, self._param, context, advice=context.options.advice)
 
     def unknown(self, index: int, rule: Validation) -> Sequence[Decision]:
-        """What is said of a rule that holds without what its facts or checks needed; () where nothing was missing."""
+        """Return the decisions of a rule that holds only because objects are missing; () if none was missing."""
         if not rule.facts:
             return ()
         lacking = missing_objects_of_fields(rule, self._target, self._param, self._context)
@@ -98,14 +100,16 @@ class RuleDecisions:
         return self._unchecked(index, rule)
 
     def _unchecked(self, index: int, rule: Validation) -> Sequence[Decision]:
-        """What is said of the problems that a validation speaks of and that checks could not make out."""
+        """Return the decisions about problems of a validation that could not be checked."""
         problems = unchecked_problems(rule, self._policy, self._target, self._param, self._context)
         return self._listed(index, "unknown", rule, problems)
 
     def _listed(
         self, index: int, evaluation: _Evaluation, rule: Validation, listed: Sequence[Listed]
     ) -> Sequence[Decision]:
-        """A decision about the problems that deny, one about those that only warn, and so on for every action."""
+        """Return one decision for each action with the problems that have it: one that denies, one that warns, and so
+        on.
+        """
         decisions = []
         for action in REPORTED:
             problems = [problem for problem, chosen in listed if chosen == action]
@@ -117,7 +121,7 @@ class RuleDecisions:
         return decisions
 
     def _about(self, problems: Sequence[Problem], index: int, evaluation: _Evaluation, rule: Validation) -> Decision:
-        """A decision about problems, with their paths in the whole object."""
+        """Return a decision about problems, with their paths in the whole object."""
         first = problems[:MOST_PROBLEMS]
         located = [self._target.locate(problem) for problem in self._context.deadline.each(first)]
         return self._decision(index, evaluation, rule=rule, about=about_problems(located, self._policy))
@@ -130,7 +134,9 @@ class RuleDecisions:
         rule: Validation | None = None,
         about: AboutProblems | None = None,
     ) -> Decision:
-        """A decision of a rule, or of the policy as a whole; `about` where it is about problems."""
+        """Return a decision of a rule, or of the policy as a whole; `about` holds the problems, if it is about
+        problems.
+        """
         policy, actions = self._policy, self._binding.actions
         is_denial = evaluation == "deny" or (evaluation == "error" and policy.is_fail)
         is_denial = is_denial or (evaluation == "unknown" and policy.missing != "admit")
@@ -152,7 +158,7 @@ class RuleDecisions:
         )
 
     def _text(self, index: int | None, text: str) -> AboutProblems:
-        """What a decision says that is about no problems."""
+        """Return the fields of a decision that is not about problems."""
         path, text = self._target.reroot(text)
         rule, severity = self._policy.rule_id(index), self._policy.severity
         return {"rule": rule, "path": path, "message": text, "severity": severity, "problems": (), "missing": ()}

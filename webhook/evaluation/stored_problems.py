@@ -1,4 +1,4 @@
-"""Problems of an update that the stored object has as well: they warn, so that the object can still be changed.
+"""Turns denials of an update into warnings for problems that the stored object already has, so that it can be changed.
 
 A rule may be newer than the objects that break it, and whoever wants to be rid of such an object changes it first. A
 problem only warns where the old object would have it, too, if it were created now, and where its rule is one that
@@ -26,7 +26,7 @@ from webhook.problems.actions import actions_without_denial
 
 SAID: Final = "the stored object has this problem already, so it does not stop the update"
 Ask: TypeAlias = Callable[[RequestContext, Collection[str]], Sequence[Decision]]
-"""What policies of some names say of a request."""
+"""Returns the decisions of the policies with some names on a request."""
 _Asked: TypeAlias = tuple[str, str, str]
 """The names of a policy, its binding and the parameter."""
 
@@ -34,7 +34,7 @@ _Asked: TypeAlias = tuple[str, str, str]
 def with_stored_as_warnings(
     decisions: Sequence[Decision], candidates: Sequence[Candidate], context: RequestContext, ask: Ask
 ) -> Sequence[Decision]:
-    """The decisions of an update, where what was stored before warns in place of denying.
+    """Return the decisions on an update, with warnings in place of denials for problems that were stored before.
 
     Policies are asked about the old object only where one of them denies what may pass.
     """
@@ -49,7 +49,7 @@ def with_stored_as_warnings(
 
 
 def _before(context: RequestContext) -> RequestContext:
-    """The request that would create the old object."""
+    """Return the context of a request that would create the old object."""
     given = context.attributes
     created = replace(given, operation=Operation.CREATE, object=given.old_object, old_object=None)
     untold = replace(context.options, trace=None)
@@ -59,18 +59,18 @@ def _before(context: RequestContext) -> RequestContext:
 
 
 def _may_pass(decision: Decision, policy: Policy) -> bool:
-    """Whether it denies for a problem that may have been stored."""
+    """Return whether a decision denies for a problem that may have been stored before."""
     denies = decision.evaluation == "deny" and decision.is_enforced
     return denies and any(_is_ours(problem, policy) for problem in decision.problems)
 
 
 def _is_ours(problem: Problem, policy: Policy) -> bool:
-    """Whether nobody else refuses an update that leaves the problem as it is."""
+    """Return whether only claimgate refuses an update that leaves the problem as it is."""
     return not policy.catalogue[problem.code].refused_on_updates
 
 
 def _split(decision: Decision, policy: Policy, stored: _StoredProblems, deadline: Deadline) -> Iterator[Decision]:
-    """A decision about what is new, which denies, and one about what was stored, which warns."""
+    """Yield a decision about new problems, which denies, and one about stored problems, which warns."""
     asked = _asked(decision)
     known = [_is_ours(each, policy) and stored.has(asked, each) for each in deadline.each(decision.problems)]
     new = [each for each, is_stored in zip(decision.problems, known, strict=True) if not is_stored]
@@ -107,7 +107,7 @@ class _StoredProblems:
                 self._moved[asked, problem.without_path] += 1
 
     def has(self, asked: _Asked, problem: Problem) -> bool:
-        """Whether the old object has a problem of the new one, which is asked for once."""
+        """Return whether the old object has a problem of the new one; each old problem is used once."""
         old = self._places.get((asked, problem.code, problem.path))
         if old is not None and (old.without_path == problem.without_path or self._is_kept(problem.path)):
             self._moved[asked, old.without_path] -= 1
@@ -119,7 +119,7 @@ class _StoredProblems:
         return True
 
     def _is_kept(self, path: str) -> bool:
-        """Whether a field has the same text, number or boolean as before, or neither object has it."""
+        """Return whether a field has the same text, number or boolean as before, or neither object has it."""
         where = paths.parse_path(path) if path else ()
         old, new = paths.get(self._old, where), paths.get(self._new, where)
         return not isinstance(new, Mapping | list) and type(old) is type(new) and old == new

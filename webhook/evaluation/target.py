@@ -1,4 +1,4 @@
-"""One object that a policy speaks about: the request's own, one inside it, or a virtual Pod of a template.
+"""One object that a policy is evaluated on: the request's own, an embedded one, or a virtual Pod of a template.
 
 What is said about a virtual Pod is re-rooted to the object: messages and problems get the template's path.
 """
@@ -21,7 +21,7 @@ from webhook.workloads.podsets import PodSet
 
 @dataclass(slots=True)  # not frozen, which makes it twice as slow to make
 class Target:
-    """One object that a policy speaks about, in the version that matched. Nobody changes what it says.
+    """One object that a policy is evaluated on, in the version that matched. Nobody changes its content.
 
     `attributes` are its own, which criteria see unless there are `criteria_attributes`, `match` is what `request`
     shows, `podset` the template of a virtual Pod, or the place of an object inside the request's. `object` and
@@ -49,16 +49,17 @@ class Target:
 
     @property
     def seen_by_criteria(self) -> Attributes:
-        """The attributes that constraints and bindings match."""
+        """Return the attributes that constraints and bindings match."""
         return self.criteria_attributes or self.attributes
 
     @property
     def kind(self) -> GroupVersionKind:
-        """The kind of the object: Pod for a template."""
+        """Return the kind of the object: Pod for a template."""
         return self.attributes.kind if self.podset else self.match.kind
 
     def reroot(self, message: str) -> tuple[str, str]:
-        """The path that a message is about, and the message with that path as the whole object has it.
+        """Return the path that a message begins with, and the message with that path changed to the path in the whole
+        object.
 
         The one place where a sentence is read: the text of a policy that is CEL alone may begin with a field path, as
         the API server's own errors do. What checks say has its path beside it.
@@ -72,7 +73,7 @@ class Target:
         return where, f"{where}{self._others(rest)}" if path else f"{where}: {message}"
 
     def locate(self, problem: Problem) -> Problem:
-        """A problem of this object as one of the whole object."""
+        """Return a problem of this object with its path in the whole object."""
         if self.podset is None:
             return problem
         path = self.podset.locate(paths.parse_path(problem.path)) if problem.path else self.podset.path

@@ -1,4 +1,4 @@
-"""Notes, while a request is evaluated, why each policy speaks or does not. Nobody makes one unless somebody asks.
+"""Records, while a request is evaluated, why each policy reports or not. Created only on request.
 
 It is told by the evaluation, and decides nothing. Why criteria do not match, it asks `matches` itself, which gives the
 same answer as before and says which part was the reason.
@@ -43,7 +43,7 @@ class Trace:
         self._unmet: tuple[Outcome, str] | None = None
 
     def candidates(self, policies: Iterable[Policy], asked: Sequence[Candidate], attributes: Attributes) -> None:
-        """Note the policies of a phase that are not asked at all."""
+        """Record the policies of a phase that are not evaluated at all."""
         identities = {id(candidate.policy) for candidate in asked}
         for policy in policies:
             if not policy.bindings:
@@ -56,7 +56,7 @@ class Trace:
     def targets(
         self, candidate: Candidate, inside: Sequence[Target], matched: Sequence[Target], context: RequestContext
     ) -> None:
-        """Note the objects that a policy does not match; `inside` are those inside the request's own."""
+        """Record the objects that a policy does not match; `inside` are those inside the request's own."""
         policy, attributes = candidate.policy, context.attributes
         if not matched and not inside:
             part = _mismatch(policy.criteria, attributes, context.objects.sent, context)
@@ -73,28 +73,28 @@ class Trace:
         bound: Sequence[Target],
         context: RequestContext,
     ) -> None:
-        """Note the objects that a policy matches and a binding does not."""
+        """Record the objects that a policy matches and a binding does not."""
         for target in _others(targets, bound):
             reason = _reason(binding.criteria or Criteria(), target, context)
             self._add(policy, binding, "not matched", f"binding: {reason}", target.place)
 
     def no_param(self, policy: Policy, binding: Binding) -> None:
-        """Note that a binding finds no parameter, and allows that."""
+        """Record that a binding has no parameter, and allows that."""
         self._add(policy, binding, "no param", "its binding finds no parameter, and allows that")
 
     def meter(self, budget: Meter) -> None:
-        """Count what is paid from a budget during the evaluation that runs now."""
+        """Count the cost that is paid from a budget during the current evaluation."""
         self._budgets.append((budget.budget, budget))
 
     def unmet(self, reason: Condition | EvaluationError) -> None:
-        """Note which condition is false, or that one failed under failurePolicy Ignore."""
+        """Record which condition is false, or that one failed under failurePolicy Ignore."""
         if isinstance(reason, Condition):
             self._unmet = "condition is false", f"matchCondition `{reason.name}`"
         else:
             self._unmet = "condition failed", f"failurePolicy is Ignore: {reason}"
 
     def unconcerned(self, candidate: Candidate) -> None:
-        """Note that a Pod has nothing of what a policy concerns."""
+        """Record that a Pod has nothing that a policy concerns."""
         named = " or ".join(sorted(candidate.concerns))
         reason = f"annotation `claimgate.dev/concerns`: the pod has no {named}"
         self._add(candidate.policy, None, "condition is false", reason)
@@ -102,7 +102,7 @@ class Trace:
     def evaluation(
         self, policy: Policy, binding: Binding, param: Param, target: Target, evaluate: Callable[[], Sequence[Decision]]
     ) -> Sequence[Decision]:
-        """Evaluate, and note how that ended; the decisions."""
+        """Evaluate, record how that ended, and return the decisions."""
         self._budgets, self._unmet = [], None
         started = perf_counter()
         decisions = evaluate()
@@ -141,11 +141,11 @@ class Trace:
         return first, "; ".join(texts)
 
     def forget(self) -> None:
-        """Begin again, as the review does."""
+        """Drop all explanations, because the review starts again."""
         self.explanations = []
 
     def unusable(self, policy: Policy, binding: Binding | None, reason: str) -> None:
-        """Note that a policy or a binding cannot be used on this request."""
+        """Record that a policy or a binding cannot be used on this request."""
         self._add(policy, binding, "error", reason)
 
     def _add(self, policy: Policy, binding: Binding | None, outcome: Outcome, reason: str, place: str = "") -> None:
@@ -156,7 +156,7 @@ class Trace:
 
 
 def _outcome_of_decision(decision: Decision) -> Outcome | None:
-    """How a decision ended; None where it says nothing."""
+    """Return the outcome of a decision; None if it reports nothing."""
     if decision.evaluation in ("error", "unknown"):
         return "error" if decision.evaluation == "error" else "not evaluated"
     if decision.action == "admit":
@@ -169,7 +169,7 @@ def _outcome_of_decision(decision: Decision) -> Outcome | None:
 
 
 def _names(decision: Decision, outcome: Outcome) -> Iterable[str]:
-    """The rules that a decision is about, or what it misses."""
+    """Return the rules that a decision is about, or the objects that were missing for it."""
     if outcome == "not evaluated" and decision.missing:
         return [str(each) for each in decision.missing]
     if decision.problems:
@@ -178,19 +178,19 @@ def _names(decision: Decision, outcome: Outcome) -> Iterable[str]:
 
 
 def _others(targets: Sequence[Target], matched: Sequence[Target]) -> Iterator[Target]:
-    """Those of some targets that are not among others."""
+    """Yield the targets that are not among `matched`."""
     identities = set(map(id, matched))
     yield from (target for target in targets if id(target) not in identities)
 
 
 def _reason(criteria: Criteria, target: Target, context: RequestContext) -> str:
-    """Why criteria do not match a target, in words."""
+    """Return a sentence why criteria do not match a target."""
     attributes = target.seen_by_criteria
     return _words(_mismatch(criteria, attributes, target.match, context), attributes)
 
 
 def _mismatch(criteria: Criteria, attributes: Attributes, sent: Match, context: RequestContext) -> str:
-    """The part of criteria because of which they do not match; "" where they do."""
+    """Return the part of the criteria that does not match; "" if all match."""
     parts: list[str] = []
     try:
         match_request(
@@ -206,7 +206,7 @@ def _words(part: str, attributes: Attributes) -> str:
 
 
 def _shown(attributes: Attributes) -> str:
-    """A request in words: `CREATE pods`, `UPDATE jobs.batch`."""
+    """Return a request as a text: `CREATE pods`, `UPDATE jobs.batch`."""
     resource = attributes.request_resource
     named = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
     return f"{attributes.operation} {named}{'/' if attributes.sub_resource else ''}{attributes.sub_resource}"

@@ -1,4 +1,4 @@
-"""The objects of a request as their kinds have them: policies never see a null field or a value of another type.
+"""Decodes the objects of a request by their kinds, so that policies never see a null field or a value of a wrong type.
 
 An object of a built-in kind that an API server has decoded is taken as it is. Every other is decoded by its declared
 type; of a kind that nobody declares, its pod templates alone. What is not of its type is kept as mismatches: nothing
@@ -27,18 +27,18 @@ _POD_SPEC: Final = "core.v1.PodSpec"
 
 
 def needs_decoding(attributes: Attributes, kind: GroupVersionKind) -> bool:
-    """Whether an object of a kind may still hold anything; not what an API server made of its own kinds."""
+    """Return whether an object of a kind still has to be decoded; an API server has decoded its own kinds already."""
     return not (attributes.is_decoded and is_builtin(kind))
 
 
 def typed_object(obj: JSON, kind: GroupVersionKind, attributes: Attributes, deadline: Deadline) -> Decoded:
-    """An object of a request, or one inside it."""
+    """Return an object of a request, or one inside it, decoded."""
     return decode_object(obj, kind, deadline) if needs_decoding(attributes, kind) else Decoded(obj)
 
 
 @dataclass(frozen=True, slots=True)
 class TypedInput:
-    """The object of a request and what it was before, decoded; the rest is of the object."""
+    """The object of a request and its former state, decoded; the other fields are about the object."""
 
     attributes: Attributes
     object: JSON
@@ -48,14 +48,16 @@ class TypedInput:
     deadline: Deadline = field(default_factory=Deadline)
 
     def own(self, podsets: Iterable[PodSet]) -> tuple[Mismatch, ...]:
-        """The mismatches outside the pod templates."""
+        """Return the mismatches outside the pod templates."""
         if not self.mismatches:
             return ()
         places = {podset.path for podset in podsets if podset.path}
         return tuple(each for each in self.mismatches if _holder(each.at, places) is None)
 
     def omitted(self, podsets: Iterable[PodSet]) -> tuple[FieldPath, ...]:
-        """Where the object has something that the decoded one is without: placeholders, and templates as a whole."""
+        """Return the paths where the decoded object lacks something: placeholders, and templates that are not
+        decoded.
+        """
         if not self.mismatches:
             return self.unfilled
         places = {podset.path for podset in podsets if podset.path}
@@ -63,7 +65,7 @@ class TypedInput:
         return (*self.unfilled, *dict.fromkeys(path for path in broken if path is not None))
 
     def templates(self, podsets: Sequence[PodSet]) -> tuple[Decoded, ...]:
-        """The templates of the object, decoded; paths of mismatches begin at the template."""
+        """Return the templates of the object, decoded; paths of mismatches begin at the template."""
         inside: dict[FieldPath, list[Mismatch]] = {podset.path: [] for podset in podsets}
         for each in self.mismatches:
             place = _holder(each.at, inside)
@@ -72,7 +74,7 @@ class TypedInput:
         return tuple(self._template(podset, self.object, inside[podset.path]) for podset in podsets)
 
     def old_template(self, podset: PodSet) -> JSON:
-        """A template of the object as it was before, without what is not of its type."""
+        """Return a template of the former object, without values of a wrong type."""
         return self._template(podset, self.old_object, ()).value
 
     def _template(self, podset: PodSet, whole: JSON, inside: Sequence[Mismatch]) -> Decoded:
@@ -86,14 +88,16 @@ class TypedInput:
 
 
 def typed_input(attributes: Attributes, deadline: Deadline) -> TypedInput:
-    """The objects of a request, decoded."""
+    """Return the objects of a request, decoded."""
     now = typed_object(attributes.object, attributes.kind, attributes, deadline)
     before = typed_object(attributes.old_object, attributes.kind, attributes, deadline)
     return TypedInput(attributes, now.value, before.value, now.mismatches, now.unfilled, deadline)
 
 
 def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
-    """Whether an object that an API server should have decoded is not of its types, or nobody has time to tell."""
+    """Return whether an object that an API server should have decoded has wrong types; true if there is no time to
+    check.
+    """
     try:
         return attributes.is_decoded and bool(typed_input(replace(attributes, is_decoded=False), deadline).mismatches)
     except BudgetExceeded:
@@ -105,11 +109,11 @@ def _is_template(of: Type | None) -> bool:
 
 
 def _holder(path: FieldPath, places: Iterable[FieldPath]) -> FieldPath | None:
-    """The place at or above a path, if one of these is."""
+    """Return the one of the places that contains the path; None if there is none."""
     return next((path[:end] for end in range(len(path), 0, -1) if path[:end] in places), None)
 
 
 def _relative(mismatch: Mismatch, podset: PodSet) -> Mismatch:
-    """A mismatch inside a template with its path from there."""
+    """Return a mismatch inside a template with its path from there."""
     inner = mismatch.at[len(podset.path) :]
     return Mismatch(at=("spec", *inner) if podset.bare else inner, expected=mismatch.expected, value=mismatch.value)

@@ -1,4 +1,4 @@
-"""Objects and pod templates that no policy is asked about because they are not of their types.
+"""Reports objects and pod templates that policies are not evaluated on because their types are wrong.
 
 Each is reported once, whatever number of policies would have been asked. Where a policy about types was asked, it has
 reported it.
@@ -14,7 +14,7 @@ from webhook.policy.compiled import Policy
 
 
 def decisions_of_undecoded_objects(asked: Iterable[tuple[Target, Policy]]) -> Iterator[Decision]:
-    """A decision for each object, in the name of the first policy that was not asked: it admits, and nobody knows.
+    """Yield an "unknown" decision for each such object, in the name of the first policy that was not evaluated on it.
 
     `asked` are such objects with each policy that would have been asked, one about types among them that was.
     """

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies on one request: every rule of every policy, binding and parameter, as decisions.
+"""Evaluates ValidatingAdmissionPolicies on one request: every rule of every policy, binding and parameter.
 
 Decides nothing beyond what policies say: what a decision is worth is admission/enforce.py's. Order and errors:
 k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/dispatcher.go. Everything is evaluated, also after a
@@ -55,7 +55,7 @@ def validate(
     authorizer: Authorizer | None = None,
     context: RequestContext | None = None,
 ) -> tuple[Decision, ...]:
-    """What the validating policies of a phase say about a request, in the order of their names; () when none matches.
+    """Return the decisions of the validating policies of a phase, in the order of their names; () when none matches.
 
     Never raises for a policy's fault. `context` is that of the request, where the caller has one.
     """
@@ -74,7 +74,7 @@ def validate(
 
 
 def _ask(phase: Phase, context: RequestContext, names: Collection[str]) -> Sequence[Decision]:
-    """What those of the policies of a phase that have these names say of a request."""
+    """Return the decisions of the policies with these names on a request."""
     candidates = context.policies.validating_for(context.attributes, phase)
     return _decisions([each for each in candidates if each.policy.name in names], context)
 
@@ -97,7 +97,7 @@ def _decisions(candidates: Iterable[Candidate], context: RequestContext) -> Sequ
 
 
 def _policy(candidate: Candidate, context: RequestContext, decisions: DecisionList) -> None:
-    """Add what a policy says of a request."""
+    """Add the decisions of a policy on a request."""
     policy, objects = candidate.policy, context.objects
     try:
         targets = (candidate.is_own_alone and objects.typed_own) or targets_of(candidate, context)
@@ -123,7 +123,7 @@ def _binding(
     context: RequestContext,
     decisions: DecisionList,
 ) -> None:
-    """Add what a policy says under one binding; once the time is up, that it could not say more."""
+    """Add the decisions of a policy with one binding; add an error when the time runs out."""
     binding, index, trace = candidate_binding.binding, candidate_binding.index, context.options.trace
     try:
         bound = targets if index is None else matching_targets(index, targets, context)
@@ -154,7 +154,7 @@ def _binding(
 
 
 def _explain_error(policy: Policy, binding: Binding | None, context: RequestContext, error: Exception) -> None:
-    """Tell whoever wants an explanation that a policy or a binding cannot be used."""
+    """Tell the trace, if there is one, that a policy or a binding cannot be used."""
     if context.options.trace is not None:
         context.options.trace.unusable(policy, binding, str(error))
 
@@ -162,7 +162,9 @@ def _explain_error(policy: Policy, binding: Binding | None, context: RequestCont
 def _evaluate(
     candidate: Candidate, binding: Binding, param: Param, target: Target, context: RequestContext
 ) -> Sequence[Decision]:
-    """What a policy says of an object, by its checks or its expressions; nothing where its conditions do not hold."""
+    """Return the decisions of a policy on an object, by its checks or its expressions; () if its conditions do not
+    hold.
+    """
     policy, started = candidate.policy, perf_counter()
     if target.match.conversion == "impossible":
         return [decision_of_unconverted_object(policy, binding, target)]

@@ -1,4 +1,4 @@
-"""One validating policy asked about one object: its rules, their messages, and what it records.
+"""Evaluates one validating policy on one object: its rules, their messages, and its audit annotations.
 
 Order, errors and texts: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go. Everything is
 evaluated, also after a denial.
@@ -27,7 +27,7 @@ _DENY = (ValidationAction.DENY,)
 
 
 class Validator:
-    """One policy under one binding with one parameter, asked about one object for which its conditions hold."""
+    """One policy with one binding and parameter, evaluated on one object for which its conditions hold."""
 
     __slots__ = ("_budget", "_context", "_decisions", "_param", "_policy", "_target")
 
@@ -44,13 +44,12 @@ class Validator:
             context.options.trace.meter(self._budget)
 
     def decisions(self) -> Sequence[Decision]:
-        """One decision per rule, one for what is to be recorded.
+        """Return one decision for each rule, and one for the audit annotations.
 
         Raises:
             EvaluationError: the budget is spent, or a fact cannot be computed.
             BindingError: the namespace that an expression asks about does not exist.
             LookupFailed: nobody can say something that an expression asks about.
-
         """
         body = self._policy.body()
         names = build_activation(self._policy, self._target, self._param, self._context, self._budget)
@@ -70,7 +69,9 @@ class Validator:
         return [*decisions, *self._audit()] if body.audits else decisions
 
     def _holding(self) -> Sequence[Decision]:
-        """The decisions when every rule holds; of rules whose facts miss an object, that they were not evaluated."""
+        """Return the decisions when every rule holds; a rule whose facts miss an object is reported as not
+        evaluated.
+        """
         admits = self._decisions.admits()
         if not (self._policy.facts or self._policy.checks):
             return admits
@@ -95,7 +96,7 @@ class Validator:
     def _messages(
         self, results: Sequence[bool | EvaluationError], rule_names: Mapping[str, Any], variables: int
     ) -> Sequence[object]:
-        """The values of the messageExpressions of rules that do not hold.
+        """Return the values of the messageExpressions of rules that do not hold.
 
         `rule_names` is what the rules read, `variables` what their variables cost at most when they are evaluated anew.
 

@@ -1,4 +1,4 @@
-"""Decisions about a policy as a whole, whose rules could not be asked: no time, no configuration, another version."""
+"""Decisions on a policy as a whole, if its rules could not be evaluated: no time, no configuration, another version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DENY: Final = (ValidationAction.DENY,)
 
 
 def decision_of_interrupted_policy(policy: Policy, binding: Binding, text: str) -> Decision:
-    """The time was up before all objects were looked at: an evaluation error of the policy as a whole."""
+    """Return the error of a policy whose time ran out before all objects were evaluated."""
     return Decision(
         policy=policy.name,
         rule=policy.name,
@@ -30,7 +30,7 @@ def decision_of_interrupted_policy(policy: Policy, binding: Binding, text: str) 
 
 
 def decision_of_unusable_policy(policy: Policy, binding: Binding | None, text: str) -> Decision:
-    """A configuration error: denied under Fail whatever the binding's actions are."""
+    """Return the decision about a configuration error: it denies under Fail whatever the binding's actions are."""
     return Decision(
         policy=policy.name,
         rule=policy.name,
@@ -47,7 +47,9 @@ def decision_of_unusable_policy(policy: Policy, binding: Binding | None, text: s
 
 
 def undecided(policy: Policy, binding: Binding | None, text: str, param: str = "") -> Decision:
-    """Files do not say which object a policy needs, such as the namespace whose labels it selects by."""
+    """Return the decision of a policy for which files lack an object, such as the namespace whose labels it
+    selects by.
+    """
     is_denial = policy.missing == "deny"
     return Decision(
         kind=policy.kind,
@@ -67,7 +69,7 @@ def undecided(policy: Policy, binding: Binding | None, text: str, param: str = "
 
 
 def decision_of_unconverted_object(policy: Policy, binding: Binding, target: Target) -> Decision:
-    """The policy is written for a version of the object to which only an API server can convert it.
+    """Return the decision of a policy that needs an object version to which only an API server can convert.
 
     Nobody knows in which version an API server would send an object of a file: nothing is decided about it.
     """
@@ -79,7 +81,7 @@ def decision_of_unconverted_object(policy: Policy, binding: Binding, target: Tar
 
 
 def other_version(target: Target) -> str:
-    """What is wrong where a policy names another version, and what to do about it."""
+    """Return a sentence that a policy names another version, and what to do about it."""
     sent, wanted = target.attributes.resource, target.match.resource
     name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
     return (

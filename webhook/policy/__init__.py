@@ -1,1 +1,1 @@
-"""The compiled set of policies, and which of them a request concerns."""
+"""The compiled set of policies, and the selection of those that a request concerns."""

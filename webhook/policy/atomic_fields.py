@@ -1,4 +1,4 @@
-"""Fields that an ApplyConfiguration sets and may not: lists and maps that are replaced whole.
+"""Finds atomic lists and maps, which are replaced as a whole, in ApplyConfigurations, where they must not be set.
 
 The API server takes such a policy, and answers every request that reaches the mutation with "may not mutate atomic
 arrays, maps or structs" (k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/patch/smd.go). Knows the kinds of
@@ -21,7 +21,7 @@ _MAPS: Final = frozenset(("transformMap", "transformMapEntry"))
 
 
 def atomic_fields(policy: Policy) -> Iterator[str]:
-    """A sentence for each such field."""
+    """Yield a sentence for each such field."""
     told: dict[str, None] = {}
     for kind in filter(None, named_kinds(policy)):
         root = schema.schema_of_kind(kind)
@@ -39,7 +39,7 @@ def _fields_of_node(node: Node, root: schema.Node) -> Iterator[str]:
 
 
 def _place(node: StructNode, root: schema.Node) -> schema.Shape | None:
-    """The shape of `Object.spec.containers`: of an item, where the path leads into a list."""
+    """Return the schema of `Object.spec.containers`; of an item if the path leads into a list."""
     first, *path = node.name.split(".")
     if first != "Object":
         return None
@@ -54,7 +54,7 @@ def _place(node: StructNode, root: schema.Node) -> schema.Shape | None:
 
 
 def _sentence_about_entry(name: str, entry: FieldEntry, shape: schema.Shape) -> str:
-    """A sentence about one field of a literal; "" where it may be set."""
+    """Return a sentence about one field of a literal; "" if it may be set."""
     if entry.optional or shape.map is None or entry.field not in shape.map.fields:
         return ""
     of = schema.shape_of_node(shape.map.fields[entry.field])

@@ -1,4 +1,4 @@
-"""The policies that may speak about a request, with what is certain of them before its object is looked at.
+"""Selects the policies that may concern a request, before its object is looked at.
 
 Most constraints name resources and operations alone. Whether they match is the same for every request for the same
 resource and operation, so policy_set.py asks once and keeps the answer in its index. What depends on a selector or on
@@ -23,7 +23,7 @@ PODS: Final = GroupVersionResource("", "v1", "pods")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CriteriaIndex:
-    """Criteria, and whether they match requests for one resource and operation, their namespaceSelector left out.
+    """Criteria, and whether they match requests for one resource and operation, without their namespaceSelector.
 
     `own` is about the object of the request, `pods` about a pod template in it; None where that depends on the object.
     """
@@ -35,7 +35,7 @@ class CriteriaIndex:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CandidateBinding:
-    """A binding that may apply; `index` is None where it applies to all that its policy matches."""
+    """A binding that may apply; `index` is None if it applies to everything that its policy matches."""
 
     binding: Binding
     index: CriteriaIndex | None
@@ -43,7 +43,7 @@ class CandidateBinding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A policy that may speak about a request, and its bindings.
+    """A policy that may concern a request, and its bindings.
 
     `looks_inside`: it is also asked about objects inside that of the request. `is_own_alone`: it is asked about the
     object of every such request, in every namespace, and about no other.
@@ -63,7 +63,7 @@ class Candidate:
 def candidates_for_request(
     policies: Iterable[Policy], attributes: Attributes, equal: Equivalents
 ) -> tuple[Candidate, ...]:
-    """Those of some policies that may speak about requests for the same resource and operation as this one.
+    """Return the policies that may concern requests for the same resource and operation as this one.
 
     No policy may speak about policies, bindings and webhook configurations.
     """
@@ -89,7 +89,7 @@ def _candidate(policy: Policy, attributes: Attributes, pod: Attributes, equal: E
 
 
 def _has_inside(attributes: Attributes) -> bool:
-    """Whether policies may be asked about objects inside that of the request."""
+    """Return whether policies may be evaluated on objects inside that of the request."""
     return attributes.kind != POD and not attributes.sub_resource and attributes.operation != Operation.CONNECT
 
 
@@ -98,7 +98,9 @@ def _expands(policy: Policy) -> bool:
 
 
 def _gate(policy: Policy, attributes: Attributes) -> MatchConditions | None:
-    """What is to be asked about an object; what `updates: spec` stands for holds for everything that is created."""
+    """Return the matchConditions to evaluate on an object; those of `updates: spec` hold for everything that is
+    created.
+    """
     gate = policy.gate()
     if gate.spec_changes is not None and attributes.operation == Operation.CREATE:
         gate = replace(gate, spec_changes=None)
@@ -106,7 +108,7 @@ def _gate(policy: Policy, attributes: Attributes) -> MatchConditions | None:
 
 
 def _concerns(policy: Policy, attributes: Attributes) -> frozenset[str]:
-    """What a policy concerns of a Pod, where that can be told from its resources."""
+    """Return the words of `concerns` of a policy, if a Pod's resources tell whether they apply."""
     concerns = frozenset(policy.concerns)
     is_pod = attributes.kind == POD and not attributes.sub_resource
     return concerns if is_pod and concerns <= RESOURCE_CONCERNS else frozenset()
@@ -117,12 +119,14 @@ def _index(criteria: Criteria, own: Attributes, pod: Attributes, equal: Equivale
 
 
 def as_pod(attributes: Attributes, **others: Any) -> Attributes:
-    """A request as criteria about Pods see it, with other values of some fields."""
+    """Return a request as criteria about Pods see it, with other values of some fields."""
     return replace(attributes, kind=POD, resource=PODS, request_kind=POD, request_resource=PODS, **others)
 
 
 def _certainly(criteria: Criteria, attributes: Attributes, equal: Equivalents) -> bool | None:
-    """Whether criteria match every such request as it was sent, or none; None where that depends on the object."""
+    """Return whether criteria match all such requests as they were sent, or none; None if that depends on the
+    object.
+    """
     if criteria.objects.requirements:
         return None
     if any(each.names for each in (*criteria.rules, *criteria.excluded)):

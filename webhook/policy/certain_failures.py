@@ -1,4 +1,4 @@
-"""What makes a policy fail for every object that it is asked about, although it compiles.
+"""Finds mistakes that make a policy fail on every object, although it compiles.
 
 An API server takes such a policy and says so at admission alone, by its failurePolicy: with `Fail`, nobody can create
 anything that it matches. Knows the kinds of Kubernetes; of custom kinds nobody can say what they have.
@@ -22,7 +22,7 @@ _PARAMS = "params"
 
 
 def certain_failures(policy: Policy) -> Iterator[str]:
-    """A sentence for each, with what to do."""
+    """Yield a sentence for each mistake, with what to do."""
     yield from (each.text for each in undefined_fields(policy) if each.fails)
     yield from atomic_fields(policy)
     yield from _param_kind(policy)
@@ -30,7 +30,9 @@ def certain_failures(policy: Policy) -> Iterator[str]:
 
 
 def _param_kind(policy: Policy) -> Iterator[str]:
-    """A paramKind that the API server does not have (policy_source.go: "failed to find resource referenced by")."""
+    """Yield a paramKind that the API server does not have (policy_source.go: "failed to find resource
+    referenced by").
+    """
     kind = policy.param_kind
     if kind is None or kind.group not in COMPLETE or is_builtin(kind):
         return
@@ -43,7 +45,9 @@ def _param_kind(policy: Policy) -> Iterator[str]:
 
 
 def _param_references(policy: Policy) -> Iterator[str]:
-    """Bindings without a paramRef, whose `params` are null (kubernetes v1.36 policy_dispatcher.go CollectParams)."""
+    """Yield bindings without a paramRef, whose `params` are null (kubernetes v1.36 policy_dispatcher.go
+    CollectParams).
+    """
     if policy.param_kind is None or not _reads_params(policy) or _allows_null(policy):
         return
     for binding in policy.bindings:
@@ -61,7 +65,7 @@ def _reads_params(policy: Policy) -> bool:
 
 
 def _allows_null(policy: Policy) -> bool:
-    """Whether some expression asks if there are parameters at all; then it is taken to protect the others."""
+    """Return whether some expression asks if there are parameters at all; that is assumed to protect the others."""
     return any(_asks(parse(each.source)) for each in policy.expressions())
 
 

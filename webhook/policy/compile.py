@@ -1,4 +1,4 @@
-"""Manifests to compiled policies: every expression to a program, every mistake to the API server's own text.
+"""Compiles manifests to policies: every expression to a program, every mistake to the API server's own text.
 
 Walks a policy in the order in which the API server reports its errors (kubernetes v1.36
 pkg/apis/admissionregistration/validation/validation.go) and stops at nothing: a policy with errors is compiled all the
@@ -37,7 +37,7 @@ def compile_policy(
     registry: Registry = SHIPPED,
     is_lazy: bool = False,
 ) -> tuple[Policy, tuple[FieldError, ...]]:
-    """Compile a policy, without its bindings; errors in the API server's order and words.
+    """Compile a policy without its bindings, and return its errors in the API server's order and words.
 
     A lazy policy is compiled when it is first asked, and what is wrong with its expressions is an error of theirs then.
     """

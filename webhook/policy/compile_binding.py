@@ -1,4 +1,4 @@
-"""Bindings as they are asked, every mistake in the API server's own text: kubernetes v1.36 as in compile.py."""
+"""Compiles bindings and reports every mistake in the API server's own text: kubernetes v1.36 as in compile.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SPEC: FieldPath = ("spec",)
 
 
 def compile_binding(manifest: BindingManifest, file: str = "") -> tuple[Binding, tuple[FieldError, ...]]:
-    """Compile a binding; errors in the API server's order and words."""
+    """Compile a binding, and return its errors in the API server's order and words."""
     spec = manifest.spec
     errors = [*verification.metadata_errors(manifest.metadata), *verification.policy_name(spec.policy_name, _SPEC)]
     is_old = manifest.api_version.endswith("/v1alpha1")

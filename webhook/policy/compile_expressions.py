@@ -1,4 +1,4 @@
-"""The expressions of a policy as programs: matchConditions, variables, validations, audit annotations and mutations.
+"""Compiles the expressions of a policy: matchConditions, variables, validations, audit annotations and mutations.
 
 What is wrong with them, and with what stands between them, is noted in the walk, in the order of compile.py.
 """
@@ -41,7 +41,7 @@ _UNSPECIFIED = "expression is not specified"
 
 
 def compile_match_conditions(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> MatchConditions:
-    """The matchConditions of a policy; what is wrong with them is in the walk."""
+    """Compile the matchConditions of a policy; their errors are added to the walk."""
     conditions = _conditions(walk, manifest)
     programs = [each.expression.program for each in conditions]
     needs: frozenset[str] = frozenset().union(*(program.names for program in programs if program is not None))
@@ -51,13 +51,15 @@ def compile_match_conditions(manifest: PolicyManifest, walk: Walk, *, is_about_s
 
 
 def _spec_changes(walk: Walk) -> Condition:
-    """What the annotation `updates: spec` stands for."""
+    """Return the condition that the annotation `updates: spec` adds."""
     name = extensions.SPEC_CHANGES["name"]
     return _condition(walk, name, extensions.SPEC_CHANGES["expression"], ("metadata", "annotations", name))
 
 
 def compile_body(manifest: PolicyManifest, walk: Walk) -> Body:
-    """The other expressions of a policy; what is wrong with them and with what stands between them is in the walk."""
+    """Compile the other expressions of a policy; their errors, and those of the fields around them, are added to the
+    walk.
+    """
     _variables(walk, manifest)
     rules, audits, changes = _parts(walk, manifest)
     return Body(
@@ -71,7 +73,7 @@ def compile_body(manifest: PolicyManifest, walk: Walk) -> Body:
 
 
 def reports_problems(spec: ValidatingSpec | MutatingSpec) -> bool:
-    """Whether the body of a policy is `problems.size() == 0` with the messageExpression `problems`, and no more."""
+    """Return whether the body of a policy is only `problems.size() == 0` with the messageExpression `problems`."""
     if isinstance(spec, MutatingSpec) or spec.variables or spec.audit_annotations or len(spec.validations) != 1:
         return False
     (rule,) = spec.validations
@@ -79,7 +81,7 @@ def reports_problems(spec: ValidatingSpec | MutatingSpec) -> bool:
 
 
 def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
-    """matchConditions: without `variables`, whatever the policy declares."""
+    """Compile the matchConditions, which never see `variables`."""
     path = (*_SPEC, "matchConditions")
     manifests = manifest.spec.match_conditions
     walk.errors += verification.condition_count(manifests, path)
@@ -97,7 +99,7 @@ def _condition(walk: Walk, name: str, source: str, where: FieldPath) -> Conditio
 
 
 def _variables(walk: Walk, manifest: PolicyManifest) -> None:
-    """Variables in order, each sees those before it. Without any there is no `variables`, unless the policy mutates."""
+    """Compile the variables in order; each one sees those before it."""
     if manifest.spec.variables or isinstance(manifest, MutatingPolicyManifest):
         walk.types = {}
     for index, variable in enumerate(manifest.spec.variables):
@@ -175,7 +177,7 @@ def _changes(walk: Walk, spec: MutatingSpec) -> tuple[Mutation, ...]:
 
 
 def _change(walk: Walk, manifest: MutationManifest, path: FieldPath) -> Mutation | None:
-    """One mutation, or None where nobody can tell what it should be."""
+    """Compile one mutation; return None if its patchType is unknown."""
     fields = {
         "JSONPatch": ("jsonPatch", manifest.json_patch),
         "ApplyConfiguration": ("applyConfiguration", manifest.apply_configuration),

@@ -1,4 +1,4 @@
-"""What to do about an expression that does not compile: the name that was probably meant, and the missing annotation.
+"""Hints about an expression that does not compile: the name that was probably meant, or the missing annotation.
 
 The errors themselves are in the API server's words (expressions.py). Hints stand below them where a person reads, and
 nowhere else.
@@ -25,7 +25,7 @@ _UNDEFINED: Final = re.compile(r"undefined field '([^']*)'")
 def hints_for_issues(
     issues: Iterable[Issue], place: Environment, facts: Iterable[str] = SHIPPED.fact_names
 ) -> tuple[str, ...]:
-    """A sentence for each issue that something can be said to, each once.
+    """Return the hints for some issues, each hint once.
 
     Args:
         issues: what the checker says of the expression.
@@ -57,7 +57,7 @@ def _hint_for_name(name: str, place: Environment, facts: frozenset[str]) -> str:
 
 
 def _functions(place: Environment) -> Iterator[str]:
-    """The names of functions, without operators."""
+    """Yield the names of functions, without operators."""
     named = (*library.functions_of(place.version), *place.functions)
     yield from (each.name for each in named if each.name[:1].isalpha())
 

@@ -1,4 +1,4 @@
-"""A policy ready to be asked: programs instead of expressions, predicates instead of selectors. Immutable.
+"""A compiled policy: programs instead of expressions, predicates instead of selectors. Immutable.
 
 Knows what a policy consists of; compile.py makes it, matching, validating and mutating use it. An expression that did
 not compile stays here with its error, so that the policy's failurePolicy can speak for it.
@@ -21,12 +21,14 @@ from webhook.problems.declarations import PROBLEMS
 from webhook.problems.rule import Rule
 
 Reads: TypeAlias = Mapping[str, frozenset[str]]
-"""Facts by name with the fields that are read of each, "" where the whole is."""
+"""The fields that are read of each fact, by the fact's name; "" stands for the whole fact."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """One expression of a policy: its text as error messages quote it, and its program or why there is none."""
+    """One expression of a policy: its text as error messages quote it, and its program or the reason why there
+    is none.
+    """
 
     source: str
     program: Program | None = None
@@ -43,7 +45,8 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Validation:
-    """One validation. `reason` and `code` are what a denial carries; `facts` is what it reads of facts and problems.
+    """One validation. `reason` and `code` are those of its denial; `facts` are the fields of facts and problems that it
+    reads.
 
     `lists_problems`: its messageExpression gives a list of problems, not a text.
     """
@@ -85,7 +88,7 @@ class ParamSource:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Binding:
-    """One binding: where its policy applies, with which parameters, and what a failure does.
+    """One binding: where its policy applies, with which parameters, and the actions of a failure.
 
     `admits` are the decisions of rules that hold, without parameters and on the object itself: made once, given often.
     """
@@ -101,7 +104,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MatchConditions:
-    """The matchConditions of a policy, and the names that they read.
+    """The matchConditions of a policy, and the variables that they read.
 
     `spec_changes` is the condition that the annotation `updates: spec` stands for: it sees nothing but the request and
     its object, so it is evaluated once for all policies that have it.
@@ -118,7 +121,9 @@ T = TypeVar("T")
 
 
 class Deferred(Generic[T]):
-    """A part of a policy that is compiled when it is first needed. Two threads may compile it twice; either serves."""
+    """A part of a policy that is compiled when it is first needed. Two threads may compile it twice; either result
+    works.
+    """
 
     __slots__ = ("_compile", "_part")
 
@@ -127,7 +132,7 @@ class Deferred(Generic[T]):
         self._part: T | None = None
 
     def __call__(self) -> T:
-        """The part."""
+        """Return the part, compiled."""
         part = self._part
         if part is None:
             part = self._part = self._compile()
@@ -136,7 +141,7 @@ class Deferred(Generic[T]):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Body:
-    """The other expressions of a policy. `messages` is how many rules have a messageExpression.
+    """The expressions of a policy except its matchConditions. `messages` is how many rules have a messageExpression.
 
     `needs` are the names that any of them reads, so that nothing is looked up for nothing.
     """
@@ -202,62 +207,62 @@ class Policy:
         object.__setattr__(self, "computed", frozenset(("request", *self.facts, *([PROBLEMS] if self.checks else ()))))
 
     def rule_id(self, index: int | None) -> str:
-        """The id of a validation; the policy's name where nobody gave it one, and for the policy as a whole."""
+        """Return the id of a validation; the policy's name if it has no id, and for the policy as a whole."""
         return self.named[index].id if index is not None and self.named else self.name
 
     def severity_of(self, code: str) -> str:
-        """How severe it is to break a rule of the catalogue, or another one."""
+        """Return the severity of breaking a rule; the policy's own for a rule outside the catalogue."""
         rule = self.catalogue.get(code)
         return (rule and rule.severity) or self.severity
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """The matchConditions, first what `updates: spec` stands for."""
+        """Return the matchConditions, after the one that `updates: spec` adds."""
         gate = self.gate()
         return gate.conditions if gate.spec_changes is None else (gate.spec_changes, *gate.conditions)
 
     @property
     def variables(self) -> Mapping[str, Expression]:
-        """The variables, in order."""
+        """Return the variables, in order."""
         return self.body().variables
 
     @property
     def rules(self) -> tuple[Validation, ...]:
-        """The validations of a validating policy."""
+        """Return the validations of a validating policy."""
         return self.body().rules
 
     @property
     def messages(self) -> int:
-        """How many validations have a messageExpression."""
+        """Return how many validations have a messageExpression."""
         return self.body().messages
 
     @property
     def audits(self) -> tuple[AuditAnnotation, ...]:
-        """The auditAnnotations of a validating policy."""
+        """Return the auditAnnotations of a validating policy."""
         return self.body().audits
 
     @property
     def changes(self) -> tuple[Mutation, ...]:
-        """The mutations of a mutating policy."""
+        """Return the mutations of a mutating policy."""
         return self.body().changes
 
     @property
     def needs_schemas(self) -> bool:
-        """Whether the schemas of custom kinds say what its mutations may do."""
+        """Return whether its mutations need the schemas of custom kinds."""
         return any(change.kind == "ApplyConfiguration" for change in self.changes)
 
     @property
     def needs(self) -> frozenset[str]:
-        """The names that any of the expressions but the matchConditions reads."""
+        """Return the variables that its expressions except the matchConditions read."""
         return self.body().needs
 
     @property
     def asks_authorizer(self) -> bool:
-        """Whether an expression asks what somebody may do."""
+        """Return whether an expression uses `authorizer`."""
         return not AUTHORIZER.isdisjoint(self.needs | self.gate().needs)
 
     def expressions(self) -> Iterator[Expression]:
-        """Every expression of the policy."""
+        """Yield every expression of the policy."""
         yield from (condition.expression for condition in self.conditions)
         yield from self.variables.values()
         for rule in self.rules:

@@ -1,4 +1,4 @@
-"""A policy set under a configuration: what its rules do, and that every rule that the file names exists."""
+"""Applies a configuration file to a policy set, and checks that every rule that the file names exists."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from webhook.problems.actions import EFFECTS, Action
 
 
 def rule_ids(policies: PolicySet) -> frozenset[str]:
-    """The ids of all rules: of every group of checks, of the policies that name theirs, and the names of policies."""
+    """Return the ids of all rules: of every group of checks, of policies with named validations, and the names of
+    policies.
+    """
     named = {rule.id for policy in policies.policies for rule in (*policy.catalogue.values(), *policy.named)}
     checks = policies.registry.catalogue(policies.registry.groups)
     return frozenset(named.union(checks, (policy.name for policy in policies.policies)))
 
 
 def describe_unknown_id(rule: str, known: Collection[str], word: str = "rule") -> str:
-    """What is said of an id that no rule has; "" where one has it."""
+    """Return a sentence about an id that no rule has; "" if a rule has it."""
     if rule in known:
         return ""
     close = get_close_matches(rule, sorted(known), n=1)
@@ -30,7 +32,7 @@ def describe_unknown_id(rule: str, known: Collection[str], word: str = "rule") -
 
 
 def policies_under_configuration(policies: PolicySet, file: ConfigurationFile) -> PolicySet:
-    """The same policies under a configuration.
+    """Return the same policies with a configuration.
 
     Raises:
         InputError: every rule and group that the file names and nobody has.
@@ -58,7 +60,7 @@ def _mistakes(file: ConfigurationFile, known: Collection[str]) -> Iterator[Probl
 
 
 def _named(file: ConfigurationFile) -> Iterator[tuple[FieldPath, str]]:
-    """Every group and rule that the file names, with its place."""
+    """Yield the path and the name of every group and rule that the file names."""
     value = file.value
     yield from ((("levels", "groups", group), group) for group in value.levels.groups)
     yield from ((("levels", "rules", rule), rule) for rule in value.levels.rules)

@@ -1,4 +1,4 @@
-"""What names and types the expressions of a policy may use, per place where an expression stands.
+"""Declares the variables and types that the expressions of a policy may use, by the place of the expression.
 
 Knows types, no values. `object`, `oldObject` and `params` are dyn; `request` and `namespaceObject` are declared field
 by field, so that a typing error in them is found when the policy is loaded. Source: k8s.io/apiserver v0.36
@@ -94,7 +94,7 @@ NAMESPACE_METADATA = frozenset(
         *("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers"),
     )
 )
-"""What `namespaceObject.metadata` shows (k8s.io/apiserver v0.36 pkg/admission/plugin/cel/condition.go)."""
+"""The fields of `namespaceObject.metadata` (k8s.io/apiserver v0.36 pkg/admission/plugin/cel/condition.go)."""
 _NAMESPACE = Structure(
     NAMESPACE,
     {
@@ -115,7 +115,7 @@ _PLAIN = frozenset((BOOL, BYTES, DOUBLE, DURATION, INT, NULL, STRING, TIMESTAMP,
 
 @cache
 def environment_of_place(version: Version, *, params: bool, authorizer: bool, mutation: bool) -> Environment:
-    """The names of one place, `variables` and facts aside."""
+    """Return the environment of one place, without `variables` and facts."""
     variables = {"object": DYN, "oldObject": DYN, "namespaceObject": object_type(NAMESPACE)}
     variables["request"] = object_type(REQUEST)
     if params:
@@ -126,7 +126,7 @@ def environment_of_place(version: Version, *, params: bool, authorizer: bool, mu
 
 
 def with_facts(place: Environment, facts: Sequence[Fact]) -> Environment:
-    """A place with the facts that a policy declares."""
+    """Return the environment with the facts that a policy declares."""
     for fact in facts:
         structures = {each.structure.name: each.structure for each in fact.structures}
         place = place.extend(variables={fact.name: fact.type}, structures=structures)
@@ -134,7 +134,7 @@ def with_facts(place: Environment, facts: Sequence[Fact]) -> Environment:
 
 
 def with_problems(place: Environment, rules: Catalogue) -> Environment:
-    """A place with the problems that the checks of a policy find, and the function that names their rules."""
+    """Return the environment with the variable `problems` and the function that names rules."""
     if not rules:
         return place
     made = place.extend(variables={PROBLEMS: LIST_OF_PROBLEMS}, structures={PROBLEM.name: PROBLEM})
@@ -142,13 +142,13 @@ def with_problems(place: Environment, rules: Catalogue) -> Environment:
 
 
 def with_variables(place: Environment, types: Mapping[str, Type]) -> Environment:
-    """A place with the variables declared so far; an object of no fields when there are none yet."""
+    """Return the environment with the variables declared so far; with an empty object when there are none yet."""
     structure = Structure(VARIABLES, dict(types))
     return place.extend(variables={"variables": object_type(VARIABLES)}, structures={VARIABLES: structure})
 
 
 def variable_type(result: Type) -> Type:
-    """The type under which later expressions see a variable (composition.go, convertCelTypeToDeclType)."""
+    """Return the type under which later expressions see a variable (composition.go, convertCelTypeToDeclType)."""
     if result in _PLAIN:
         return result
     if result.name == "list" and result.parameters:

@@ -1,4 +1,4 @@
-"""Which resources are the same resource under another group or version, for `matchPolicy: Equivalent`.
+"""Finds the resources that are the same under another group or version, for `matchPolicy: Equivalent`.
 
 Knows names only. The API server calls every served version of a resource equivalent, and the few resources that live in
 two groups (k8s.io/apimachinery v0.36 pkg/runtime/mapper.go; kubernetes v1.36 default_storage_factory_builder.go). It
@@ -20,14 +20,14 @@ from webhook.attributes import GroupVersionKind, GroupVersionResource
 from webhook.workloads.table import Table
 
 Conversion: TypeAlias = Literal["none", "version", "fields", "impossible"]
-"""What an object needs to become the same one in another version; none where it has that version."""
+"""The kind of conversion that an object needs to get into another version; none if it has that version."""
 
 _DATA = Path(__file__).with_name("equivalent_resources.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Equivalent:
-    """The same resource under another name."""
+    """The same resource under another group or version."""
 
     resource: GroupVersionResource
     kind: GroupVersionKind
@@ -36,19 +36,21 @@ class Equivalent:
 
 @dataclass(frozen=True, slots=True)
 class Equivalents:
-    """All known equivalences. `groups` are one name for all groups that a resource lives in, for each that is known."""
+    """All known equivalences. `groups` maps each group and resource to one name for all groups that have the
+    resource.
+    """
 
     others: Mapping[GroupVersionResource, tuple[Equivalent, ...]]
     groups: Mapping[tuple[str, str], tuple[str, str]]
 
     def identity(self, group: str, resource: str) -> tuple[str, str]:
-        """The group and resource under which a resource is indexed."""
+        """Return the group and resource under which a resource is indexed."""
         key = (group, resource)
         return self.groups.get(key, key)
 
 
 def equivalent_resources(table: Table) -> Equivalents:
-    """The shipped equivalences and those of the workload table's kinds with several versions."""
+    """Return the shipped equivalences and those of the workload table's kinds with several versions."""
     pairs: dict[GroupVersionResource, dict[GroupVersionResource, Equivalent]] = {}
     groups: dict[tuple[str, str], tuple[str, str]] = {}
     for resource, kind, versions, conversion in (*_shipped(), *_equivalents_of_table(table)):

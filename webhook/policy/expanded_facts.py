@@ -1,4 +1,5 @@
-"""Facts that a policy reads of pod templates, and that mean less there than of the whole object.
+"""Finds facts that a policy with `expand: pods` reads and that say less about a pod template than about the whole
+object.
 
 With `claimgate.dev/expand: pods` a policy sees one template at a time: `gpu.devices` is then what one pod gets, and a
 limit on it lets an object with a thousand such pods pass. Each fact declares what it is there (facts/fact.py).
@@ -14,7 +15,7 @@ from webhook.policy.compiled import Policy
 
 
 def expanded_facts(policy: Policy, registry: Registry) -> Iterator[str]:
-    """A sentence for each field of a fact that means less; none where the policy does not expand."""
+    """Yield a sentence for each field of such a fact; none if the policy does not expand."""
     if not policy.expands:
         return
     read = _fields_read(policy)
@@ -29,7 +30,7 @@ def expanded_facts(policy: Policy, registry: Registry) -> Iterator[str]:
 
 
 def _fields_read(policy: Policy) -> dict[str, frozenset[str]]:
-    """The names that the expressions read, with the fields that they select of each."""
+    """Return the variables that the expressions read, with the fields that they select from each."""
     read: dict[str, frozenset[str]] = {}
     for expression in policy.expressions():
         if expression.program is not None:

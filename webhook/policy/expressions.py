@@ -1,4 +1,4 @@
-"""Compiling the expressions of one policy: which names each sees, and what the API server says of a bad one.
+"""Compiles one expression of a policy with the variables of its place, and words errors as the API server does.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/compile.go (CompileCELExpression) and composition.go.
 """
@@ -25,12 +25,12 @@ from webhook.problems.catalogue import Catalogue
 from webhook.problems.declarations import PROBLEMS
 
 _NOT_INSTANTIATED = "program instantiation failed: "
-"""What cel-go finds after the check, when it makes the program: a constant pattern that is no regular expression."""
+"""The beginning of cel-go's error for a program that it cannot create, such as a constant pattern that is invalid."""
 
 
 @dataclass(slots=True)
 class Walk:
-    """One policy being compiled: the environment that grows with its variables, and what was found so far.
+    """The compilation of one policy: the environment, which grows with its variables, and the errors so far.
 
     `types` is None as long as there is no `variables`. `needs` are the names that the expressions read, `rules` those
     that the checks of the policy may find broken.
@@ -49,11 +49,11 @@ class Walk:
 
     @property
     def computed(self) -> frozenset[str]:
-        """The names of facts."""
+        """Return the names of facts."""
         return frozenset(fact.name for fact in self.facts)
 
     def place(self, *, authorizer: bool = True, variables: bool = True, mutation: bool = False) -> Environment:
-        """The environment of one kind of expression, with the variables declared so far."""
+        """Return the environment of one kind of expression, with the variables declared so far."""
         environment = declarations.environment_of_place(
             self.version, params=self.has_params, authorizer=authorizer, mutation=mutation
         )
@@ -65,7 +65,7 @@ class Walk:
     def expression(
         self, path: FieldPath, source: str, place: Environment, expected: Sequence[Type], missing: str = ""
     ) -> Expression:
-        """Compile one expression as written; an error is noted, and kept in the expression."""
+        """Compile one expression as written; an error is added to the walk and kept in the expression."""
         return self._compile(path, source, source, place, expected, missing=missing, shown=source)
 
     def trimmed(
@@ -78,7 +78,7 @@ class Walk:
         *,
         shows_all: bool = False,
     ) -> Expression:
-        """Compile one expression without the blanks around it, as the API server does for some."""
+        """Compile one expression without white space at its ends, as the API server does for some."""
         text = source.strip()
         return self._compile(path, source, text, place, expected, missing=missing, shown=source if shows_all else text)
 
@@ -114,13 +114,13 @@ class Walk:
         return Expression(source, error=detail)
 
     def declare(self, name: str, expression: Expression, result: Type) -> None:
-        """Make a variable known to the expressions after it."""
+        """Declare a variable for the expressions after it."""
         self._reads[name] = self.facts_of(expression)
         self.variables[name] = expression
         self.types = {**(self.types or {}), name: declarations.variable_type(result)}
 
     def facts_of(self, expression: Expression) -> Reads:
-        """What an expression reads of facts and problems, itself or through the variables that it reads."""
+        """Return the fields of facts and problems that an expression reads, itself or through its variables."""
         if not (self.facts or self.rules) or expression.program is None:
             return {}
         known = self.computed | {*([PROBLEMS] if self.rules else ())}

@@ -1,4 +1,4 @@
-"""Fields that expressions name and that no kind of the policy has: `object.spec.replica`, `Object.spec{replica: 1}`.
+"""Finds fields in expressions that no kind of the policy has: `object.spec.replica`, `Object.spec{replica: 1}`.
 
 kube-apiserver writes such fields to `status.typeChecking` of a ValidatingAdmissionPolicy. It types the object by each
 kind that the rules name (kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go) and names those, too,
@@ -26,11 +26,11 @@ from webhook.similar_names import nearest_name
 from webhook.workloads.plurals import plural_of_kind
 
 _GONE: Final = frozenset(("source",))
-"""Fields of earlier releases, which policies ask for to name their successor: that of claims of pods, until 1.30."""
+"""Fields of earlier releases that policies may read to name the successor: the source of pods' claims, until 1.30."""
 _SAME: Final = frozenset(("filter", "sortBy"))
 """Macros whose value has the type of their operand."""
 _INNER: Final = frozenset(("bind", "optMap", "optFlatMap"))
-"""Macros that name their operand, and whose value is that of their argument."""
+"""Macros that give their operand a name, and whose value is that of their argument."""
 
 Scope: TypeAlias = "Mapping[str, Type | None]"
 
@@ -48,7 +48,7 @@ class UndefinedField:
 
 
 def undefined_fields(policy: Policy) -> Iterator[UndefinedField]:
-    """Each field that is selected or set, and that no kind has."""
+    """Yield each field that is read or set, and that no kind has."""
     kinds = tuple(named_kinds(policy))
     if None in kinds:
         return
@@ -69,7 +69,7 @@ def undefined_fields(policy: Policy) -> Iterator[UndefinedField]:
 
 
 def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
-    """The kinds that the rules name; None stands for those that nothing is known of."""
+    """Yield the kinds that the rules name; None stands for a kind without a known schema."""
     known = {(group, plural_of_kind(kind)): kind for group, kind in sorted(KNOWN)}
     for rule in policy.criteria.rules:
         for group in sorted(rule.groups or ("*",)):
@@ -82,7 +82,7 @@ def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Types expressions.
+    """Infers the types of expressions.
 
     unknown: paths that some kind lacks, with a near name. known: those that one has. written: those that a mutation
     sets and does not read. tested: those whose presence some expression asks for.
@@ -94,7 +94,7 @@ class _Reader:
     tested: set[str] = field(default_factory=set)
 
     def read(self, text: str, scope: Scope) -> Type | None:
-        """The type of an expression; None where nothing is known of it."""
+        """Return the type of an expression; None if it is not known."""
         return self._type(parse(text), scope)
 
     def _type(self, node: Node, scope: Scope) -> Type | None:
@@ -133,7 +133,7 @@ class _Reader:
             self.known.add(path)
 
     def _written(self, node: StructNode, scope: Scope) -> None:
-        """The fields of `Object.spec.containers{…}`, whose name is the path of what it stands for."""
+        """Check the fields of `Object.spec.containers{…}`, whose name is the path of the object."""
         first, *path = node.name.split(".")
         of = scope.get(first)
         for name in path:
@@ -172,7 +172,7 @@ class _Reader:
 
 
 def _each(of: Type | None) -> Type | None:
-    """An element of a list, or a value of a map."""
+    """Return the type of an element of a list, or of a value of a map."""
     if isinstance(of, Items):
         return of.item
     return of.others if isinstance(of, Fields) else None

@@ -1,4 +1,4 @@
-"""What policies look up in a cluster: namespaces, parameters by name or label, what facts need, schemas of kinds.
+"""Lists the objects that policies look up in a cluster: namespaces, parameters, objects for facts, schemas of kinds.
 
 Knows bindings and facts; who holds it is the cluster view's business. A parameter is held whole, for its policy may
 read any of it; other objects with the fields that are read alone.
@@ -25,13 +25,15 @@ _SCHEMAS: Final = frozenset(("spec.versions.name", "spec.versions.schema"))
 _USE: Final = re.compile(
     r"\bnamespaceObject\b(?:\s*[!=]=\s*null\b|\s*\.\s*\??\s*(?:metadata\s*\.\s*\??\s*(\w+)|(spec|status)\b))?"
 )
-"""One use of `namespaceObject`, and which field it reads, if that is written out."""
+"""Matches one use of `namespaceObject`, and the field that it reads, if that is written out."""
 
 
 def interests_of_policies(
     policies: Sequence[Policy], registry: Registry, params: Iterable[JSON] = ()
 ) -> tuple[Interest, ...]:
-    """What a view of the cluster must hold for these policies; params are the objects shipped beside them."""
+    """Return the objects that a view of the cluster must hold for these policies; `params` are the shipped
+    parameters.
+    """
     wanted = [interest_in_fields(NAMESPACE, *_namespace_fields(policies))]
     for policy in policies:
         if policy.param_kind is not None:
@@ -48,7 +50,7 @@ def interests_of_policies(
 
 
 def _definitions(policy: Policy) -> Iterator[Interest]:
-    """The definitions of the custom kinds whose schemas a policy needs; all, where its rules name them by `*`."""
+    """Yield the definitions of the custom kinds whose schemas a policy needs; all of them if its rules name `*`."""
     for rule in policy.criteria.rules if policy.needs_schemas else ():
         for group in sorted(rule.groups or ("*",)):
             for resource, _ in rule.resources:
@@ -58,7 +60,7 @@ def _definitions(policy: Policy) -> Iterator[Interest]:
 
 
 def _params(kind: GroupVersionKind, policy: Policy, params: Iterable[JSON]) -> Iterator[Interest]:
-    """What the bindings refer to; without a namespace it is in that of each request, so in any."""
+    """Yield the parameters that bindings refer to; without a namespace they may be in any."""
     for source in (binding.param_source for binding in policy.bindings):
         if source is None:
             continue
@@ -70,7 +72,7 @@ def _params(kind: GroupVersionKind, policy: Policy, params: Iterable[JSON]) -> I
 
 
 def _shipped(kind: GroupVersionKind, params: Iterable[JSON]) -> Iterator[Interest]:
-    """The names of shipped parameters: one that a selector takes is hidden by the cluster's own of that name."""
+    """Yield the names of shipped parameters, because the cluster's own object of that name replaces a shipped one."""
     for param in params:
         group, slash, _ = str(get(param, ("apiVersion",)) or "").partition("/")
         namespace, name = place_of(param)
@@ -79,7 +81,7 @@ def _shipped(kind: GroupVersionKind, params: Iterable[JSON]) -> Iterator[Interes
 
 
 def _namespace_fields(policies: Iterable[Policy]) -> set[str]:
-    """Labels, which decide where policies apply, and what expressions read of `namespaceObject`."""
+    """Return the fields of namespaces that are read: labels, which selectors use, and those of `namespaceObject`."""
     fields = {"metadata.labels"}
     for policy in policies:
         for expression in policy.expressions():

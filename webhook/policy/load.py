@@ -1,4 +1,4 @@
-"""From files to a policy set: folders, files, mounted ConfigMaps, stdin, Lists and many documents in a file.
+"""Loads a policy set from folders, files, mounted ConfigMaps, stdin, Lists and files with many documents.
 
 Reads everything, complains about everything at once, each with file, line and column, and loads nothing unless all of
 it is good. Which files a folder holds is yamlfile's business; below a folder, `cases` and `context` hold test inputs
@@ -53,13 +53,13 @@ EngineName: TypeAlias = Literal["compiled", "celpy"]
 TEST_FOLDERS = frozenset(("cases", "context"))
 TEST_FILES = frozenset(("suite.yaml", "suite.yml", "kyverno-test.yaml", "kyverno-test.yml"))
 _KUSTOMIZATIONS = frozenset(("kustomization.yaml", "kustomization.yml"))
-"""What `kubectl apply -k` reads in a folder; it may leave out apiVersion and kind."""
+"""Files that `kubectl apply -k` reads in a folder; they may lack apiVersion and kind."""
 _OTHER_KINDS = frozenset(("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How policies are compiled: the CEL engine, the Kubernetes version whose CEL they may use, the workload table.
+    """Options of compilation: the CEL engine, the Kubernetes version whose CEL policies may use, the workload table.
 
     `registry` names the checks that they may ask for.
 
@@ -82,7 +82,6 @@ def load_policy_set(places: Sequence[Path | str], options: Options) -> PolicySet
 
     Raises:
         PolicyError: every problem of every file, or that there is no policy, for then everything would be admitted.
-
     """
     documents: list[yamlfile.Document] = []
     rules: list[yamlfile.Document] = []
@@ -121,11 +120,10 @@ def load_documents(
     *,
     rules: Iterable[yamlfile.Document] = (),
 ) -> PolicySet:
-    """The same from objects that are already read. `rules` say what the validations of policies are (rules.yaml).
+    """Compile the policies of documents that are already read. `rules` declare the ids of validations (rules.yaml).
 
     Raises:
         PolicyError: every problem, those given included.
-
     """
     loading = _Loading(options, chosen_engine(options.engine), problems=list(problems))
     loading.unread.update("" for _ in loading.problems)
@@ -138,7 +136,7 @@ def load_documents(
 
 
 def chosen_engine(chosen: Engine | EngineName) -> Engine:
-    """The engine of that name."""
+    """Return the engine of that name."""
     if chosen == "compiled":
         from webhook.cel import compiled_engine
 
@@ -151,7 +149,7 @@ def chosen_engine(chosen: Engine | EngineName) -> Engine:
 
 
 def refusal_of_manifest(value: JSON, options: Options) -> str:
-    """What the API server answers to a policy or binding that it does not take; "" when it takes it."""
+    """Return the API server's error for a policy or binding that it rejects; "" if it accepts it."""
     manifest = parse_manifest(value)
     kind, name = manifest.kind, manifest.metadata.name
     errors: Sequence[FieldError]
@@ -164,7 +162,7 @@ def refusal_of_manifest(value: JSON, options: Options) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where an object stands: a document, and the path inside it."""
+    """The place of an object: a document, and the path inside it."""
 
     document: yamlfile.Document
     path: FieldPath
@@ -179,7 +177,7 @@ class _Source:
 
 @dataclass(slots=True)
 class _Loading:
-    """What was read so far."""
+    """The objects and problems that were read so far."""
 
     options: Options
     engine: Engine
@@ -188,12 +186,12 @@ class _Loading:
     others: list[tuple[_Source, JSON]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
-    """Names of what is there and could not be read; "" when the name could not be read either."""
+    """Names of policies that could not be read; "" when the name could not be read either."""
     rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
     """The rules of policies, in the order of their validations."""
 
     def take(self, source: _Source, value: JSON) -> None:
-        """Sort one object: policy, binding, or something that may be a parameter."""
+        """Store one object: a policy, a binding, or something that may be a parameter."""
         kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
         if not isinstance(kind, str) or not isinstance(version, str):
             text = "not a Kubernetes object: expected apiVersion and kind; keep other files out of the policy folder"
@@ -247,7 +245,7 @@ class _Loading:
             kept[key] = (source, compiled)
 
     def name_rules(self, document: yamlfile.Document) -> None:
-        """Take the rules that a document declares for the validations of policies."""
+        """Store the rules that a document declares for the validations of policies."""
         try:
             declared = policy_rules.read_policy_rules(document)
         except InputError as error:
@@ -267,11 +265,10 @@ class _Loading:
             self.rules[name] = rules
 
     def finish(self) -> PolicySet:
-        """Join policies and bindings.
+        """Join policies and bindings, and return the policy set.
 
         Raises:
             PolicyError: there were problems.
-
         """
         self._find_dangling()
         kinds = {(p.param_kind.group, p.param_kind.kind) for _, p in self.policies.values() if p.param_kind}
@@ -290,7 +287,7 @@ class _Loading:
         )
 
     def _find_dangling(self) -> None:
-        """Complain of bindings without a policy, as far as no unread object can be that policy."""
+        """Report bindings without a policy, unless that policy may be among the objects that could not be read."""
         if "" in self.unread or any(not name for _, name in self.policies):
             return
         for (kind, _), (source, binding) in self.bindings.items():
@@ -314,13 +311,13 @@ class _Loading:
 
 
 def _with_hints(source: _Source, error: FieldError) -> Problem:
-    """The API server's text, with what to do below it."""
+    """Return a problem with the API server's text, and the hints below it."""
     below = "\n".join(f"    hint: {line}" for line in error.note.splitlines())
     return replace(source.problem(error.path, error.body), excerpt=below)
 
 
 def join_bindings(policy: Policy, bindings: Iterable[Binding]) -> Policy:
-    """A policy with its bindings, and the decisions of rules that hold made beforehand."""
+    """Return a policy with its bindings, and with the decisions of rules that hold created in advance."""
     return replace(policy, bindings=tuple(replace(binding, admits=_admits(policy, binding)) for binding in bindings))
 
 

@@ -1,4 +1,4 @@
-"""Does a policy or binding speak about a request: rules, selectors, matchPolicy, scopes and sub-resources.
+"""Decides whether a policy or binding matches a request: rules, selectors, matchPolicy, scopes and sub-resources.
 
 Knows one request and one set of criteria; which policies to ask is policy_set.py's business, matchConditions are
 match_conditions.py's. Order and outcome of every step as in k8s.io/apiserver v0.36 pkg/admission/plugin/policy/
@@ -28,12 +28,12 @@ _EXEMPT = frozenset(
 )
 
 NamespaceLabels: TypeAlias = Callable[[], Labels | None]
-"""The labels of the request's namespace, None when there is no such Namespace. May raise LookupFailed."""
+"""Returns the labels of the request's namespace, None when there is no such Namespace. May raise LookupFailed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceRule:
-    """A NamedRuleWithOperations; None stands for `*`. resources are pairs of resource and sub-resource."""
+    """A NamedRuleWithOperations; None stands for `*`. `resources` are pairs of resource and sub-resource."""
 
     operations: frozenset[str] | None
     groups: frozenset[str] | None
@@ -43,7 +43,7 @@ class ResourceRule:
     scope: str
 
     def matches(self, resource: GroupVersionResource, attributes: Attributes) -> bool:
-        """Say whether the rule names the request, taken as one for `resource`."""
+        """Return whether the rule matches the request as one for `resource`."""
         return (
             (self.groups is None or resource.group in self.groups)
             and (self.operations is None or attributes.operation in self.operations)
@@ -54,7 +54,7 @@ class ResourceRule:
         )
 
     def names_resource(self, resource: GroupVersionResource, sub: str) -> bool:
-        """Whether it names a group and a resource, without a wildcard; the version does not matter."""
+        """Return whether the rule names a group and a resource without a wildcard; the version does not matter."""
         return self.groups is not None and resource.group in self.groups and (resource.resource, sub) in self.resources
 
     def _matches_resource(self, resource: str, sub: str) -> bool:
@@ -69,7 +69,7 @@ class ResourceRule:
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """matchConstraints of a policy or matchResources of a binding, ready to be asked."""
+    """The compiled matchConstraints of a policy or matchResources of a binding."""
 
     rules: tuple[ResourceRule, ...] = ()
     excluded: tuple[ResourceRule, ...] = ()
@@ -79,7 +79,7 @@ class Criteria:
 
 
 class Match(NamedTuple):
-    """As what a request matched: resource and kind that `request` shows, and what the object needs to become that."""
+    """The resource and kind of a request as they matched, for `request`, and the conversion that the object needs."""
 
     resource: GroupVersionResource
     kind: GroupVersionKind
@@ -87,7 +87,7 @@ class Match(NamedTuple):
 
 
 def compile_criteria(manifest: MatchResources | None) -> Criteria:
-    """The criteria of a manifest that has passed verification; none at all match everything."""
+    """Return the criteria of a manifest that has passed verification; None matches everything."""
     if manifest is None:
         return Criteria()
     return Criteria(
@@ -100,7 +100,7 @@ def compile_criteria(manifest: MatchResources | None) -> Criteria:
 
 
 def compile_rule(manifest: NamedRule) -> ResourceRule:
-    """One rule of a manifest."""
+    """Return the compiled rule of a manifest."""
     pairs = (resource.partition("/") for resource in manifest.resources)
     return ResourceRule(
         operations=_or_all(manifest.operations),
@@ -117,7 +117,7 @@ def _or_all(values: list[str]) -> frozenset[str] | None:
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Say whether no policy may speak: of policies, bindings and webhook configurations (no way out otherwise)."""
+    """Return whether no policy may apply: to policies, bindings and webhook configurations (no way out otherwise)."""
     group, kind = attributes.kind.group, attributes.kind.kind
     return (group == GROUP and kind in _EXEMPT) or group == CLAIMGATE_GROUP
 
@@ -131,7 +131,7 @@ def match_request(
     *,
     tell: Callable[[str], object] = bool,
 ) -> Match | None:
-    """As what the criteria match the request, or None.
+    """Return how the criteria match the request, or None.
 
     `sent` is given back for the request as it is; `native(attributes)` where nothing is given. `tell` is told the part
     because of which they do not match.
@@ -141,7 +141,6 @@ def match_request(
     Raises:
         BindingError: everything else matches, but the selector's namespace does not exist.
         LookupFailed: everything else matches, but nobody can say what the namespace's labels are.
-
     """
     if criteria.objects.requirements and not _matches_object(criteria.objects, attributes):
         tell("objectSelector")
@@ -168,7 +167,7 @@ def match_request(
 
 
 def match_of_unconverted(attributes: Attributes) -> Match:
-    """The request taken as what it is."""
+    """Return the match of a request under its own resource and kind."""
     return Match(attributes.resource, attributes.kind)
 
 
@@ -178,12 +177,11 @@ def _matches_object(selector: Selector, attributes: Attributes) -> bool:
 
 
 def matches_namespace(selector: Selector, attributes: Attributes, labels: NamespaceLabels) -> bool:
-    """Say whether a namespaceSelector takes the request's namespace; one about its name needs no look-up to succeed.
+    """Return whether a namespaceSelector selects the request's namespace; one about its name alone needs no look-up.
 
     Raises:
         BindingError: the namespace does not exist, so nobody knows its labels.
         LookupFailed: nobody can say what its labels are.
-
     """
     if not selector.requirements:
         return True
@@ -206,14 +204,14 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
 
 
 def _is_by_name(selector: Selector) -> bool:
-    """Whether a selector asks about the name of the namespace alone, which needs no look-up."""
+    """Return whether a selector asks about the name of the namespace alone, which needs no look-up."""
     return selector.keys <= {NAME_LABEL}
 
 
 def _match_rules(
     rules: tuple[ResourceRule, ...], criteria: Criteria, attributes: Attributes, equal: Equivalents, sent: Match
 ) -> Match | None:
-    """The rules asked about the resource as requested, then as sent, then under every equivalent name."""
+    """Match the rules with the resource as requested, then as sent, then under every equivalent name."""
     requested = attributes.request_resource
     for each in rules:
         if each.matches(requested, attributes):
@@ -230,7 +228,7 @@ def _match_rules(
 
 
 def _as_requested(rules: tuple[ResourceRule, ...], attributes: Attributes, equal: Equivalents, sent: Match) -> Match:
-    """The request before the API server converted it for this webhook; the object has the converted version.
+    """Return the match of the request before the API server converted it for this webhook.
 
     Where nobody can convert it back, it stays as it was sent, if a rule names that version, too.
     """
@@ -244,7 +242,7 @@ def _as_requested(rules: tuple[ResourceRule, ...], attributes: Attributes, equal
 
 
 def _presumed(rules: tuple[ResourceRule, ...], attributes: Attributes, equal: Equivalents) -> Match | None:
-    """A version that a rule names of this very resource, of a kind that Kubernetes does not define.
+    """Return the match for a version that a rule names of this resource, if Kubernetes does not define its kind.
 
     Which versions of it a cluster serves is not known here; a rule that names one is written for a cluster that does.
     An object of a file may be of an API that was given up before: that is so where the workload table has later ones.
@@ -265,7 +263,7 @@ def _presumed(rules: tuple[ResourceRule, ...], attributes: Attributes, equal: Eq
 def _under(
     resource: GroupVersionResource, kind: GroupVersionKind, conversion: Conversion, attributes: Attributes
 ) -> Match:
-    """A match under another name; a Scale, and what else a sub-resource has of its own, is the same under all names."""
+    """Return a match under another name; the object of a sub-resource such as Scale is the same under all names."""
     sent, of = attributes.kind, attributes.resource
     if attributes.sub_resource and (sent.group, sent.version) != (of.group, of.version):
         return Match(resource, sent)

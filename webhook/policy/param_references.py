@@ -1,4 +1,4 @@
-"""What policies and bindings say of their parameters: of which kind they are, and which of them count."""
+"""Reads the references of policies and bindings to parameters: paramKind and paramRef."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from webhook.policy.compiled import ParamSource
 
 
 def param_kind(kind: ParamKind | None) -> GroupVersionKind | None:
-    """The kind of a policy's parameters; None where it has none."""
+    """Return the kind of a policy's parameters; None if it has none."""
     if kind is None:
         return None
     group, _, version = kind.api_version.rpartition("/")
@@ -17,7 +17,7 @@ def param_kind(kind: ParamKind | None) -> GroupVersionKind | None:
 
 
 def param_source(reference: ParamRef | None) -> ParamSource | None:
-    """Which parameters a binding names; None where it names none."""
+    """Return the source of a binding's parameters; None if it names none."""
     if reference is None:
         return None
     chosen = compile_selector(reference.selector) if reference.selector is not None else None

@@ -1,4 +1,4 @@
-"""What is wrong with the rules that the params of policies name: ids that no rule has, and lists of no action.
+"""Finds mistakes in the params of policies: ids that no rule has, and lists that are not an action.
 
 Where params are files, this is an error when they are loaded (load.py, assembly.py). In a live cluster anybody may have
 changed a ConfigMap by hand: there the server says so (server/live_params.py) and goes on with the rules that it knows.
@@ -18,23 +18,23 @@ from webhook.policy.compiled import ParamSource, Policy
 from webhook.problems import actions
 
 Mistake = tuple[FieldPath, str]
-"""A field of a param, and what is wrong with it."""
+"""A field of a param, and the mistake in it."""
 
 
 class ParamRules:
-    """The rules that params of some policies may name: those of every group of checks that is registered."""
+    """Checks params of some policies against the rules of every registered group of checks."""
 
     def __init__(self, policies: Iterable[Policy], registry: Registry) -> None:
         self._policies = [policy for policy in policies if policy.checks]
         self._registry = registry
 
     def mistakes(self, param: JSON) -> Iterator[Mistake]:
-        """What is wrong with an object, if it is a param of one of the policies."""
+        """Yield the mistakes in an object, if it is a param of one of the policies."""
         if any(_is_param(param, policy) for policy in self._policies):
             yield from self.mistakes_of_param(param)
 
     def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
-        """What is wrong with a param."""
+        """Yield the mistakes in a param."""
         loaded = {rule for policy in self._policies for rule in policy.catalogue}
         if any(
             actions.mistakes_in_param(param, loaded)
@@ -42,11 +42,11 @@ class ParamRules:
             yield from actions.mistakes_in_param(param, loaded.union(self._registry.catalogue(self._registry.groups)))
 
     def kinds(self) -> frozenset[GroupVersionKind]:
-        """The kinds of the params."""
+        """Return the kinds of the params."""
         return frozenset(policy.param_kind for policy in self._policies if policy.param_kind is not None)
 
     def params(self, cluster: Cluster) -> Iterator[tuple[GroupVersionKind, JSON]]:
-        """Kind and object of each param that a view holds: by its name, or of those that a selector takes."""
+        """Yield kind and object of each param in a view, by its name or a selector."""
         named = ((policy.param_kind, source) for policy in self._policies for source in _sources(policy))
         for kind, source in named:
             if kind is not None:
@@ -69,7 +69,7 @@ def _sources(policy: Policy) -> Iterator[ParamSource]:
 
 
 def _is_param(obj: JSON, policy: Policy) -> bool:
-    """Whether a binding of a policy refers to an object, in whatever version that is written."""
+    """Return whether a binding of a policy refers to an object, in whatever version that is written."""
     kind = policy.param_kind
     if kind is None or not isinstance(obj, dict) or obj.get("kind") != kind.kind:
         return False

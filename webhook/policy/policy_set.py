@@ -30,14 +30,16 @@ from webhook.workloads.table import Table
 
 _Key: TypeAlias = tuple[str, str, str]
 _RequestKey: TypeAlias = tuple[str, GroupVersionResource, GroupVersionResource, GroupVersionKind, Operation, str, bool]
-"""What the candidates of two requests are the same for: see `PolicySet._candidates`."""
+"""The parts of a request that its candidates depend on: see `PolicySet._candidates`."""
 _MOST_INDEXED: Final = 1000
-"""Resources with operations whose candidates are listed: a cluster has fewer, files may name any."""
+"""How many resources with operations have their candidates cached: a cluster has fewer, files may name any."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """Policies of one phase by what they may concern; `numbers` are their places in the order of their names."""
+    """Policies of one phase by the resources that they may concern; `numbers` are their positions in the order of
+    names.
+    """
 
     policies: tuple[Policy, ...]
     numbers: Mapping[_Key, tuple[int, ...]]
@@ -45,7 +47,7 @@ class _Index:
     is_wild: bool
 
     def find(self, group: str, plural: str, operation: str) -> tuple[Policy, ...]:
-        """Who may speak about a group's resource."""
+        """Return the policies that may concern a group's resource."""
         if not self.is_wild:
             return self.named.get((group, plural, operation), ())
         names = ((group, plural), (group, "*"), ("*", plural), ("*", "*"))
@@ -85,20 +87,20 @@ class PolicySet:
 
     @property
     def policies(self) -> tuple[Policy, ...]:
-        """All of them, validating ones first."""
+        """Return all policies, validating ones first."""
         return (*self.validating, *self.mutating)
 
     @property
     def unbound(self) -> tuple[str, ...]:
-        """The names of policies without a binding: loaded, but never asked."""
+        """Return the names of policies without a binding, which are loaded but never evaluated."""
         return tuple(policy.name for policy in self.policies if not policy.bindings)
 
     def validating_for(self, attributes: Attributes, phase: Phase) -> tuple[Candidate, ...]:
-        """The validating policies of a phase that may concern a request."""
+        """Return the validating policies of a phase that may concern a request."""
         return self._candidates(phase.value, attributes)
 
     def mutating_for(self, attributes: Attributes) -> tuple[Candidate, ...]:
-        """The mutating policies that may concern a request."""
+        """Return the mutating policies that may concern a request."""
         return self._candidates("change", attributes)
 
     def _candidates(self, name: str, attributes: Attributes) -> tuple[Candidate, ...]:
@@ -116,7 +118,7 @@ class PolicySet:
         return listed
 
     def prepare(self) -> None:
-        """Do now what the first request of each policy would do first, once for the process and all its workers."""
+        """Compile everything that the first request would compile, once for the process and all its workers."""
         for name in self.registry.fact_names:  # checks ask for facts, too
             self.registry.fact(name)
         for policy in self.policies:
@@ -130,7 +132,7 @@ class PolicySet:
                 type_of(GroupVersionKind(row.group, version, row.kind))
 
     def interests(self) -> tuple[Interest, ...]:
-        """What the view of the cluster must hold: namespaces, parameters, and what facts look up."""
+        """Return the objects that the view of the cluster must hold: namespaces, parameters, and objects for facts."""
         return interests_of_policies(self.policies, self.registry, self.params)
 
 
@@ -157,7 +159,9 @@ def _keys(policy: Policy, table: Table, equal: Equivalents) -> Iterator[_Key]:
 
 
 def _resources(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str]]:
-    """What a rule names, and when the policy asks for it the kinds with pod templates, or with such objects, inside."""
+    """Yield the resources that a rule names, and those with pod templates or embedded objects if the policy looks
+    inside.
+    """
     groups = ("*",) if rule.groups is None else sorted(rule.groups)
     for resource, _ in rule.resources:
         yield from ((group, resource) for group in groups)
@@ -168,7 +172,7 @@ def _resources(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tup
 
 
 def holders(rule: ResourceRule, table: Table) -> Iterator[Row]:
-    """The kinds inside which objects may stand that a rule names."""
+    """Yield the kinds inside which objects may be embedded that a rule names."""
     named = [
         row
         for row in table.rows
@@ -179,7 +183,7 @@ def holders(rule: ResourceRule, table: Table) -> Iterator[Row]:
 
 
 def covers_pods(rule: ResourceRule) -> bool:
-    """Say whether a rule names pods themselves."""
+    """Return whether a rule names pods themselves."""
     return (rule.groups is None or "" in rule.groups) and any(
         resource in ("pods", "*") and sub in ("", "*") for resource, sub in rule.resources
     )

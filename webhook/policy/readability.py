@@ -1,4 +1,4 @@
-"""Whether a policy can be read: limits on what one expression, and one policy, asks of a reader.
+"""Limits on the length of one expression and on the number of variables, so that a policy can be read.
 
 Advice, never a reason to refuse a policy. What takes more than this is a fact or a check of this project, in Python,
 where it has a name, a test and a place for its source. The shipped policies keep the limits.
@@ -12,12 +12,12 @@ from typing import Final
 from webhook.policy.compiled import Policy
 
 LONGEST_EXPRESSION: Final = 400
-"""Characters of one expression: four lines, which is what can be read without going back to the first."""
+"""The most characters of one expression: four lines, which can be read without going back to the first."""
 MOST_VARIABLES: Final = 12
 
 
 def hard_to_read(policy: Policy) -> Iterator[str]:
-    """What makes a policy hard to read: "14 variables, more than 12"."""
+    """Yield what makes a policy hard to read: "14 variables, more than 12"."""
     longest = max((len(each.source) for each in policy.expressions()), default=0)
     if longest > LONGEST_EXPRESSION:
         yield f"an expression of {longest:,} characters, more than {LONGEST_EXPRESSION}"

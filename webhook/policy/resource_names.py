@@ -1,4 +1,4 @@
-"""Rules that name a kind where the API server expects the plural of a resource, so that they never match.
+"""Finds rules that name a kind where the API server expects the plural of a resource, so that they never match.
 
 kube-apiserver takes such a policy and never evaluates it. Knows the kinds of Kubernetes and those of the workload
 table; of other kinds it tells a kind by its capital letter, and guesses the plural.
@@ -25,7 +25,7 @@ _PLACES = tuple(
 
 
 def resource_errors(documents: Sequence[Document], table: Table) -> Iterator[Problem]:
-    """The resources of policies and bindings that are kinds, each with its place and the plural."""
+    """Yield the resources of policies and bindings that are kinds, each with its place and the plural."""
     plurals = _plurals(table)
     for document in documents:
         for at, value in objects_of_list(document.value):
@@ -49,13 +49,13 @@ def _listed(value: JSON) -> Sequence[JSON]:
 
 
 def _plurals(table: Table) -> Mapping[str, str]:
-    """Every known resource by its kind in lower case."""
+    """Return every known resource by its kind in lower case."""
     known = {kind.lower(): plural_of_kind(kind) for _, kind in KNOWN}
     return known | {row.kind.lower(): row.resource for row in table.rows}
 
 
 def _corrected(name: str, plurals: Mapping[str, str]) -> str:
-    """What was meant; "" for what may be a resource."""
+    """Return the resource that was meant; "" if the name may be a resource."""
     resource, slash, sub = name.partition("/")
     small = resource.lower()
     if resource == small and (small not in plurals or small in plurals.values()):

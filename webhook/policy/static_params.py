@@ -1,4 +1,4 @@
-"""Parameters of bindings, and those that a binding names with their namespace: the same for every request.
+"""Parameters that are the same for every request, because the binding names them with their namespace.
 
 Nearly all bindings name their parameter so. It is looked up when a request first needs it, and again when the view of
 the cluster says that objects of its kind have changed. Knows views and their revisions, no requests.
@@ -19,7 +19,7 @@ from webhook.policy.compiled import Binding, ParamSource, Policy
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Param:
-    """One parameter as a binding uses it; `object` is None where the policy is evaluated without parameters.
+    """One parameter of a binding; `object` is None if the policy is evaluated without parameters.
 
     `name` is `namespace/name`, or `name` where there is no namespace. `admits` are the decisions of rules that hold,
     about the object itself. `assumed` is what the parameter says of the cluster, None where it cannot be read, and
@@ -34,7 +34,7 @@ class Param:
 
 
 def param_of(binding: Binding, obj: JSON) -> Param:
-    """An object as a parameter of a binding."""
+    """Return an object as a parameter of a binding."""
     name = _name(obj)
     admits = tuple(replace(decision, param=name) for decision in binding.admits) if name else binding.admits
     try:
@@ -52,7 +52,7 @@ def _name(obj: JSON) -> str:
 
 
 class StaticParams:
-    """The static parameters of one set of policies, in the view that was asked last."""
+    """The static parameters of one set of policies, in the view that was used last."""
 
     __slots__ = ("_kinds", "_params", "_revisions")
 
@@ -63,7 +63,9 @@ class StaticParams:
         self._params: dict[Binding, Sequence[Param]] = {}
 
     def found_in(self, cluster: Cluster) -> dict[Binding, Sequence[Param]]:
-        """The parameters of bindings that were found in a view as it is now; whoever finds another one adds it."""
+        """Return the parameters found in the present state of a view, as a dict to which callers add those that they
+        find.
+        """
         revisions = [cluster.revision(kind) for kind in self._kinds]
         if self._revisions != revisions:
             self._revisions, self._params = revisions, {}
@@ -71,7 +73,7 @@ class StaticParams:
 
 
 def is_static(source: ParamSource) -> bool:
-    """Whether a reference names one object wherever the request comes from."""
+    """Return whether a reference names one object wherever the request comes from."""
     return bool(source.name and source.namespace)
 
 

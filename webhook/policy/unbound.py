@@ -1,4 +1,4 @@
-"""Policies that no binding names: what is said of them, and the same set as if each had a binding that denies.
+"""Warnings about policies without a binding, and the same set with a binding that denies for each of them.
 
 A cluster never evaluates such a policy (kubernetes v1.36 pkg/admission/plugin/policy/generic: a hook is a policy with
 its bindings).
@@ -16,11 +16,11 @@ from webhook.policy.load import join_bindings
 from webhook.policy.policy_set import PolicySet
 
 NAME = "unbound"
-"""The name of the binding that stands for none."""
+"""The name of the binding that is added."""
 
 
 def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
-    """A sentence for each policy that is not evaluated."""
+    """Yield a sentence for each policy that is not evaluated."""
     for policy in policies.policies:
         if not policy.bindings:
             where = f"policy `{policy.name}` ({shipped.path_as_shown(policy.file)})"
@@ -28,7 +28,7 @@ def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
 
 
 def with_default_bindings(policies: PolicySet) -> PolicySet:
-    """The same set, in which each policy without a binding has one that applies to all that the policy matches."""
+    """Return the same set, where each policy without a binding has one that applies to everything that it matches."""
     return replace(
         policies, validating=tuple(map(_bound, policies.validating)), mutating=tuple(map(_bound, policies.mutating))
     )

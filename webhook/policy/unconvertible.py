@@ -1,4 +1,4 @@
-"""Versions that a webhook is asked about because one policy names them, and that another policy needs converted.
+"""Finds policies that fail because another policy registers the webhook for a version that cannot be converted.
 
 An API server sends an object as it is where any rule of the webhook names its version, and converts it otherwise: so
 two policies that name different versions of one kind are asked about both. Source: k8s.io/apiserver v0.36
@@ -18,7 +18,9 @@ from webhook.policy.policy_set import PolicySet
 
 
 def unconvertible_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
-    """What of a policy set makes a policy fail, because nobody can convert an object to the version that it names."""
+    """Yield a sentence for each version that the webhook is called for and cannot convert to the one that a policy
+    names.
+    """
     criteria = replace(policy.criteria, namespaces=EVERYTHING, objects=EVERYTHING)
     told: set[GroupVersionResource] = set()
     for other in loaded.policies:
@@ -38,13 +40,15 @@ def _text(other: Policy, sent: GroupVersionResource, wanted: str) -> str:
 
 
 def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:
-    """Whether a resource has this version: of many that a rule names, only some may have each version that it names."""
+    """Return whether a resource may have this version; a rule may name versions that only some of its resources
+    have.
+    """
     equal = loaded.equivalents
     return resource in equal.others or (resource.group, resource.resource) not in equal.groups
 
 
 def _sent(policy: Policy) -> Iterator[Attributes]:
-    """A request for each group, version and resource that a policy names in full."""
+    """Yield a request for each group, version and resource that a policy names in full."""
     for rule in policy.criteria.rules if policy.bindings and policy.is_registered else ():
         yield from _requests_of_rule(rule)
 

@@ -1,4 +1,4 @@
-"""What a policy may cost at most, beside the API server's limits. Knows sizes, no objects.
+"""Compares the most that a policy may cost with the API server's limits. Knows sizes, no objects.
 
 Nothing is known of the sizes of an object when a policy is loaded, so a loop over one has no bound by itself. Two facts
 make one: a request has at most 3 MiB (k8s.io/apiserver v0.36.1 pkg/cel/limits.go DefaultMaxRequestSizeBytes), so no
@@ -34,12 +34,12 @@ class WorstCase:
 
     @property
     def is_within(self) -> bool:
-        """Whether no request can reach a limit."""
+        """Return whether no request can reach a limit."""
         return self.within == REQUEST_SIZE
 
 
 def worst_case(policy: Policy) -> WorstCase:
-    """The worst case of a policy."""
+    """Return the worst case of a policy."""
     conditions = [each.expression.program for each in policy.conditions if each.expression.program is not None]
     every = [each.program for each in policy.expressions() if each.program is not None]
     others = [each for each in every if all(each is not condition for condition in conditions)]
@@ -71,7 +71,7 @@ def _fits(programs: Iterable[Program], sizes: Sizes, budget: int) -> bool:
 
 
 def _longest(fits: Callable[[int], bool]) -> int | None:
-    """The greatest length that fits."""
+    """Return the greatest length that fits."""
     if fits(REQUEST_SIZE):
         return REQUEST_SIZE
     if not fits(1):

@@ -1,4 +1,5 @@
-"""Conversions between the language's types: int() uint() double() bool() string() bytes() timestamp() duration()
+"""Conversions between the language's types: int() uint() double() bool() string() bytes() timestamp() duration() type()
+dyn(). Source: cel-go v0.26.0 common/types ConvertToType, common/stdlib/standard.go.
 
 int('42')                               // 42
 int(1.9)                                // 1

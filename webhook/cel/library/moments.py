@@ -1,4 +1,5 @@
-"""Reads timestamps and durations and returns their parts. Source: cel-go v0.26.0 common/types
+"""Reads timestamps and durations and returns their parts. Source: cel-go v0.26.0 common/types timestamp.go and
+duration.go, Go's time.Parse(RFC3339) and time.ParseDuration.
 
 timestamp('2024-02-29T12:30:00Z').getFullYear()                     // 2024
 timestamp('2024-02-29T12:30:00Z').getMonth()                        // 1
