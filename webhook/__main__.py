@@ -1,4 +1,4 @@
-"""`python -m webhook` and the `claimgate` command: arguments in, exit code out."""
+"""Starts the `claimgate` command, also as `python -m webhook`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command evaluates with: the policies, the workload table and the view of the cluster that flags name."""
+"""Loads what a command evaluates with: the policies, the workload table and the view of the cluster that flags name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from webhook.workloads import table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """What every review of one command is answered with."""
+    """The policies, the workload table and the files that all reviews of one command are evaluated with."""
 
     policies: PolicySet
     table: table.Table
@@ -31,7 +31,7 @@ class Assembly:
 
 
 def compile_options(chosen: Settings) -> Options:
-    """How policies are compiled.
+    """Return the options for compiling policies.
 
     Raises:
         InputError: every problem of the workload tables.
@@ -42,7 +42,7 @@ def compile_options(chosen: Settings) -> Options:
 
 
 def policy_places(chosen: Settings) -> tuple[Path, ...]:
-    """The shipped policies and those beside them, or those alone that are named in their place.
+    """Return the folders of policies: the shipped ones and added ones, or only those of --only.
 
     Raises:
         ConfigurationError: the shipped ones are wanted for a version whose CEL they go beyond.
@@ -58,12 +58,12 @@ def policy_places(chosen: Settings) -> tuple[Path, ...]:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether two names are of one folder: of a checkout, somebody may name the shipped policies."""
+    """Return whether two paths are the same folder, because a checkout may name the shipped policies."""
     return one.exists() and one.samefile(other)
 
 
 def policies_of_settings(chosen: Settings, how: Options) -> PolicySet:
-    """The policies of the settings, under their configuration.
+    """Load the policies of the settings, with their configuration.
 
     Raises:
         PolicyError: every problem of the policies.
@@ -73,7 +73,7 @@ def policies_of_settings(chosen: Settings, how: Options) -> PolicySet:
 
 
 def describe_policy_sets(chosen: Settings) -> str:
-    """Which sets of policies hold, in one line; "" where nothing is added to what the shipped ones or --only say."""
+    """Return a line that names the sets of policies; "" if only the shipped ones or --only are in use."""
     is_only = bool(chosen.only) and not chosen.configuration.document
     if is_only or not (chosen.policies or chosen.configuration.document):
         return ""
@@ -81,14 +81,14 @@ def describe_policy_sets(chosen: Settings) -> str:
 
 
 def describe_named_sets(chosen: Settings) -> str:
-    """The sets of policies that hold, in one line."""
+    """Return a line that names the sets of policies in use."""
     named = ["the shipped ones" if each == shipped.policies_folder() else str(each) for each in policy_places(chosen)]
     under = f", under {chosen.configuration.path}" if chosen.configuration.document else ""
     return f"{', '.join(named)}{under}"
 
 
 def expired_exceptions(chosen: Settings, day: dt.date) -> Iterator[str]:
-    """The exceptions of the configuration that hold no longer, with their places."""
+    """Yield the exceptions of the configuration that have expired, with their places."""
     file = chosen.configuration
     for number, each in enumerate(file.value.exceptions):
         if each.expires < day:
@@ -116,7 +116,7 @@ def assemble_policies_and_context(
 
 
 def load_policies(chosen: Settings, *, unbound: bool = False) -> tuple[Options, PolicySet]:
-    """The policies, and how they were compiled.
+    """Return the loaded policies, and the options that they were compiled with.
 
     Raises:
         PolicyError: every problem of the policies.
@@ -137,7 +137,7 @@ def with_files(
     files: Iterable[str] = (),
     is_complete: bool = True,
 ) -> Assembly:
-    """Loaded policies with the context of the settings.
+    """Return loaded policies with the context of the settings.
 
     Args:
         chosen: the settings of the command.
@@ -161,7 +161,7 @@ def with_files(
 
 
 def read_objects(named: Sequence[Path]) -> tuple[JSON, ...]:
-    """The objects of files and folders.
+    """Return the objects of files and folders.
 
     Raises:
         InputError: something could not be read.
@@ -173,7 +173,7 @@ def read_objects(named: Sequence[Path]) -> tuple[JSON, ...]:
 
 
 def context_inputs(named: Sequence[Path], policies: PolicySet) -> documents.Inputs:
-    """The objects of context folders and files.
+    """Return the objects of context folders and files.
 
     Raises:
         InputError: something could not be read, or a param of the policies names a rule that does not exist.
@@ -185,14 +185,14 @@ def context_inputs(named: Sequence[Path], policies: PolicySet) -> documents.Inpu
 
 
 def context_cluster(chosen: Settings, policies: PolicySet) -> FilesCluster:
-    """The view of context folders and files, all of one cluster. Raises as `context_inputs`."""
+    """Return the view of context folders and files, all of one cluster. Raises as `context_inputs`."""
     inputs = context_inputs(chosen.context, policies)
     held = (yamlfile.Document(each.value, each.source) for each in inputs.documents)
     return FilesCluster(held, is_whole=chosen.context_is_whole and not inputs.templates)
 
 
 def param_problems(policies: PolicySet, inputs: documents.Inputs) -> tuple[Problem, ...]:
-    """What is wrong with those of some objects that are params of the policies: rules that do not exist."""
+    """Return the problems of objects that are params of the policies: rules that do not exist."""
     rules = ParamRules(policies.validating, policies.registry)
     return tuple(
         each.document.problem((*each.path, *at), text)

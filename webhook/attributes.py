@@ -1,4 +1,4 @@
-"""What came in: the request of one AdmissionReview, in the API server's words.
+"""The request of one AdmissionReview, in the API server's words.
 
 Knows nothing of policies or verdicts. Field meanings: k8s.io/api admission/v1/types.go.
 """
@@ -41,7 +41,7 @@ class GroupVersionKind(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """`apps/v1`, or `v1` for the core group."""
+        """Return `apps/v1`, or `v1` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
@@ -64,7 +64,7 @@ _NOTHING: Final[Mapping[str, tuple[str, ...]]] = {}
 
 
 class UserInfo(NamedTuple):
-    """Who asks: authentication.k8s.io/v1 UserInfo."""
+    """The user of a request: authentication.k8s.io/v1 UserInfo."""
 
     username: str = ""
     uid: str = ""
@@ -77,7 +77,7 @@ NOBODY: Final = UserInfo()
 
 @dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make
 class Attributes:
-    """One admission request. Nobody changes one. `object` is None on DELETE, `old_object` None on CREATE and CONNECT.
+    """One admission request. Nobody changes it. `object` is None on DELETE, `old_object` None on CREATE and CONNECT.
 
     `is_plain`: it was made of an object alone, whose version no API server has chosen.
     `is_decoded`: it came from an API server, which has decoded the objects of its own kinds; files may hold anything.

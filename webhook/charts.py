@@ -1,4 +1,6 @@
-"""Files that only become manifests: templates of Helm charts, and others with `{{` or `{%` that are not YAML yet."""
+"""Recognizes files that are not manifests yet: templates of Helm charts, and others with `{{` or `{%` that are not
+YAML.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ _ACTION: Final = re.compile(rb"\{\{|\{%")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template; `chart` is the folder of the chart that it belongs to, "" where it belongs to none."""
+    """A template; `chart` is the folder of its chart, "" if it belongs to none."""
 
     file: str
     chart: str = ""
 
 
 def chart_of(file: Path) -> str:
-    """The chart whose template a file is, that around it for one of its `charts`; "" for other files."""
+    """Return the outermost chart whose template a file is; "" for other files."""
     for folder in file.parents:
         if folder.name == "templates" and _is_chart(folder.parent):
             return str(_outermost(folder.parent))
@@ -39,12 +41,12 @@ def _outermost(chart: Path) -> Path:
 
 
 def has_actions(file: Path) -> bool:
-    """Whether a file has what a template engine replaces."""
+    """Return whether a file has text that a template engine replaces."""
     return file.is_file() and _ACTION.search(file.read_bytes()) is not None
 
 
 def summarize_templates(templates: Sequence[Template]) -> str:
-    """One line for all templates, with what to do about the first chart; "" where there is no template."""
+    """Return one line about all templates, with what to do about the first chart; "" without templates."""
     if not templates:
         return ""
     chart = next((each.chart for each in templates if each.chart), "")

@@ -55,7 +55,7 @@ _UNDECIDED = 3
 
 
 class _Verbs(TyperGroup):
-    """The group of verbs: names and summaries are known, the commands behind them are imported on first use."""
+    """The group of verbs, which imports the module of a command on first use."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the signature is typer's
         return list(VERBS)
@@ -72,7 +72,7 @@ class _Verbs(TyperGroup):
 
 
 class _Argument(TyperArgument):
-    """An argument that help names, without the type that Typer would print of it: `FIXTURE...`."""
+    """An argument whose help shows its name without Typer's type: `FIXTURE...`."""
 
     def display_type_rich(self, ctx: Any) -> None:  # noqa: ARG002 - the signature is typer's
         return None
@@ -83,7 +83,7 @@ class _Argument(TyperArgument):
 
 
 def _in_plain_words(command: Any) -> Any:
-    """The same command, or group with its commands, whose arguments are named as everywhere else."""
+    """Return the command, or group with its commands, with arguments shown by name."""
     for inner in getattr(command, "commands", {}).values():
         _in_plain_words(inner)
     for each in command.params:
@@ -93,7 +93,7 @@ def _in_plain_words(command: Any) -> Any:
 
 
 def _application(verb: str, module: Any) -> typer.Typer:
-    """The verb's own application: a group `app`, or the one function `command`."""
+    """Return the verb's own application: a group `app`, or the one function `command`."""
     application = getattr(module, "app", None)
     if not isinstance(application, typer.Typer):
         application = typer.Typer(add_completion=False)
@@ -115,7 +115,7 @@ def _print_version(wanted: bool) -> None:
 
 
 def application() -> typer.Typer:
-    """The Typer application with every verb."""
+    """Return the Typer application with every verb."""
     completion.get_completion_inspect_parameters()  # tells Typer which shells there are
     app = typer.Typer(
         name="claimgate",
@@ -186,13 +186,13 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _unread() -> int:
-    """The reader of stdout went away: say nothing, and let the flush at exit go nowhere too."""
+    """Discard all further output, because the reader of stdout has gone away; return the exit code."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - it lives until the process ends
     return _BROKEN_PIPE
 
 
 def _usage(error: typer.TyperException) -> int:
-    """A usage error: what was wrong, and where to read on."""
+    """Print a usage error and where to read more; return exit code 2."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(error.format_message(), err=True)
@@ -203,7 +203,7 @@ def _usage(error: typer.TyperException) -> int:
 
 
 def _system(error: OSError) -> str:
-    """An operating system's error with the file it is about."""
+    """Return the text of an operating system's error with the file it is about."""
     text = (error.strerror or str(error)).lower()
     return f"{error.filename}: {text}" if error.filename else text
 
@@ -216,7 +216,7 @@ def _complain(text: str) -> int:
 
 
 def guarded(start: Callable[[], int]) -> int:
-    """Run `start`; a fault of our own ends as exit code 3 with its traceback, never as a verdict's code."""
+    """Run `start`; an unexpected error prints its traceback and returns exit code 3."""
     try:
         return start()
     except Exception:  # noqa: BLE001 - the last frame: whatever comes here is a bug, and its traceback is the report

@@ -1,4 +1,4 @@
-"""Values that nobody may read in a report or a recording: those of Secrets and of environment variables."""
+"""Hides confidential values in reports and recordings: those of Secrets and of environment variables."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Final
 from webhook.attributes import JSON
 
 HIDDEN: Final = "***"
-"""What stands in the place of such a value."""
+"""The text that replaces such a value."""
 VARIABLES: Final = frozenset(("env", "envVars", "env_vars", "environment"))
 """Fields with environment variables: a list of `name` and `value`, or a map."""
 WHOLE: Final = frozenset(("runtimeEnvYAML", "kubectl.kubernetes.io/last-applied-configuration"))
-"""Texts that hold such values: the environment of a RayJob, and an object as kubectl applied it."""
+"""Fields whose text contains such values: the environment of a RayJob, and an object as kubectl applied it."""
 OF_SECRETS: Final = frozenset(("data", "stringData"))
 
 
 def without_confidential(value: JSON) -> JSON:
-    """The same object with HIDDEN in the place of each such value; the value itself where it has none."""
+    """Return the object with HIDDEN in the place of each such value."""
     if isinstance(value, list):
         return [without_confidential(each) for each in value]
     if not isinstance(value, dict):
@@ -34,12 +34,12 @@ def _field(key: str, value: JSON, *, is_secret: bool) -> JSON:
 
 
 def _variable(value: JSON) -> JSON:
-    """One item of a list of environment variables; what it refers to is no value."""
+    """Return one item of a list of environment variables with its value hidden; references are kept."""
     if not isinstance(value, dict):
         return value
     return {key: HIDDEN if key == "value" else without_confidential(inner) for key, inner in value.items()}
 
 
 def _hidden(value: JSON) -> JSON:
-    """The names of a map with no value, or no value."""
+    """Return a map with all its values hidden, or HIDDEN for any other value."""
     return dict.fromkeys(value, HIDDEN) if isinstance(value, dict) else value if value is None else HIDDEN

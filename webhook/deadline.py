@@ -1,4 +1,4 @@
-"""Until when one review may run, and how much work may pass before the clock is read.
+"""The deadline of one review, and how much work may be done before the clock is read again.
 
 Everything that works on a review shares one Deadline and charges it what it really walks: iterations, entries, a text
 by its length. The clock is read after every STEP units, as kube-apiserver does (k8s.io/apiserver v0.36
@@ -19,11 +19,11 @@ from webhook.errors import BudgetExceeded
 STEP: Final = 100
 """Units of work between two looks at the clock. A unit is about one iteration of a loop: 0.1 to 1 microseconds."""
 CHARACTERS: Final = 1000
-"""Characters of text that count as one unit for what CPython does in C: find, replace, compare, decode."""
+"""How many characters of text count as one unit for what CPython does in C: find, replace, compare, decode."""
 PIECE: Final = 1000
-"""Characters of text that are looked at one by one between two looks at the clock …"""
+"""How many characters of text are processed one by one between two looks at the clock …"""
 PIECE_WORK: Final = STEP + 1
-"""… which is work enough to look."""
+"""… which counts as enough work to read it."""
 OVER_TIME: Final = "operation interrupted"
 """cel-go v0.26.0 interpreter/interpretable.go, InterruptError."""
 
@@ -32,7 +32,7 @@ _COLLECTIONS: Final = (list, tuple, dict)
 
 
 class Deadline:
-    """A moment of time.monotonic(), and the work that is left before the clock is read again.
+    """A moment of time.monotonic(), and the work that may be done before the clock is read again.
 
     Not for several threads at once. Without a moment the clock is still read, and never late.
     """
@@ -40,7 +40,7 @@ class Deadline:
     __slots__ = ("at", "left", "overrun")
 
     def __init__(self, at: float = math.inf, overrun: type[Exception] = BudgetExceeded) -> None:
-        """Begin with the clock unread.
+        """Create a deadline without reading the clock.
 
         Args:
             at: when it is too late.
@@ -51,7 +51,7 @@ class Deadline:
         self.overrun = overrun
 
     def spend(self, work: int) -> None:
-        """Charge work that is about to be done, before it is.
+        """Charge work before it is done.
 
         Raises:
             Exception: `overrun`, when it is too late.
@@ -65,7 +65,7 @@ class Deadline:
         self.spend(len(text) // CHARACTERS)
 
     def look(self) -> None:
-        """Read the clock now.
+        """Read the clock now; raise when the deadline has passed.
 
         Raises:
             Exception: `overrun`, when it is too late.
@@ -75,7 +75,7 @@ class Deadline:
             raise self.overrun(OVER_TIME)
 
     def look_ahead(self, seconds: float) -> None:
-        """Read the clock before one call that takes so long and that nothing interrupts.
+        """Read the clock before one call that takes `seconds` and cannot be interrupted.
 
         Raises:
             Exception: `overrun`, when the call would end too late.
@@ -85,7 +85,7 @@ class Deadline:
             raise self.overrun(OVER_TIME)
 
     def may_take(self, seconds: float) -> None:  # noqa: ARG002 - only the event loop asks how long
-        """Read the clock before one call that may take so long, and mostly does not; nothing interrupts it.
+        """Read the clock before one call that may take `seconds`, but mostly takes less, and cannot be interrupted.
 
         Who is killed at the deadline anyway may begin it; the event loop may not (server/inline_slice.py).
 
@@ -95,7 +95,9 @@ class Deadline:
         self.spend(STEP)
 
     def each(self, items: Collection[Item]) -> Iterable[Item]:
-        """The items of a collection, all charged: as they are when they are few, otherwise paced."""
+        """Return the items of a collection after charging for them; of many, an iterator that reads the clock
+        regularly.
+        """
         work = len(items)
         if work > STEP:
             return self._paced(items)
@@ -105,14 +107,14 @@ class Deadline:
         return items
 
     def pieces(self, text: str) -> Iterator[str]:
-        """A text in pieces, with the clock read at least at every one: for a walk in Python or over a table."""
+        """Yield a text in pieces, and read the clock for each: for a walk in Python or over a table."""
         for start in range(0, len(text), PIECE):
             self.spend(PIECE_WORK)
             yield text[start : start + PIECE]
 
     @property
     def is_over(self) -> bool:
-        """Whether it is too late for a policy; reads the clock.
+        """Return whether the deadline has passed; reads the clock.
 
         Raises:
             Exception: `overrun`, when it is another one than that of policies.
@@ -124,7 +126,7 @@ class Deadline:
         return False
 
     def paced(self, items: Iterable[Item]) -> Iterable[Item]:
-        """The items, with the clock read at least every STEP of them; a short collection is charged at once."""
+        """Return the items, with the clock read at least every STEP of them; a short collection is charged at once."""
         if isinstance(items, _COLLECTIONS) and len(items) <= STEP:  # as `each`, without a call: thousands a review
             self.left -= len(items)
             if self.left < 0:

@@ -1,4 +1,4 @@
-"""What was decided, in the API server's closed vocabularies.
+"""Decisions and verdicts, in the API server's closed vocabularies.
 
 A Decision is what one policy said; a Verdict is what is enforced. Audit reads decisions, the server reads the verdict.
 """
@@ -16,7 +16,7 @@ from webhook.problem import MissingObject, Problem
 
 
 class ValidationAction(StrEnum):
-    """What is done about a failed validation: what a binding says (admissionregistration/v1).
+    """The action for a failed validation, as in a binding (admissionregistration/v1).
 
     `ADVICE` is this project's own and no binding's: of rules whose level it is, shown on request alone.
     """
@@ -28,11 +28,11 @@ class ValidationAction(StrEnum):
 
 
 SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
-"""How severe a policy says it is, the worst first; "" where it does not say."""
+"""The severities of policies, the worst first; "" stands for none."""
 
 
 def severity_rank(severity: str) -> int:
-    """The place of a severity among them; unknown ones stand last."""
+    """Return the position of a severity in SEVERITIES; unknown ones come last."""
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
@@ -48,7 +48,7 @@ REASON_CODES: Mapping[str, int] = {
 
 @dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make
 class Decision:
-    """What one validation of one policy, under one binding and param, said about one object or template.
+    """The result of one validation of one policy, with one binding and param, for one object or template.
 
     Nobody changes one.
 
@@ -90,12 +90,12 @@ class Decision:
 
     @property
     def is_enforced(self) -> bool:
-        """Whether what is decided may deny; a binding that only warns or audits leaves the verdict as it is."""
+        """Return whether the decision may deny; a binding that only warns or audits does not change the verdict."""
         return self.kind == "mutating" or ValidationAction.DENY in self.actions
 
     @property
     def is_advice(self) -> bool:
-        """Whether it is shown on request alone."""
+        """Return whether the decision is shown on request only."""
         return self.actions == (ValidationAction.ADVICE,)
 
 
@@ -110,7 +110,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
-    """What a denial is about, and every problem that its message tells (metav1.StatusDetails)."""
+    """The object of a denial, and every problem in its message (metav1.StatusDetails)."""
 
     group: str
     kind: str
@@ -130,7 +130,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A fault of our own while a policy was asked: its type and place, never its text.
+    """An unexpected error while a policy was evaluated: its type and place, never its text.
 
     `checks` is the group of checks in which it happened, "" for none of them.
     """
@@ -143,7 +143,7 @@ class Fault:
 
 @dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make
 class Verdict:
-    """What is enforced; nobody changes one.
+    """The enforced result of a review. Nobody changes it.
 
     `patch` is a minimal RFC 6902 list against the object as sent, or () for no change.
     `faults` are those of our own because of which a policy could not be asked. `explanations` are those that somebody

@@ -1,4 +1,4 @@
-"""What a person names on the command line, a part of a file at a time, so that memory does not grow with the input.
+"""Reads the files of the command line part by part, so that memory does not grow with the input.
 
 `documents.read_documents` holds everything; this module gives the same documents, problems and templates of each part.
 """
@@ -16,7 +16,7 @@ from webhook.file_parts import Files, Part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePart:
-    """A part of a file; `problem` in its place where the rest of the file cannot be read.
+    """A part of a file, or the `problem` because of which the rest of the file cannot be read.
 
     is_named: whether somebody named the file itself and no folder above it. is_first: whether it is the first of it.
     """
@@ -29,7 +29,7 @@ class SourcePart:
 
 
 class DocumentStream:
-    """Files, folders and standard input, read as often as somebody asks.
+    """Files, folders and standard input, which can be read several times.
 
     Args:
         named: what to read.
@@ -49,7 +49,7 @@ class DocumentStream:
         self._files = Files()
 
     def replace_with_rendered(self, folder: str, data: bytes, replaced: Callable[[str], bool]) -> None:
-        """Read what a folder was rendered to, under its name, in the place of the files that it was made of."""
+        """Replace the files of a folder by the text that the folder was rendered to."""
         gone = {each for each in self.sources if replaced(each)}
         at = next((number for number, each in enumerate(self.sources) if each in gone), len(self.sources))
         before, after = ([each for each in part if each not in gone] for part in (self.sources[:at], self.sources[at:]))
@@ -58,20 +58,20 @@ class DocumentStream:
         self._files.put(folder, data)
 
     def close(self) -> None:
-        """Forget what was kept of standard input and pipes."""
+        """Release what was kept of standard input and pipes."""
         self._files.close()
 
     def size_bytes(self) -> int:
-        """How large all files are; standard input and pipes have no size."""
+        """Return the size of all files; standard input and pipes have no size."""
         return sum(map(self._files.size_bytes, self.sources))
 
     def parts(self) -> Iterator[SourcePart]:
-        """The parts of all files in order."""
+        """Yield the parts of all files in order."""
         for source in self.sources:
             yield from self.parts_of(source)
 
     def parts_of(self, source: str) -> Iterator[SourcePart]:
-        """The parts of one file."""
+        """Yield the parts of one file."""
         is_first, is_named = True, source in self._itself
         try:
             for part in self._files.parts(source):
@@ -84,7 +84,7 @@ class DocumentStream:
 
 
 def read_documents_of_part(part: SourcePart) -> documents.Inputs:
-    """The documents of a part, and what of it cannot be read, as `documents.read_documents` has them of whole files."""
+    """Return the documents of a part, and its problems, as `documents.read_documents` does for whole files."""
     shown = yamlfile.shown(part.source)
     if part.problem is not None:
         read = yamlfile.Parts(problems=(part.problem,))

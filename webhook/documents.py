@@ -1,4 +1,4 @@
-"""What a person names on the command line, taken apart into single documents with their places.
+"""Reads the files of the command line into single documents with their places.
 
 Knows files, folders, stdin and lists (JSON arrays, `kind: List`); knows nothing of what a document means. Everything
 unreadable is collected along with what could be read, so that one bad file does not hide the others.
@@ -22,12 +22,12 @@ from webhook.report.finding import Lines, Locate, Place
 from webhook.source_line import SourceLine
 
 IGNORE_FILE: Final = ".claimgateignore"
-"""In a folder that is named: what of it is not read."""
+"""The file in a named folder that lists files to leave out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """One document or list item. `index` counts from 0 inside its source; `path` is where it is in its document."""
+    """One document or list item. `index` counts from 0 inside its source; `path` is its path in the document."""
 
     source: str
     index: int
@@ -36,12 +36,14 @@ class Input:
     document: yamlfile.Document
 
     def place(self, path: FieldPath = ()) -> Place:
-        """Where a field of it is in the source; the nearest field above where it is not written there."""
+        """Return the place of a field in the source; of the nearest field above if the field is not written."""
         line, column = self.document.position((*self.path, *path))
         return Place(file=self.source, line=line, column=column)
 
     def locator(self, inside: FieldPath = ()) -> Locate:
-        """From the printed path of a field to its place; `inside` is where the object of these paths is in here."""
+        """Return a function that gives the place of a printed path; `inside` is the path of the object in this
+        input.
+        """
 
         def locate(path: str) -> Place:
             try:
@@ -52,7 +54,7 @@ class Input:
         return locate
 
     def lines(self, inside: FieldPath = ()) -> Lines:
-        """From the printed path of a field to its line; None where there is none to show."""
+        """Return a function that gives the line of a printed path; None if there is none to show."""
 
         def line(path: str) -> SourceLine | None:
             try:
@@ -65,7 +67,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Everything that could be read, in order, and everything that could not.
+    """The documents that could be read, in order, and the problems of the others.
 
     templates: files that are no manifests before they are rendered; what can be read of them is read all the same,
     unless a chart holds them. others: files of folders that cannot be read and do not look like manifests, with what is
@@ -84,7 +86,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The files of what was named, each once, what of it does not exist, and how many files were left out."""
+    """The files to read, each once, the names that do not exist, and how many files were left out."""
 
     sources: tuple[str, ...]
     problems: tuple[Problem, ...]
@@ -92,7 +94,7 @@ class Sources:
 
 
 def read_documents(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
-    """Read files, folders and stdin (`-`); a folder gives its YAML and JSON files in order.
+    """Read files, folders and stdin (`-`); of a folder, its YAML and JSON files in order.
 
     Args:
         named: what to read.
@@ -115,7 +117,7 @@ def read_documents(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> 
 
 
 def list_sources(named: Sequence[str | Path], exclude: Sequence[str] = (), include: Sequence[str] = ()) -> Sources:
-    """The files of what is named.
+    """Return the files of the names on the command line.
 
     Args:
         named: what to read.
@@ -137,7 +139,7 @@ def list_sources(named: Sequence[str | Path], exclude: Sequence[str] = (), inclu
 
 
 def ignore_patterns(folder: Path) -> tuple[str, ...]:
-    """The patterns of a folder's `.claimgateignore`: one a line as of --exclude, `!` before one that is read again.
+    """Return the patterns of a folder's `.claimgateignore`: one a line as for --exclude, `!` before exceptions.
 
     Raises:
         InputError: the file cannot be read.
@@ -150,7 +152,7 @@ def ignore_patterns(folder: Path) -> tuple[str, ...]:
 
 
 def _is_ignored(source: str, folder: str, patterns: Sequence[str]) -> bool:
-    """Whether the last of the patterns that names a file of a folder leaves it out; paths begin at the folder."""
+    """Return whether the last pattern that matches a file of a folder excludes it; paths begin at the folder."""
     if not PurePath(source).is_relative_to(folder):
         return False
     inside = str(PurePath(source).relative_to(folder))
@@ -162,7 +164,9 @@ def _is_ignored(source: str, folder: str, patterns: Sequence[str]) -> bool:
 
 
 def documents_of_file(source: str, read: yamlfile.Parts, *, is_named: bool, is_first: bool = True) -> Inputs:
-    """What was read of a file or of a part of it; `is_named`: somebody named it itself, and no folder above it."""
+    """Return the documents of a file or a part of it; `is_named` if the file itself was named, and not a folder above
+    it.
+    """
     chart = charts.chart_of(Path(source))
     is_template = (bool(chart) or bool(read.problems)) and charts.has_actions(Path(source))
     if is_template and chart:
@@ -179,7 +183,7 @@ def documents_of_file(source: str, read: yamlfile.Parts, *, is_named: bool, is_f
 
 
 def documents_of_text(text: str, source: str) -> Inputs:
-    """The documents of a text that is at hand; `source` is what its places are called."""
+    """Return the documents of a text; `source` is the name in their places."""
     read = yamlfile.parts(text, source)
     return Inputs(
         documents=tuple(_split(source, read.documents)), files=1, problems=read.problems, repeated=read.repeated
@@ -187,7 +191,7 @@ def documents_of_text(text: str, source: str) -> Inputs:
 
 
 def _could_be_manifest(source: str) -> bool:
-    """Whether somebody should hear that a file cannot be read: also where its text cannot be had."""
+    """Return whether a file that cannot be read may be a manifest, and so must be reported."""
     try:
         return looks_like_manifest(yamlfile.first_bytes(source))
     except OSError:
@@ -195,7 +199,7 @@ def _could_be_manifest(source: str) -> bool:
 
 
 def nothing_read(named: Sequence[str | Path], inputs: Inputs, expected: str) -> tuple[Problem, ...]:
-    """That there was nothing at all to read, where something should have been."""
+    """Return a problem if nothing at all was read."""
     if inputs.documents or inputs.problems or inputs.templates:
         return ()
     is_emptied = inputs.excluded and not inputs.files
@@ -209,7 +213,7 @@ def nothing_read(named: Sequence[str | Path], inputs: Inputs, expected: str) -> 
 
 
 def _sources(named: Iterable[str | Path], problems: list[Problem]) -> Iterator[str]:
-    """Files and stdin, each once, however often and through whatever folder it was named."""
+    """Yield files and stdin, each once, however often it was named."""
     seen = set()
     for name in named:
         files, missing = yamlfile.listing([name])
@@ -221,7 +225,7 @@ def _sources(named: Iterable[str | Path], problems: list[Problem]) -> Iterator[s
 
 
 def _is_excluded(source: str, exclude: Sequence[str]) -> bool:
-    """Whether a pattern names the file, a folder above it, or the end of the path of either."""
+    """Return whether a pattern matches the file, a folder above it, or the end of the path of either."""
     path = PurePath(source)
     names = [each.as_posix() for each in (path, *path.parents)]
     return any(fnmatchcase(f"/{name}", f"*/{pattern.strip('/')}") for pattern in exclude for name in names)
@@ -237,7 +241,7 @@ def _split(source: str, documents: Iterable[yamlfile.Document]) -> Iterator[Inpu
 
 
 def _items(path: FieldPath, value: JSON) -> Iterator[tuple[FieldPath, JSON]]:
-    """The document itself, or the items of an array or a list of the API; empty documents are nothing."""
+    """Yield the document itself, or the items of an array or a list of the API; empty documents yield nothing."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from _items((*path, index), item)

@@ -39,7 +39,7 @@ class ClaimgateError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing wrong with outside data, at its place.
+    """One problem in outside data, at its place.
 
     line and column count from 1; 0 means unknown. `excerpt` is a line of source with a caret line under it, or "".
     """
@@ -52,14 +52,14 @@ class Problem:
     excerpt: str = ""
 
     def __str__(self) -> str:
-        """The problem on one line, whatever names are in it, and the excerpt below."""
+        """Return the problem on one line, whatever names are in it, and the excerpt below."""
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
         text = "\n".join(message_lines(": ".join(part for part in (place, self.path, self.message) if part)))
         return f"{text}\n{self.excerpt}" if self.excerpt else text
 
 
 class InputError(ClaimgateError):
-    """Outside data that cannot be read: what, where, what was expected."""
+    """Outside data that cannot be read, with what was found and expected."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -67,7 +67,7 @@ class InputError(ClaimgateError):
 
 
 class UnknownRule(InputError):
-    """A param that names rules that do not exist, so that nobody knows what it wants."""
+    """A param that names rules that do not exist, so that its meaning is not known."""
 
 
 class ConfigurationError(ClaimgateError):
@@ -75,7 +75,7 @@ class ConfigurationError(ClaimgateError):
 
 
 class DependencyChanged(ConfigurationError):
-    """An installed package has no longer what is used of it without its promise (a `private_api.py`)."""
+    """An installed package lacks a private part that is used of it (a `private_api.py`)."""
 
     def __init__(self, package: str, what: str) -> None:
         from importlib.metadata import version
@@ -103,7 +103,7 @@ class CallError(ClaimgateError):
 
 
 class CelError(ClaimgateError):
-    """Anything wrong with an expression."""
+    """The error of an expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class EvaluationError(CelError):
 
 
 class NoSuchOverload(EvaluationError):
-    """A function got values that none of its signatures takes."""
+    """A function got values that none of its signatures accepts."""
 
     def __init__(self, message: str = "no such overload") -> None:
         super().__init__(message)
@@ -162,7 +162,7 @@ class BudgetExceeded(EvaluationError):
 
 
 class TooLarge(BudgetExceeded):
-    """What a user wrote is too large to be compiled here: whether the API server takes it is not known."""
+    """A user's text that is too large to be compiled here; whether the API server accepts it is not known."""
 
 
 class BindingError(ClaimgateError):
@@ -174,11 +174,11 @@ class LookupFailed(ClaimgateError):
 
 
 class Ambiguous(LookupFailed):
-    """Files have several objects that may be meant and differ: nobody knows which of them a cluster would have."""
+    """Files have several different objects of the name, so that nobody knows which one a cluster would have."""
 
 
 class PlaceUnknown(Ambiguous):
-    """A file has an object that may be meant: nobody knows its namespace, or a kustomization may name it otherwise."""
+    """A file has an object of the name, but its namespace, or its name after a kustomization, is not known."""
 
 
 class PatchError(ClaimgateError):
@@ -186,13 +186,13 @@ class PatchError(ClaimgateError):
 
 
 class ReviewPaused(Exception):
-    """The evaluation of a review ends here and begins anew later: nothing may absorb it."""
+    """Stops the evaluation of a review, which starts again later: nothing may absorb it."""
 
 
 class InlineBudgetSpent(ReviewPaused):
-    """A review took longer than the event loop may be held up: it is given to a worker process, from the start."""
+    """A review took longer than it may on the event loop, and starts again in a worker process."""
 
 
 def fault_locations(frames: Iterable[FrameSummary]) -> list[str]:
-    """Where a fault of our own happened, a line for each frame, the outermost first; never what it held."""
+    """Return the place of an unexpected error, a line for each frame, the outermost first; never any values."""
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]

@@ -1,4 +1,4 @@
-"""Why a policy spoke of an object, or why it did not: what `claimgate replay --explain` prints.
+"""The explanation why a policy reported an object or did not, which `claimgate replay --explain` prints.
 
 Told by the evaluation itself (evaluation/trace.py), so that it cannot differ from what was decided. Evaluates nothing.
 """
@@ -25,12 +25,12 @@ Outcome: TypeAlias = Literal[
     "denied",
     "error",
 ]
-"""How it ended for a policy: before it was asked, without anything to say, or with something."""
+"""How the evaluation of a policy ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What became of one policy, under one binding with one parameter, for one object or pod template.
+    """The explanation for one policy, with one binding and parameter, for one object or pod template.
 
     Args:
         policy: its name.
@@ -56,5 +56,5 @@ class Explanation:
 
     @property
     def is_unasked(self) -> bool:
-        """Whether the policy has nothing to do with such requests."""
+        """Return whether the policy does not apply to such requests at all."""
         return self.outcome == "not registered"

@@ -1,4 +1,4 @@
-"""Events of an API server's audit log as the requests that a webhook would have been sent.
+"""Converts events of an API server's audit log to the requests that a webhook would have got.
 
 Of a create or an update the request's own object is taken, which level Request has too; a patch is no object, so what
 the API server answered is taken, after admission and with its defaults. What stood in the cluster before an update is
@@ -23,7 +23,7 @@ _REFUSED: Final = 400
 
 
 class NoRequest(Exception):
-    """An event that tells of no object which a webhook would be asked about; the text says why.
+    """The error for an event without an object for a webhook; the text gives the reason.
 
     is_read: it changes nothing, so that nobody misses it.
     """
@@ -66,7 +66,7 @@ _EVENT: Final = msgspec.json.Decoder(_Event)
 
 
 def request_of_audit_event(line: bytes) -> Attributes:
-    """The request of one line of an audit log.
+    """Return the request of one line of an audit log.
 
     Raises:
         NoRequest: it is a read, has no object, or was refused by the API server.
@@ -79,7 +79,7 @@ def request_of_audit_event(line: bytes) -> Attributes:
 
 
 def _decoded(event: _Event, obj: dict[str, Any]) -> Attributes:
-    """The attributes of an event about an object."""
+    """Return the attributes of an event about an object."""
     reference = event.object_ref or _Reference()
     group, _, version = str(obj.get("apiVersion")).rpartition("/")
     metadata = obj["metadata"] if isinstance(obj.get("metadata"), dict) else {}
@@ -113,7 +113,7 @@ def _attributes(review: JSON) -> Attributes:
 
 
 def _object(event: _Event) -> dict[str, Any]:
-    """The object that admission saw, or of a patch what came of it."""
+    """Return the object that admission saw, or for a patch its result."""
     if event.verb in _READS or event.stage != "ResponseComplete":
         raise NoRequest("reads, and events of other stages", is_read=True)
     if event.verb not in _OPERATIONS:

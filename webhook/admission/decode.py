@@ -1,4 +1,4 @@
-"""From bytes, or JSON already parsed, to Attributes: the one reader of AdmissionReviews.
+"""Decodes AdmissionReviews from bytes, or from JSON already parsed, to Attributes.
 
 Knows what of the envelope a review cannot do without, and refuses the rest with the path, what was found and what was
 expected. Never looks into the objects beyond metadata.name. Rules: k8s.io/api v0.36 admission/v1/types.go, and what
@@ -19,17 +19,17 @@ from webhook.problems.text import text_of_at_most
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
 _HEAD_BYTES: Final = 4 * 1024 * 1024
-"""Within so many bytes kube-apiserver has named everything but the objects: a user may send a name of 3 MB."""
+"""The bytes within which kube-apiserver has named everything but the objects: a user may send a name of 3 MB."""
 _WHOLE_BYTES: Final = 1024 * 1024
-"""A body up to this size is skimmed whole where its objects come first: some milliseconds."""
+"""The largest body that is skimmed as a whole if its objects come first, which takes some milliseconds."""
 Names = TypeVar("Names", bound=tuple[str, ...])
 _LONGEST_NAME: Final = 253
-"""Characters: no API server serves a group, kind, resource or namespace whose name is longer."""
+"""The most characters of a name: no API server serves a group, kind, resource or namespace with a longer one."""
 _OPERATIONS: Final = {operation.value: operation for operation in Operation}
 
 
 def decode_review_bytes(body: bytes) -> Attributes:
-    """The request of one AdmissionReview as it came over the wire.
+    """Return the request of one AdmissionReview from its bytes.
 
     Raises:
         CallError: 400 when the body is not JSON, not an AdmissionReview of a known version, or lacks what every
@@ -53,7 +53,7 @@ def decode_review_bytes(body: bytes) -> Attributes:
 
 
 def decode_head(body: bytes) -> Attributes | None:
-    """The request without its objects, at a cost that does not grow with them; None when that cannot be had.
+    """Return the request without its objects, at a cost that does not grow with them; None if that is not possible.
 
     kube-apiserver writes everything else before them (the order of fields in k8s.io/api v0.36 admission/v1/types.go).
     For what must be known of a review before, or without, decoding it whole: its uid, and who asks for what.
@@ -78,7 +78,7 @@ def _head(text: bytes) -> Attributes | None:
 
 
 def decode_review(review: JSON) -> Attributes:
-    """The same for an AdmissionReview that is already parsed.
+    """Return the request of an AdmissionReview that is already parsed.
 
     Raises:
         CallError: 400, as `decode`.
@@ -90,7 +90,7 @@ def decode_review(review: JSON) -> Attributes:
 
 
 def decode_request(request: JSON) -> Attributes:
-    """The same for the bare `request` of an AdmissionReview, already parsed.
+    """Return the request of the bare `request` of an AdmissionReview, already parsed.
 
     Raises:
         CallError: 400, as `decode`.
@@ -150,7 +150,7 @@ def _request(request: wire.Request) -> Attributes:
 
 
 def _name(request: wire.Request, operation: Operation) -> str:
-    """The name of a request without one: deletecollection names only the object that goes; generateName nothing yet."""
+    """Return the name of a request that names none: that of the deleted object of deletecollection, else ""."""
     named = request.old_object if operation is Operation.DELETE else request.object
     metadata = named.get("metadata") if named else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
@@ -172,7 +172,7 @@ def _resource(resource: wire.Resource | None, path: str) -> GroupVersionResource
 
 
 def _bounded(names: Names, path: str) -> Names:
-    """The names, unless one is too long: policies are looked up by them."""
+    """Return the names after checking that none is too long, because policies are looked up by them."""
     longest = max(map(len, names))
     if longest > _LONGEST_NAME:
         raise _refuse(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {longest}")
@@ -191,7 +191,7 @@ def _user(user: wire.User | None) -> UserInfo:
 
 
 def _shown(given: str | None) -> str:
-    """What was found where something short is expected: a message with 2 MB of it would be logged and sent."""
+    """Return a shortened text of a wrong value, because a message with 2 MB of it would be logged and sent."""
     return text_of_at_most(given or "", _LONGEST_NAME)
 
 

@@ -1,4 +1,4 @@
-"""From decisions to a verdict: what is denied and in which words, what is warned of, what goes to the audit log.
+"""Turns decisions into a verdict: the denial and its text, the warnings, and the audit annotations.
 
 Evaluates nothing. A text of several sentences ends between two of them; only what a foreign policy or a user made too
 long ends early. Which decision denies follows from its binding's actions, as in k8s.io/apiserver v0.36
@@ -46,7 +46,7 @@ def verdict_of_decisions(
     further: Sequence[Decision] = (),
     api_server_text: bool = False,
 ) -> Verdict:
-    """The verdict of decisions, in their order; the first denial gives code and reason.
+    """Return the verdict of decisions, in their order; the first denial gives code and reason.
 
     `further` are decisions that a denial tells besides; they decide nothing.
 
@@ -89,12 +89,12 @@ def _sentences(decisions: Iterable[Decision]) -> Iterator[str]:
 
 
 def warnings_of_decisions(decisions: Sequence[Decision]) -> tuple[str, ...]:
-    """The warnings of decisions in our own words."""
+    """Return the warnings of decisions in our own words."""
     return bounded_warnings([*_sentences(_warned(decisions)), *_sentences(_let_pass(decisions))])
 
 
 def status_of_denials(denied: Sequence[Decision], attributes: Attributes, further: Sequence[Decision] = ()) -> Status:
-    """Every denial with its rule, and those that are told besides; of very many, how many more there are.
+    """Return the status with every denial and its rule, and problems that did not deny; shortened when there are many.
 
     Users find first what they can mend themselves, and of that the most severe. The message has a line for each
     problem, which `kubectl` shows whatever the reason is; the causes are for programs, and for what `kubectl` shows of
@@ -128,7 +128,9 @@ def _for_users_first(decisions: Iterable[Decision]) -> Iterable[_Told]:
 
 
 def _cause(told: _Told, attributes: Attributes) -> Cause:
-    """The cause of a denial; `kubectl` begins its line with the field, so the object as a whole is its kind."""
+    """Return the cause of a denial; its field is the kind for the object as a whole, because `kubectl` prints
+    it first.
+    """
     return Cause(field=told.field or attributes.kind.kind, message=told.message, reason=told.rule)
 
 
@@ -139,7 +141,7 @@ def _native_status(denied: Decision, attributes: Attributes) -> Status:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What is told of one problem: a sentence with the rule that says so, and the same with the field apart."""
+    """The message of one problem: as a sentence with its rule, and with the field separate."""
 
     text: str
     field: str
@@ -149,7 +151,7 @@ class _Told:
 
 
 def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_Told]:
-    """What decisions say, each problem for itself, the most severe decision first."""
+    """Yield the messages of decisions, one for each problem, the most severe decision first."""
     for decision in sorted(decisions, key=lambda decision: severity_rank(decision.severity)):
         for problem in decision.problems:
             yield _Told(
@@ -169,7 +171,7 @@ def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_Told]:
 
 
 def native_text(decision: Decision, attributes: Attributes) -> str:
-    """The first denial as the API server's own plugin words it."""
+    """Return the text of the first denial in the API server's own words."""
     if decision.code == 500:
         return f"Internal error occurred: {decision.message}"
     denied = f"denied request: {decision.message}"
@@ -185,14 +187,14 @@ def native_text(decision: Decision, attributes: Attributes) -> str:
 
 
 def _name(attributes: Attributes) -> str:
-    """The name in a denial (k8s.io/apiserver v0.36 pkg/admission/errors.go, extractResourceName)."""
+    """Return the name in a denial (k8s.io/apiserver v0.36 pkg/admission/errors.go, extractResourceName)."""
     metadata = (attributes.object or {}).get("metadata") or {}
     named = metadata if isinstance(metadata, dict) else {}
     return str(attributes.name or named.get("name") or named.get("generateName") or "Unknown")
 
 
 def native_warning(decision: Decision) -> str:
-    """A warning as the API server's own plugin words it."""
+    """Return a warning in the API server's own words."""
     return (
         f"Validation failed for ValidatingAdmissionPolicy '{decision.policy}' with binding '{decision.binding}': "
         f"{decision.message}"
@@ -200,7 +202,7 @@ def native_warning(decision: Decision) -> str:
 
 
 def _passed_on(texts: Iterable[str]) -> tuple[str, ...]:
-    """Warnings in the API server's own words, none twice, as many as it passes on: it shortens them itself."""
+    """Return warnings in the API server's own words, none twice, as many as it passes on: it shortens them itself."""
     kept: list[str] = []
     remaining = MAX_WARNINGS
     for said in dict.fromkeys(texts):
@@ -212,7 +214,7 @@ def _passed_on(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def bounded_warnings(texts: Iterable[str]) -> tuple[str, ...]:
-    """Warnings that an API server passes on as they are: one line each, 4096 characters together, none twice.
+    """Return warnings that an API server passes on unchanged: one line each, 4096 characters together, none twice.
 
     The last one says how many more there are. Beyond 4096 characters the API server would cut each at 256.
     """
@@ -232,12 +234,12 @@ def bounded_warnings(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def without_control_characters(line: str) -> str:
-    """Text without control characters, which would make an API server drop the whole warning."""
+    """Return text without control characters, because of which an API server would drop the whole warning."""
     return line.translate(_CONTROL).translate(_SURROGATES).strip()
 
 
 def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
-    """`policy/key` -> what the policies publish, and the first failure under an Audit action."""
+    """Return `policy/key` with the values that policies publish, and the first failure under an Audit action."""
     published: dict[str, dict[str, None]] = {}
     failure = ""
     for decision in decisions:
@@ -261,7 +263,7 @@ def _failure(decision: Decision) -> str:
 
 
 def _go_json(value: JSON) -> str:
-    """JSON as Go's encoding/json writes it: compact, with <, > and & escaped for HTML."""
+    """Return JSON as Go's encoding/json writes it: compact, with <, > and & escaped for HTML."""
     encoded = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         encoded = encoded.replace(character, f"\\u{ord(character):04x}")

@@ -1,4 +1,4 @@
-"""The most that a failure may do in an installation: deny, only warn, or only leave an audit annotation.
+"""Limits the action of failures in an installation: deny, only warn, or only audit.
 
 Knows decisions; what they come to is enforce.py's. A platform team looks first at what would be denied, then tells its
 users, then enforces, and the policies stay what they are in all three.
@@ -14,12 +14,12 @@ from webhook.decisions import Decision, ValidationAction, Verdict
 from webhook.evaluation.review_options import EnforcementAction
 
 NOT_APPLIED: Final = "not-applied"
-"""Behind the name of a mutating policy: the key of what it would have changed."""
+"""The key, after the name of a mutating policy, of the annotation about a change that was not applied."""
 _QUIET: Final = frozenset((ValidationAction.ADVICE, ValidationAction.AUDIT))
 
 
 def at_most(decisions: Iterable[Decision], most: EnforcementAction) -> tuple[Decision, ...]:
-    """The decisions, of which none does more than that.
+    """Return the decisions, none with a stricter action than `most`.
 
     A denial becomes a warning, and both become audit annotations. A mutation that failed denies under failurePolicy
     Fail whatever its binding says: it is told as a warning, or not at all.
@@ -43,7 +43,9 @@ def _at_most(decision: Decision, most: EnforcementAction) -> Decision:
 
 
 def without_patch(verdict: Verdict) -> Verdict:
-    """The verdict with nothing changed, and for each policy that would have changed something an annotation."""
+    """Return the verdict without its patch, and with an annotation for each policy that would have changed
+    something.
+    """
     annotations = dict(verdict.audit_annotations)
     for decision in verdict.decisions:
         if decision.kind == "mutating" and decision.evaluation == "admit":

@@ -1,4 +1,4 @@
-"""From attributes back to the AdmissionReview that an API server would send: what decode.py reads, written."""
+"""Converts attributes back to the AdmissionReview that an API server would send: the reverse of decode.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from webhook.evaluation.request_variables import request_as_cel_value
 
 
 def review_of_attributes(attributes: Attributes) -> JSON:
-    """The AdmissionReview an API server would send for these attributes."""
+    """Return the AdmissionReview that an API server would send for these attributes."""
     sent = {
         "uid": attributes.uid,
         **request_as_cel_value(attributes, attributes.resource, attributes.kind),

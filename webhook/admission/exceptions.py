@@ -1,4 +1,4 @@
-"""What a configuration leaves alone, and the decisions about rules that an object may break: they let it pass.
+"""Applies the exceptions of a configuration: ignored objects, and rules that an object may break.
 
 An exception is a decision, too, so that reports show that it was used. Knows decisions; which exceptions there are is
 webhook/configuration's.
@@ -21,11 +21,11 @@ from webhook.problems import text
 
 _NOTHING = Ignore()
 POLICY = "exceptions"
-"""The policy of what is said of exceptions themselves."""
+"""The policy name of decisions about exceptions themselves."""
 
 
 def is_left_alone(attributes: Attributes, configuration: Configuration, cluster: Cluster) -> bool:
-    """Whether no policy is asked about a request."""
+    """Return whether a request is ignored, so that no policy is evaluated."""
     if configuration is EMPTY or configuration.ignore == _NOTHING:
         return False
     obj = attributes.object if attributes.object is not None else attributes.old_object
@@ -43,7 +43,7 @@ def _labels(namespace: str, cluster: Cluster) -> Labels:
 def with_exceptions_applied(
     decisions: Sequence[Decision], attributes: Attributes, configuration: Configuration
 ) -> tuple[Decision, ...]:
-    """The decisions, those about excepted rules as ones that let the object pass."""
+    """Return the decisions; those about excepted rules let the object pass."""
     if configuration is EMPTY:
         return tuple(decisions)
     obj = attributes.object if attributes.object is not None else attributes.old_object
@@ -73,7 +73,7 @@ def _excepted(decision: Decision, exceptions: ObjectExceptions) -> Iterator[Deci
 
 
 def _about(decision: Decision, problems: Sequence[Problem]) -> Decision:
-    """The decision about some of its problems."""
+    """Return the decision with only some of its problems."""
     return replace(
         decision,
         problems=tuple(problems),
@@ -94,7 +94,7 @@ def _let_pass(decision: Decision, why: str) -> Decision:
 
 
 def _mistaken(mistake: str) -> Iterable[Decision]:
-    """A warning of an annotation that does nothing."""
+    """Yield a warning about an annotation that has no effect."""
     if mistake:
         yield Decision(
             policy=POLICY,

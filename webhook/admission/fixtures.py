@@ -1,4 +1,4 @@
-"""Reviews that did not come over the wire: AdmissionReviews, bare requests and plain objects as a person keeps them.
+"""Reads reviews that did not come from an API server: AdmissionReviews, bare requests and plain objects in files.
 
 Knows how to tell the three apart and what the API server would send for a plain object; the workload table gives the
 resource names and scopes that cannot be guessed. Reads no files.
@@ -22,42 +22,42 @@ from webhook.workloads.plurals import plural_of_kind
 
 
 class KnownKind(Protocol):
-    """What the workload table knows of a kind."""
+    """What the workload table knows about a kind."""
 
     @property
     def resource(self) -> str:
-        """The plural, lower case."""
+        """Return the plural, lower case."""
         ...
 
     @property
     def namespaced(self) -> bool:
-        """Whether its objects live in a namespace."""
+        """Return whether its objects live in a namespace."""
         ...
 
 
 _BETA: Final = f"{wire.GROUP}/v1beta1"
 
 RowOf = Callable[[str, str], KnownKind | None]
-"""From group and kind to what is known of it; `Table.row` is one."""
+"""Returns what is known about a group and kind; `Table.row` is one such function."""
 
 
 def is_review(value: JSON) -> bool:
-    """Whether this is an AdmissionReview: by its kind, whatever its version."""
+    """Return whether this is an AdmissionReview, by its kind, whatever its version."""
     return isinstance(value, dict) and value.get("kind") == wire.KIND
 
 
 def is_request(value: JSON) -> bool:
-    """Whether this is the bare `request` of a review: it has an operation and no apiVersion of its own."""
+    """Return whether this is the bare `request` of a review: it has an operation and no apiVersion of its own."""
     return isinstance(value, dict) and "operation" in value and "apiVersion" not in value
 
 
 def is_call(value: JSON) -> bool:
-    """Whether this is a review or a request, which hold an object, and no object itself."""
+    """Return whether this is a review or a request, which hold an object, and not an object itself."""
     return is_review(value) or is_request(value)
 
 
 def object_path(value: JSON) -> FieldPath:
-    """Where the object is in a fixture document: `request.object` in a review."""
+    """Return the path of the object in a fixture document: `request.object` in a review."""
     if is_review(value):
         return ("request", "object")
     return ("object",) if is_request(value) else ()
@@ -66,7 +66,7 @@ def object_path(value: JSON) -> FieldPath:
 def attributes_of_fixture(
     value: JSON, row: RowOf | None = None, *, operation: Operation = Operation.CREATE
 ) -> Attributes:
-    """The attributes of one fixture document, whichever of the three it is.
+    """Return the attributes of one fixture document of any of the three forms.
 
     Args:
         value: an AdmissionReview, a bare request or a plain object, parsed.
@@ -84,7 +84,7 @@ def attributes_of_fixture(
 
 
 def note_on_fixture(value: JSON) -> str:
-    """What somebody should know of a fixture that is read; mostly "".
+    """Return a note for the user about a fixture; mostly "".
 
     k8s.io/api/admission/v1beta1 has the fields of v1, and means the same by them.
     """
@@ -105,7 +105,7 @@ def attributes_of_object(
     old_object: JSON = None,
     namespace: str = "default",
 ) -> Attributes:
-    """What the API server would send for this object, as far as the object tells.
+    """Return the attributes that the API server would send for this object, as far as the object tells.
 
     The uid is derived from the object's name, so that the same fixture gives the same answer. On DELETE the object
     goes into `old_object`. Objects of Kubernetes' own kinds are written as an API server writes them, without defaults,
@@ -149,14 +149,14 @@ def attributes_of_object(
 
 
 def _objects_as_sent(value: JSON, old: JSON, kind: GroupVersionKind) -> tuple[JSON, JSON, bool]:
-    """Both objects as an API server sends them, and whether it can."""
+    """Return both objects as an API server sends them, and whether that was possible."""
     now = as_sent(value, kind)
     before = now if old is value else as_sent(old, kind)
     return (value, old, False) if now is None or before is None else (now, before, True)
 
 
 def kind_of(value: JSON) -> GroupVersionKind:
-    """The kind of an object by its apiVersion and kind.
+    """Return the kind of an object by its apiVersion and kind.
 
     Raises:
         CallError: 400 when one of them is missing.
@@ -174,14 +174,14 @@ def kind_of(value: JSON) -> GroupVersionKind:
 
 
 def _readable(review: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
-    """A review of v1, and where it is hand-written, with what its object tells."""
+    """Return a review in version v1; a hand-written one is completed from its object."""
     request = review.get("request")
     completed = {"request": _completed(request, row)} if isinstance(request, dict) and request.get("operation") else {}
     return {**review, **completed, **({"apiVersion": wire.API_VERSION} if _is_beta(review) else {})}
 
 
 def _completed(request: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
-    """A hand-written request with what its object tells: kind, resource, namespace and a uid where they are missing."""
+    """Return a hand-written request with kind, resource, namespace and uid from its object where they are missing."""
     if all(request.get(key) for key in ("uid", "kind", "resource")):
         return request
     held = request.get("object") or request.get("oldObject")

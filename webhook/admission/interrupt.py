@@ -1,4 +1,4 @@
-"""The verdict on a request that nobody could evaluate in time: what the failurePolicies say, in words.
+"""The verdict on a request that could not be evaluated in time, by the failurePolicies.
 
 Evaluates nothing. Knows the request without its object. Under attack the event loop writes many of these answers at one
 moment, so no sentence is made here that is not told.

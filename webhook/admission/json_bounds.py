@@ -1,4 +1,4 @@
-"""What a body of JSON may hold: how deeply it is nested, and how large its integers are.
+"""Limits how deeply JSON is nested, and how large its integers are.
 
 Brackets and runs of digits are looked for in the bytes, at a nanosecond each: nothing recurses into a body that is
 nested too deeply, and only objects that may hold an integer outside int64 are walked.
@@ -22,12 +22,12 @@ _SIGNS: Final = {**dict.fromkeys(b"0123456789", ord("0")), **dict.fromkeys(b"-:[
 _DIGITS: Final = bytes(_SIGNS.get(byte, ord("x")) for byte in range(256))
 """Digits as 0, and as a colon what stands before an integer in a list or an object."""
 _LONG_NUMBER: Final = b":" + b"0" * 19
-"""The digits that an integer outside int64 has at least. In a text, other signs stand before as many, as a rule."""
+"""The least digits of an integer outside int64. In a text, other characters mostly stand before as many digits."""
 _INT64: Final = range(-(2**63), 2**63)
 
 
 def has_long_number(body: bytes) -> bool:
-    """Whether there may be an integer of so many digits; looked for block by block, without a copy of a large body."""
+    """Return whether there may be an integer outside int64; searches block by block, without a copy of a large body."""
     if len(body) <= _BLOCK:
         return _LONG_NUMBER in body.translate(_DIGITS)
     overlap = len(_LONG_NUMBER) - 1
@@ -36,7 +36,7 @@ def has_long_number(body: bytes) -> bool:
 
 
 def integers_outside_int64_as_doubles(values: Iterable[JSON]) -> None:
-    """Make doubles of integers outside int64, as the API server reads JSON (k8s.io/apimachinery v0.36.1 util/json).
+    """Change integers outside int64 to doubles, as the API server reads JSON (k8s.io/apimachinery v0.36.1 util/json).
 
     Raises:
         OverflowError: no double can hold one.
@@ -89,7 +89,7 @@ def bound_depth(body: bytes) -> None:
 
 
 def _depth_after(steps: bytes, depth: int) -> int:
-    """The depth behind some brackets that begin at a depth."""
+    """Return the depth after some brackets that begin at a depth."""
     rest, rounds = _collapsed(steps)
     down = rest.count(b"\x01")
     if depth + down + rounds <= MAX_DEPTH:
@@ -105,7 +105,9 @@ def _depth_after(steps: bytes, depth: int) -> int:
 
 
 def _collapsed(steps: bytes) -> tuple[bytes, int]:
-    """Brackets without innermost pairs, and how many rounds that took: they were at most so much deeper."""
+    """Return the brackets without innermost pairs, and the number of rounds, which is how much deeper they were at
+    most.
+    """
     for rounds in range(_ROUNDS):
         shorter = steps.replace(b"\x01\xff", b"")
         if len(shorter) * 4 > len(steps) * 3:

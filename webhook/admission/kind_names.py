@@ -1,4 +1,4 @@
-"""Kinds that nobody has: a misspelt one, or one of another group, so that no policy for the right kind is asked.
+"""Finds misspelled kinds and wrong groups, because of which no policy for the right kind is evaluated.
 
 The API server refuses such an object: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs
 have a kind and an apiVersion, too: a kubeconfig, or a version that no API server could serve. Those are no mistakes.
@@ -15,13 +15,13 @@ from webhook.similar_names import nearest_name
 from webhook.workloads.table import Table
 
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
-"""How Kubernetes writes versions: k8s.io/apimachinery v0.36 pkg/version/helpers.go kubeVersionRegex."""
+"""Matches versions of Kubernetes: k8s.io/apimachinery v0.36 pkg/version/helpers.go kubeVersionRegex."""
 _OF_PROGRAMS: Final = frozenset(("Config", "EncryptionConfig", "Policy"))
-"""Kinds of the core group that programs read: kubectl, and formerly kube-apiserver and kube-scheduler."""
+"""Kinds of the core group that only programs read: kubectl, and formerly kube-apiserver and kube-scheduler."""
 
 
 def kind_mistake(value: JSON, table: Table) -> str:
-    """What is wrong with the kind of an object, "" where nothing is known to be."""
+    """Return the mistake in the kind of an object, "" if none is known."""
     kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
     if not isinstance(kind, str) or not isinstance(version, str) or not kind:
         return ""

@@ -1,4 +1,4 @@
-"""One request through the admission phases, whichever door answers it.
+"""Runs one request through the admission phases, in this process or through another.
 
 `auto` is what the API server does: the mutating phase on the object as submitted, then the validating phase on the
 object as it came out. Knows no policy; asks a door twice.
@@ -24,16 +24,17 @@ PhaseName: TypeAlias = Literal["auto", "mutate", "validate"]
 
 
 class Door(Protocol):
-    """Whoever answers one review in one phase."""
+    """Answers one review in one phase."""
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
-        """The verdict on this request."""
+        """Return the verdict on this request."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Local:
-    """The core in this process. `timeout_s` bounds one review, as the API server's default for a webhook does.
+    """Answers with the core in this process. `timeout_s` bounds one review, as the API server's default for a webhook
+    does.
 
     `explains`: verdicts say why each policy spoke or did not.
     """
@@ -47,7 +48,7 @@ class Local:
     timeout_s: float = 10.0
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
-        """The verdict on this request; what it does not evaluate in time fails as it would in a cluster."""
+        """Return the verdict on this request; a part that is not evaluated in time fails as it would in a cluster."""
         return answer_request(
             attributes,
             self.policies,
@@ -62,7 +63,7 @@ class Local:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came out of the phases asked for, as one webhook answering all of them would have said it.
+    """The combined result of the requested phases, as one webhook would give it.
 
     `further` is what the validating phase would have said of a request that the mutating phase denied.
     """
@@ -75,7 +76,7 @@ class Outcome:
 
 
 def run_phases(attributes: Attributes, phase: PhaseName, door: Door) -> Outcome:
-    """Ask for one phase, or with `auto` for both; a denial in the first is the end."""
+    """Run one phase, or with `auto` both; a denial in the first one ends the run."""
     if phase != "auto":
         return _verdict_of_phases(attributes, (Phase(phase), door.answer(attributes, Phase(phase))))
     first = door.answer(attributes, Phase.MUTATE)
@@ -92,7 +93,7 @@ def _patched(attributes: Attributes, verdict: Verdict) -> JSON:
 
 
 def _verdict_of_phases(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> Outcome:
-    """Several phases as one verdict: the last decides, the first changes, a warning comes once."""
+    """Return several phases as one verdict: the last decides, the first changes, warnings are not repeated."""
     first, last = answered[0][1], answered[-1][1]
     joined = Verdict(
         allowed=last.allowed,

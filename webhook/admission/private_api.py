@@ -1,4 +1,4 @@
-"""What is used of msgspec that it does not promise: the texts of its errors, which say path and types.
+"""Uses the private parts of msgspec: the texts of its errors, which contain path and types.
 
 pyproject.toml bounds msgspec.
 """
@@ -16,7 +16,7 @@ _SHAPE: Final = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<given>[^`]+)
 
 
 class Mismatch(NamedTuple):
-    """A value of another type than expected: msgspec's words for both, and its path, "$" for the whole."""
+    """The type mismatch in an error of msgspec: both types in its words, and the path, "$" for the whole."""
 
     wanted: str
     given: str
@@ -24,13 +24,13 @@ class Mismatch(NamedTuple):
 
 
 def type_mismatch_in_error(error: msgspec.ValidationError) -> Mismatch | None:
-    """What an error says of types, None where it says something else."""
+    """Return the type mismatch in an error, None if the error is about something else."""
     match = _SHAPE.search(str(error))
     return Mismatch(match["wanted"], match["given"], match["path"] or "$") if match else None
 
 
 def check() -> None:
-    """Compare the installed version with what is used of it.
+    """Check that the installed msgspec words its errors as expected.
 
     Raises:
         DependencyChanged: its errors are worded in another way.

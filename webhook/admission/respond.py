@@ -1,4 +1,4 @@
-"""From a verdict to the bytes of the AdmissionReview that answers it.
+"""Encodes a verdict as the AdmissionReview that answers the request.
 
 Knows what kube-apiserver 1.36 checks in an answer (k8s.io/apiserver pkg/admission/plugin/webhook/request/
 admissionreview.go, errors/statuserror.go) and how its audit log names annotations; decides nothing.
@@ -22,12 +22,12 @@ _HEAD: Final = f'{{"apiVersion":"{wire.API_VERSION}","kind":"{wire.KIND}","respo
 MAX_KEY: Final = 63
 """Characters in the name part of a qualified name (apimachinery pkg/util/validation, IsQualifiedName)."""
 _SUFFIX: Final = 8
-"""Characters kept for a number behind names that meet; names that only differ in their last ones count on together."""
+"""How many characters are kept for a number behind equal names; names that differ only there share the numbers."""
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def encode_response(uid: str, verdict: Verdict, phase: Phase, operation: Operation = Operation.CREATE) -> bytes:
-    """The whole AdmissionReview v1 as compact JSON.
+    """Return the whole AdmissionReview v1 as compact JSON.
 
     A patch goes out only with its type, only when the request is allowed, only in the mutating phase, and never on
     DELETE: the API server fails each of the others whatever the failurePolicy says.
@@ -46,7 +46,7 @@ def encode_response(uid: str, verdict: Verdict, phase: Phase, operation: Operati
 
 
 def failure_status(status: Status) -> dict[str, Any]:
-    """The metav1.Status of a failure, without its apiVersion and kind: code and reason are always both there."""
+    """Return the metav1.Status of a failure, without apiVersion and kind, but always with code and reason."""
     return {
         "metadata": {},
         "status": "Failure",
@@ -58,19 +58,19 @@ def failure_status(status: Status) -> dict[str, Any]:
 
 
 def _details(details: Details) -> dict[str, Any]:
-    """The metav1.StatusDetails; a name or group that is not there is left out, as Go does."""
+    """Return the metav1.StatusDetails; an empty name or group is left out, as in Go."""
     causes = [{"reason": each.reason, "message": each.message, "field": each.field} for each in details.causes]
     about = {"name": details.name, "group": details.group, "kind": details.kind}
     return {**{name: text for name, text in about.items() if text}, "causes": causes}
 
 
 def status_body(status: Status) -> bytes:
-    """A whole metav1.Status as JSON: what the API server shows of an answer that is no review."""
+    """Return a whole metav1.Status as JSON, which the API server shows for an answer that is not a review."""
     return _ENCODER.encode({"kind": "Status", "apiVersion": "v1", **failure_status(status)})
 
 
 def audit_annotations(given: Mapping[str, str]) -> dict[str, str]:
-    """The same annotations under keys that the audit log keeps: it drops others, and later ones of the same name."""
+    """Return the annotations with keys that the audit log accepts, each key once."""
     kept: dict[str, str] = {}
     last: dict[str, int] = {}
     for key, value in given.items():
@@ -81,7 +81,7 @@ def audit_annotations(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def free_name(name: str, taken: Mapping[str, str], last: dict[str, int]) -> str:
-    """The name, or with the next number that is free; `last` has those given out, so that many are no long search."""
+    """Return the name, or the name with the next free number; `last` holds the numbers given out."""
     candidate, stem = name, name[: MAX_KEY - _SUFFIX]
     while candidate in taken:
         last[stem] = number = last.get(stem, 1) + 1
@@ -91,7 +91,7 @@ def free_name(name: str, taken: Mapping[str, str], last: dict[str, int]) -> str:
 
 
 def _status(verdict: Verdict) -> Status:
-    """The verdict's own status; code below 400 would be raised to 400 by the API server, so reason goes with it."""
+    """Return the verdict's status; without one, a status with code 400."""
     if verdict.status is None:
         return Status(code=400, reason="BadRequest", message="denied without explanation")
     return verdict.status

@@ -1,4 +1,5 @@
-"""The core: one request, the policies and the view of the cluster give a verdict. Every door calls this function.
+"""The core: gives the verdict on one request, from the policies and the view of the cluster. All commands call this
+function.
 
 Pure and synchronous: the same arguments give the same verdict. In the mutating phase the validating policies of that
 phase see the object as submitted, then the mutating ones change it; a denial leaves no patch. In the validating phase
@@ -49,7 +50,7 @@ def answer_request(
     api_server_text: bool = False,
     options: ReviewOptions = DEFAULT,
 ) -> Verdict:
-    """Answer one request.
+    """Return the verdict on one request.
 
     Args:
         attributes: the request.
@@ -64,7 +65,6 @@ def answer_request(
     Returns:
         The verdict; it never raises for a policy's fault. A fault of our own in a policy is an error of that policy:
         the others speak all the same.
-
     """
     until = deadline or Deadline()
     context = request_context(policies, attributes, cluster, until, authorizer, options=options)
@@ -120,7 +120,9 @@ def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None
 def _further(
     changed: Attributes, context: RequestContext, authorizer: Authorizer | None
 ) -> tuple[Decision, ...] | None:
-    """What the validating phase finds in the object with the mutations that could be made; None where time is over."""
+    """Return the validating phase's decisions on the object with the mutations that succeeded; None if there is no
+    time.
+    """
     policies, cluster, deadline = context.policies, context.cluster, context.deadline
     untold = replace(context.options, trace=None)  # an explanation says why the verdict is what it is
     then = request_context(policies, changed, cluster, deadline, authorizer, faults=context.faults, options=untold)

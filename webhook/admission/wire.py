@@ -1,4 +1,4 @@
-"""The AdmissionReview envelope as it stands on the wire, and the wording of what is wrong with one.
+"""The AdmissionReview as it is sent, and the messages about invalid ones.
 
 Knows the shape of admission.k8s.io/v1 (k8s.io/api v0.36 admission/v1/types.go) and nothing of what the fields mean.
 Unknown fields are allowed and null stands for absent, as Go's decoder has it; the objects inside stay plain JSON.
@@ -78,7 +78,7 @@ class Review(msgspec.Struct, rename="camel"):
 
 
 class ReviewHead(msgspec.Struct, rename="camel"):
-    """The same without the objects, which are skipped and not decoded."""
+    """An AdmissionReview without the objects, which are skipped and not decoded."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -97,7 +97,7 @@ _WORDS: Mapping[str, str] = {
 
 
 def explain_parse_error(error: msgspec.ValidationError, *, root: str = "") -> str:
-    """The path, what stands there and what was expected, in the words of JSON.
+    """Return the path, the value found and the value expected, in the words of JSON.
 
     Args:
         error: what msgspec found while decoding one of the structures above.

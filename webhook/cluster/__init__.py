@@ -1,4 +1,4 @@
-"""What else is in the cluster, from files or from a live API server.
+"""The other objects of the cluster, from files or from a live API server.
 
 Reads only. Knows objects by kind, namespace and name, and nothing of what they mean.
 """

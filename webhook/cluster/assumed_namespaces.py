@@ -1,4 +1,4 @@
-"""A cluster view of files in which the namespaces of requests exist, as they must in a cluster that asks.
+"""A view of files in which all namespaces exist, as the namespaces of requests do in a cluster.
 
 NamespaceLifecycle refuses requests into a namespace that is not there before any webhook is asked (k8s.io/apiserver
 v1.36 pkg/admission/plugin/namespace/lifecycle). What files say of a namespace counts; one that they do not have carries
@@ -28,7 +28,7 @@ class AssumedNamespaces:
         self.place = view.place
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """The object of the view, or a namespace with its name."""
+        """Return the object of the view, or a namespace with its name."""
         held = self._view.get(gvk, namespace, name)
         if held is None and (gvk.group, gvk.kind) == _NAMESPACE:
             labels = {NAME_LABEL: name}

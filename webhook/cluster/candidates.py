@@ -1,4 +1,4 @@
-"""Objects of files that may be meant by a name, with the file of each.
+"""Objects in files that a name may refer to, with the file of each.
 
 The namespace of an object that says none is unknown: `kubectl apply` puts it into any. Objects whose names are still to
 be filled in are none.
@@ -19,14 +19,14 @@ from webhook.placeholders import is_placeholder
 
 Kind: TypeAlias = tuple[str, str]
 NAMELESS: Final = frozenset((("config.kueue.x-k8s.io", "Configuration"),))
-"""Kinds that no API server has, whose objects need no name."""
+"""Kinds that no API server serves, whose objects need no name."""
 UNSAID: Final = None
-"""The namespace of an object that nobody knows."""
+"""The namespace of an object whose namespace is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An object.
+    """An object of a file.
 
     Args:
         file: where it stands.
@@ -54,16 +54,16 @@ class Candidates:
             self.files[id(each.value)] = each.file
 
     def named(self, kind: Kind, name: str) -> Sequence[Candidate]:
-        """The objects of a kind and a name."""
+        """Return the objects of a kind and a name."""
         return self._kinds.get(kind, {}).get(name, ())
 
     def of_kind(self, kind: Kind) -> Mapping[str, Sequence[Candidate]]:
-        """The objects of a kind, by name."""
+        """Return the objects of a kind, by name."""
         return self._kinds.get(kind, {})
 
 
 def candidates_of_file(file: str, values: Iterable[JSON], naming: Naming = AS_WRITTEN) -> Iterator[Candidate]:
-    """The objects of a file, named as its kustomizations name them."""
+    """Yield the objects of a file, with the names that kustomizations give them."""
     for value in values:
         for _, obj in objects_of_list(value):
             if isinstance(obj, dict) and "kind" in obj:

@@ -1,4 +1,4 @@
-"""Kinds whose objects have no namespace, for whoever cannot ask an API server.
+"""Kinds whose objects have no namespace, for use without an API server.
 
 The kinds of Kubernetes are those marked `+genclient:nonNamespaced` in k8s.io/api v0.36.1; the others are the
 CustomResourceDefinitions with `scope: Cluster` of projects that this one has policies for. The workload table has those
@@ -43,14 +43,14 @@ _KINDS: Final[Mapping[str, str]] = {
     "wgpolicyk8s.io": "ClusterPolicyReport",
 }
 CLUSTER_SCOPED: Final = frozenset((group, kind) for group, kinds in _KINDS.items() for kind in kinds.split())
-"""Groups and kinds."""
+"""The groups and names of these kinds."""
 
 
 def is_cluster_scoped(kind: GroupVersionKind) -> bool:
-    """Say whether objects of a kind are known to have no namespace."""
+    """Return whether objects of a kind are known to have no namespace."""
     return (kind.group, kind.kind) in CLUSTER_SCOPED
 
 
 def is_built_in(kind: GroupVersionKind) -> bool:
-    """Say whether a kind is one of Kubernetes itself, so that no definition in the cluster says its scope."""
+    """Return whether a kind belongs to Kubernetes itself, so that the cluster has no definition of it."""
     return "." not in kind.group or kind.group.endswith(".k8s.io")

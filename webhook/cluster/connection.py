@@ -1,4 +1,4 @@
-"""Talking to an API server: where it is, who we are, one GET, one POST, one list, one stream of lines.
+"""Connects to an API server: its address, the credentials, and requests to get, post, list and watch.
 
 The `kubernetes` package is imported here and only when a connection is made: it costs half a second. It finds the
 server, the credentials and the pool of connections; requests are plain ones, for objects stay plain JSON here.
@@ -24,27 +24,29 @@ from webhook.cluster.unreachable import Unreachable, describe_connection_error
 from webhook.errors import ConfigurationError, LookupFailed
 
 CONNECT_S = 5.0
-"""To open a connection: a healthy API server accepts in milliseconds."""
+"""Seconds to open a connection: a healthy API server accepts in milliseconds."""
 READ_S = 60.0
-"""For a whole answer: the API server gives up on a request after 60 s (--request-timeout)."""
+"""Seconds for a whole answer: the API server gives up on a request after 60 s (--request-timeout)."""
 
 POOL = 64
-"""Connections kept: one for each watched kind, with room for lists."""
+"""How many connections are kept: one for each watched kind, and some for lists."""
 WHOLE = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1,application/json"
-"""Objects without all but their metadata, or whole where a server cannot (meta/v1 PartialObjectMetadata)."""
+"""The media type of objects with only their metadata, or whole if a server cannot send that (meta/v1
+PartialObjectMetadata).
+"""
 APPLIED = "application/apply-patch+yaml"
-"""Server-side apply; JSON is YAML."""
+"""The media type of server-side apply; JSON is YAML."""
 PATCHED = "application/json-patch+json"
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
-"""No query."""
+"""An empty query."""
 _CHUNK = 65536
 _TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class ServerRefused(LookupFailed):
-    """The API server answered with an HTTP error; `continues` is where a list goes on that has expired (410)."""
+    """The error for an HTTP error of the API server; `continues` is where an expired list continues (410)."""
 
     def __init__(self, code: int, message: str, continues: str = "") -> None:
         super().__init__(message)
@@ -53,51 +55,53 @@ class ServerRefused(LookupFailed):
 
 
 class Page(Protocol):
-    """One answer to a list, while it comes: its items, and after the last one `metadata` of the list."""
+    """One page of a list while it arrives: its items, and after the last one the list's `metadata`."""
 
     @property
     def metadata(self) -> JSON:
-        """Where to watch from, and where the next page begins."""
+        """Return the metadata with the resourceVersion and the token of the next page."""
         ...
 
     def __iter__(self) -> Iterator[JSON]: ...
 
 
 class Lines(Protocol):
-    """An answer that comes line by line; stop() ends it from another thread."""
+    """An answer that arrives line by line; stop() ends it from another thread."""
 
     def __iter__(self) -> Iterator[JSON]: ...
 
     def stop(self) -> None:
-        """Close the stream, so that whoever reads it returns."""
+        """Close the stream, so that its reader returns."""
         ...
 
 
 class Connection(Protocol):
-    """An HTTP client that reads from one API server."""
+    """An HTTP client of one API server."""
 
     def get(self, path: str, query: Mapping[str, str]) -> JSON:
         """Return the decoded body of one answer. Raises LookupFailed."""
         ...
 
     def post(self, path: str, body: JSON, read_s: float, query: Mapping[str, str] = NOTHING) -> JSON:
-        """The answer to an object that is created. Raises LookupFailed."""
+        """Create an object and return the answer. Raises LookupFailed."""
         ...
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
-        """The answer to a server-side apply, which takes fields from other managers. Raises LookupFailed."""
+        """Send a server-side apply, which takes fields from other managers, and return the answer. Raises
+        LookupFailed.
+        """
         ...
 
     def delete(self, path: str, read_s: float) -> None:
-        """Delete an object, which may be gone by then. Raises LookupFailed."""
+        """Delete an object, which may be gone already. Raises LookupFailed."""
         ...
 
     def patch(self, path: str, operations: JSON, manager: str, read_s: float) -> JSON:
-        """The answer to a JSON Patch. Raises LookupFailed."""
+        """Send a JSON Patch and return the answer. Raises LookupFailed."""
         ...
 
     def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> Page:
-        """One answer to a list, object by object. Raises LookupFailed."""
+        """Return one page of a list, object by object. Raises LookupFailed."""
         ...
 
     def stream(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> Lines:
@@ -106,7 +110,7 @@ class Connection(Protocol):
 
 
 def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
-    """A connection by kubeconfig, or by the pod's service account when none is named and there is one.
+    """Return a connection by kubeconfig, or by the pod's service account if no kubeconfig is named and there is one.
 
     Raises:
         ConfigurationError: no server or credentials are configured.
@@ -128,7 +132,7 @@ def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = Non
 
 
 def _unusable(kubeconfig: Path | None, error: Exception) -> str:
-    """Why nothing can be connected to by this file, or by those that kubectl takes when none is named."""
+    """Return why this kubeconfig, or the default one, cannot be used."""
     from kubernetes.config import ConfigException
 
     if kubeconfig is None and "No configuration found" in str(error):
@@ -222,7 +226,7 @@ class _HttpConnection:
 
 
 def _status(response: Any) -> Mapping[str, Any]:
-    """The metav1.Status of a refusal; an empty one where the body is none."""
+    """Return the metav1.Status of a refusal; an empty one if the body is none."""
     try:
         status = json.loads(response.data)
     except ValueError:

@@ -1,4 +1,4 @@
-"""JSON of an API server, decoded object by object: a list of any length needs the memory of its largest object.
+"""Decodes JSON of an API server object by object, so that a list needs only the memory of its largest object.
 
 Lists come as one text, `{"kind", "apiVersion", "metadata", "items"}` of built-in kinds and, sorted, `{"apiVersion",
 "items", "kind", "metadata"}` of custom ones. An object may be nested deeper than Python decodes, for the API server
@@ -17,10 +17,10 @@ from typing import Final
 from webhook.attributes import JSON
 
 LARGEST: Final = 16 << 20
-"""Bytes of one object: etcd takes 1.5 MiB by default (--max-request-bytes), and few sites ask for more."""
+"""The most bytes of one object: etcd takes 1.5 MiB by default (--max-request-bytes), and few sites ask for more."""
 DEEPEST: Final = 100
 _DIGITS: Final = 18
-"""Of a number that is certainly an int64; Python refuses to read one of 4,301."""
+"""The most digits of a number that is certainly an int64; Python refuses to read one of 4,301."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]"]', re.DOTALL)
 
@@ -34,7 +34,7 @@ _READ: Final = json.JSONDecoder(parse_int=_number).raw_decode
 
 @dataclass(slots=True)
 class Listed:
-    """The items of a list while it arrives; `fields` are the others, all there after the last item.
+    """Decodes the items of a list while it arrives; `fields` has its other fields, complete after the last item.
 
     Raises ValueError where the text is no such list.
     """
@@ -91,7 +91,9 @@ class Listed:
             self._more()
 
     def _more(self) -> None:
-        """Read at least as much again as there is: an object is then tried a few times, however small the chunks."""
+        """Read at least as much again as there is, so that an object is tried only a few times, however small the
+        chunks.
+        """
         rest = self._text[self._at :]
         if len(rest) > LARGEST:
             raise ValueError(f"an object is larger than {LARGEST} bytes, or not JSON")
@@ -108,7 +110,7 @@ class Listed:
 
 
 def decode_json(text: bytes) -> JSON:
-    """Decode a text as one JSON value. Raises ValueError where it is not JSON."""
+    """Decode a text as one JSON value. Raises ValueError if it is not JSON."""
     whole = text.decode(errors="replace")
     read = _read(whole, 0)
     if read is None:
@@ -117,7 +119,7 @@ def decode_json(text: bytes) -> JSON:
 
 
 def _read(text: str, at: int) -> tuple[JSON, int] | None:
-    """A value and where it ends; None where it is cut off, or none."""
+    """Return a value and its end; None if it is cut off or not JSON."""
     try:
         return _READ(text, at)
     except RecursionError:
@@ -128,7 +130,7 @@ def _read(text: str, at: int) -> tuple[JSON, int] | None:
 
 
 def _shallow(text: str, at: int) -> tuple[str, int]:
-    """The text of a value with null for what is too deep, and where the value ends, 0 where it is cut off."""
+    """Return the text of a value with null for what is too deep, and its end, 0 if it is cut off."""
     parts: list[str] = []
     depth, since = 0, at
     for token in _TOKEN.finditer(text, at):

@@ -1,4 +1,4 @@
-"""Where the objects of a kind are served: in its version, else in the version that the server prefers.
+"""Finds where an API server serves a kind: in the wanted version, else in the version that the server prefers.
 
 Source of the paths and documents: the API server's discovery (meta/v1 APIResourceList, APIGroup).
 """
@@ -23,7 +23,7 @@ class NotServed(LookupFailed):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind as it is served: the path of its group and version, its plural, and the version that objects have."""
+    """A kind as it is served: the path of its group and version, its plural, and the version of its objects."""
 
     root: str
     plural: str
@@ -31,14 +31,14 @@ class Resource:
     is_namespaced: bool
 
     def path(self, namespace: str) -> str:
-        """The path of the collection in a namespace, or in all with ""."""
+        """Return the path of the collection in a namespace, or in all with ""."""
         if namespace and self.is_namespaced:
             return f"{self.root}/namespaces/{quote(namespace, safe='')}/{self.plural}"
         return f"{self.root}/{self.plural}"
 
 
 def discover_resource(connection: Connection, gvk: GroupVersionKind) -> Resource:
-    """Ask where a kind is served.
+    """Ask the API server where a kind is served.
 
     Raises:
         NotServed: nowhere.
@@ -63,7 +63,7 @@ def discover_resource(connection: Connection, gvk: GroupVersionKind) -> Resource
 
 
 def _versions(connection: Connection, group: str) -> list[str]:
-    """The versions of a group that the API server serves, the preferred one first."""
+    """Return the versions of a group that the API server serves, the preferred one first."""
     try:
         served = connection.get(f"/apis/{group}", {})
     except ServerRefused as error:

@@ -1,4 +1,4 @@
-"""What else is in the cluster of an object of a file: the objects of --context, of its own file, and of its unit.
+"""The view of the cluster from an object in a file: the objects of --context, of its own file, and of its unit.
 
 An object of the first of these that has the name is meant. Where it has several that differ, or where nobody knows the
 namespace of one, the answer is unknown. Nothing is known to be absent, unless somebody says that the files are whole:
@@ -23,7 +23,7 @@ Place: TypeAlias = tuple[str, str]
 
 
 class FileContext:
-    """The view from one file, or from one of its objects.
+    """The view of the cluster from one file, or from one of its objects.
 
     Args:
         layers: the objects that may be meant, those that count first before the others.
@@ -50,7 +50,7 @@ class FileContext:
         self._listed: Final[dict[tuple[GroupVersionKind, str | None], Sequence[JSON]]] = {}
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """The object, or None where no file that counts has it.
+        """Return the object, or None if none of the files has it.
 
         Raises:
             PlaceUnknown: the namespace or the name of one that may be meant is unknown.
@@ -67,7 +67,7 @@ class FileContext:
         return None
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:  # noqa: ARG002
-        """The objects of which the namespace is known, by namespace and name.
+        """Return the objects whose namespace is known, by namespace and name.
 
         Raises:
             Ambiguous: one of them may be one of several that differ.
@@ -88,25 +88,25 @@ class FileContext:
         return tuple(listed[place].value for place in sorted(listed))
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Whether an object of the kind in the files has a namespace."""
+        """Return whether an object of the kind in the files has a namespace."""
         kind = gvk.group, gvk.kind
         every = [each for layer in self._layers for named in layer.of_kind(kind).values() for each in named]
         return any(each.namespace for each in every) if every else None
 
     def synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - of every kind
-        """Always true: files are read before the first lookup."""
+        """Return True: files are read before the first lookup."""
         return True
 
     def revision(self, gvk: GroupVersionKind) -> object:  # noqa: ARG002 - of every kind
-        """The view itself, since it never changes."""
+        """Return the view itself, since it never changes."""
         return self
 
     def is_whole(self) -> bool:
-        """Whether the user says that the files hold everything that the cluster has."""
+        """Return whether the user says that the files hold everything that the cluster has."""
         return self._is_whole
 
     def place(self, obj: JSON) -> str:
-        """The name of the file that an object was read from."""
+        """Return the name of the file that an object was read from."""
         return next((layer.files[id(obj)] for layer in self._layers if id(obj) in layer.files), "")
 
     def _known(self, namespace: str) -> str | None:
@@ -116,7 +116,7 @@ class FileContext:
         return DEFAULT if self._is_whole and each.namespace is UNSAID else each.namespace
 
     def _one(self, meant: Sequence[Candidate], what: str) -> Candidate:
-        """The object that is meant where all are the same."""
+        """Return the object that a name refers to; raise Ambiguous if there are different ones."""
         first = meant[0]
         if any(not each.is_named for each in meant):
             raise PlaceUnknown(f"{what}: kustomizations may give the one in {first.file} another name")
@@ -127,7 +127,7 @@ class FileContext:
         return first
 
     def _check_namespaces(self, named: Iterable[Candidate], where: str | None, what: str) -> None:
-        """Raise where an object may be in the namespace that is asked about: of one of the two, it is not known."""
+        """Raise PlaceUnknown if it is not known whether an object is in the namespace."""
         for each in named:
             if (self._namespace(each) is UNSAID) != (where is UNSAID):
                 raise PlaceUnknown(f"{what}: the one in {each.file} may be in another namespace")
@@ -135,7 +135,7 @@ class FileContext:
     def _places(
         self, gvk: GroupVersionKind, layer: Candidates, namespace: str | None
     ) -> Mapping[Place, Sequence[Candidate]]:
-        """The objects of a kind by namespace and name, without those of which nobody knows whether they are there."""
+        """Return the objects of a kind by namespace and name, without those whose presence is not known."""
         places: dict[Place, list[Candidate]] = {}
         for each in self._visible(gvk, layer):
             where = self._namespace(each)

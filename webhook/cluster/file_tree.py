@@ -1,4 +1,4 @@
-"""The files that somebody names, and from each of them the view of what else is in its cluster."""
+"""The named files, and the view of the cluster from each of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webhook.object_lists import objects_of_list
 
 
 class FileTree:
-    """Files, of which each object is looked up among those that are applied with it.
+    """Files in which an object sees the objects that are applied together with it.
 
     Args:
         objects: each object, or kustomization, with its file.
@@ -44,21 +44,21 @@ class FileTree:
         self.is_whole: Final = is_whole and all(self._units.naming(file).is_known for file in self._documents)
 
     def named(self, file: str, obj: JSON) -> JSON:
-        """An object of a file as its kustomizations name it."""
+        """Return an object of a file with the names that its kustomizations give it."""
         path = normalize_path(file)
         return self._units.naming(path).applied(obj) if path in self._documents else obj
 
     def knows_namespace(self, file: str) -> bool:
-        """Whether objects of a file that say a namespace are in it."""
+        """Return whether objects of a file stay in the namespace that they name."""
         path = normalize_path(file)
         return path not in self._documents or self._units.naming(path).is_known
 
     def is_patch(self, file: str) -> bool:
-        """Whether the objects of a file are parts of others, which a kustomization merges into these."""
+        """Return whether the objects of a file are patches, which a kustomization merges into others."""
         return self._units.is_patch(normalize_path(file))
 
     def view(self, file: str = "", unsaid: str = "") -> FileContext:
-        """What else is in the cluster of an object.
+        """Return the view of the cluster from an object.
 
         Args:
             file: where it stands, "" for nowhere: then only the context is there.
@@ -77,11 +77,11 @@ class FileTree:
         )
 
     def recorded(self, what: str) -> None:
-        """A recorded review is about an object: other reviews of it show it at other times, which is no question."""
+        """Note that an object has a recorded review, so that its different versions are not reported."""
         self._recorded.add(what)
 
     def notes(self) -> Iterator[str]:
-        """What was not looked up because files define it differently, each once, in the order of the names."""
+        """Yield a note for each object that files define differently, in the order of the names."""
         for what, files in sorted(self._differing.items()):
             if what in self._recorded:
                 continue
@@ -89,14 +89,14 @@ class FileTree:
             yield f"{told}: name the file that counts with --context"
 
     def take_new_findings(self) -> tuple[Mapping[str, Sequence[str]], frozenset[str]]:
-        """What was found out since it was last taken, to be put together elsewhere: see `tell`."""
+        """Return and clear what was found out since the last call, for `tell` in another process."""
         told = dict(self._differing), frozenset(self._recorded)
         self._differing.clear()
         self._recorded.clear()
         return told
 
     def tell(self, differing: Mapping[str, Sequence[str]], recorded: Iterable[str]) -> None:
-        """What was found out of these files elsewhere: which objects differ, and of which there are reviews."""
+        """Add what another process found out about these files: objects that differ, and recorded ones."""
         for what, files in differing.items():
             self._differing.setdefault(what, files)
         self._recorded.update(recorded)
@@ -131,7 +131,7 @@ def _by_file(objects: Iterable[tuple[str, JSON]], files: Iterable[str] = ()) -> 
 
 
 def _definitions(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
-    """The CustomResourceDefinitions of some files."""
+    """Yield the CustomResourceDefinitions of some files."""
     for values in documents.values():
         for value in values:
             for _, obj in objects_of_list(value):

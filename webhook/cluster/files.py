@@ -1,4 +1,4 @@
-"""A cluster view of objects from files that are all in one cluster. What is not there may still exist elsewhere.
+"""A view of objects from files of one cluster. An object that is missing may still exist elsewhere.
 
 An object without a namespace is in `default`, where kubectl would put it; a cluster-scoped one is found there too, for
 no kind has both, and whatever namespace it names: the API server clears that (k8s.io/apiserver v1.36
@@ -19,7 +19,7 @@ from webhook.paths import get as at
 
 
 class FilesCluster:
-    """Objects by group, kind, namespace and name. Where two have the same, the first stays.
+    """Objects by group, kind, namespace and name. Of two with the same key, the first stays.
 
     is_whole: whether there is nothing else in the cluster.
     """
@@ -39,41 +39,41 @@ class FilesCluster:
                     self._files[id(obj)] = item.file
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """The object of this kind, namespace and name, or None."""
+        """Return the object of this kind, namespace and name, or None."""
         held = self._objects.get((gvk.group, gvk.kind))
         return None if held is None else held.get((namespace or "default", name))
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:  # noqa: ARG002
-        """The objects of a kind, by namespace and name, whatever their labels."""
+        """Return the objects of a kind, by namespace and name, whatever their labels."""
         kind = gvk.group, gvk.kind
         if kind not in self._listed:
             self._listed[kind] = objects_by_namespace(self._objects.get(kind, {}))
         return self._listed[kind].get(None if namespace is None else namespace or "default", ())
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Whether an object of the kind in the files has a namespace."""
+        """Return whether an object of the kind in the files has a namespace."""
         objects = self._objects.get((gvk.group, gvk.kind), {}).values()
         return any(at(obj, ("metadata", "namespace")) for obj in objects) if objects else None
 
     def synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - files hold every kind
-        """Always true: files are read before the first lookup."""
+        """Return True: files are read before the first lookup."""
         return True
 
     def revision(self, gvk: GroupVersionKind) -> object:  # noqa: ARG002 - of every kind
-        """The view itself, since it never changes."""
+        """Return the view itself, since it never changes."""
         return self
 
     def is_whole(self) -> bool:
-        """Whether the user says that the files hold everything that the cluster has."""
+        """Return whether the user says that the files hold everything that the cluster has."""
         return self._is_whole
 
     def place(self, obj: JSON) -> str:
-        """The file of an object, "" where nobody said it."""
+        """Return the file of an object, "" if it is not known."""
         return self._files.get(id(obj), "")
 
 
 def read_files(places: Iterable[str | Path]) -> FilesCluster:
-    """The view of files and folders.
+    """Return the view of files and folders.
 
     Raises:
         InputError: a file cannot be read.
@@ -82,7 +82,7 @@ def read_files(places: Iterable[str | Path]) -> FilesCluster:
 
 
 def object_identity(obj: JSON) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Group and kind, and namespace and name: what tells an object from all others."""
+    """Return group and kind, and namespace and name, which identify an object."""
     kind = _group(obj), _text(obj.get("kind"))
     namespace = None if kind in CLUSTER_SCOPED else at(obj, ("metadata", "namespace"))
     return kind, (_namespace(namespace), _text(at(obj, ("metadata", "name"))))
@@ -98,5 +98,5 @@ def _namespace(namespace: JSON) -> str:
 
 
 def _text(value: JSON) -> str:
-    """A name as it stands; a mapping in its place, such as the `{name}` of an unfilled template, names nothing."""
+    """Return a name, or "" for another value, such as the `{name}` of an unfilled template."""
     return value if isinstance(value, str) else ""

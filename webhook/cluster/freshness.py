@@ -1,4 +1,4 @@
-"""How old a view may be: how long a watch may stay silent, and when people are told that nothing was heard.
+"""Limits the age of a view: how long a watch may stay silent before people are told.
 
 A connection whose other end is gone without a word, as behind a load balancer or a node that lost its power, looks
 like a watch on which nothing happens. client-go pings over HTTP/2 (k8s.io/apimachinery v0.36 util/net/http.go, 30 s and
@@ -16,18 +16,18 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class WatchTimes:
-    """Seconds: how long a watch is asked to last, half as much again at most, and how late its end may be heard."""
+    """Times of watches in seconds: how long a watch is asked to last, and how late its end may be noticed."""
 
     least_s: int = 30
     slack_s: float = 10.0
 
     def lasting(self) -> int:
-        """A random `timeoutSeconds` for the next watch, from `least_s` to half as much again."""
+        """Return a random `timeoutSeconds` for the next watch, from `least_s` to half as much again."""
         return random.randint(self.least_s, self.least_s * 3 // 2)  # noqa: S311 - spreads load, hides nothing
 
     @property
     def stale_s(self) -> float:
-        """A view of which nothing was heard for so long is stale: a watch has ended, and the next one did not begin."""
+        """Return the age at which a view is stale: a watch has ended, and the next one did not begin."""
         return self.least_s * 3 // 2 + 2 * self.slack_s
 
 
@@ -35,5 +35,5 @@ DEFAULT_TIMES: Final = WatchTimes()
 
 
 def describe_staleness(age_s: float) -> str:
-    """The sentence about a view of which nothing was heard for `age_s` seconds."""
+    """Return the sentence about a view that got nothing for `age_s` seconds."""
     return f"nothing was heard from the API server for {age_s:.0f} s; answers are as old"

@@ -1,4 +1,4 @@
-"""What a view of the cluster must hold: which objects of which kinds, and which of their fields.
+"""Describes what a view of the cluster must hold: objects of kinds, and which of their fields.
 
 Policies and facts say what they look up; a live view asks the API server for that alone, and a ClusterRole allows
 nothing else. Knows objects by kind, namespace, name and labels, and nothing of what they mean.
@@ -16,23 +16,23 @@ Fields: TypeAlias = frozenset[str] | None
 """Paths such as `spec.devices.requests`, with all that is below them and in each item of a list; None is everything."""
 
 MOST_NAMED: Final = 64
-"""Names of one kind that have a watch each, on a connection of its own; more are picked out of a namespace."""
+"""How many names of one kind have a watch of their own; with more, a whole namespace is watched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Scope:
-    """Objects of a namespace, or of every one with ""; of one name, or of all; that a labelSelector selects, or all."""
+    """A scope of objects: one namespace or all, one name or all, and a labelSelector or none."""
 
     namespace: str = ""
     name: str = ""
     labels: str = ""
 
     def includes(self, namespace: str, name: str) -> bool:
-        """Whether the object is certainly among these: labels are not known."""
+        """Return whether the object is certainly in the scope; labels are not known."""
         return not self.labels and self.namespace in ("", namespace) and self.name in ("", name)
 
     def covers(self, other: Scope) -> bool:
-        """Whether every object of the other scope is also in this one."""
+        """Return whether every object of the other scope is also in this one."""
         pairs = ((self.namespace, other.namespace), (self.name, other.name), (self.labels, other.labels))
         return all(mine in ("", theirs) for mine, theirs in pairs)
 
@@ -42,7 +42,7 @@ EVERY: Final = Scope()
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """Objects of a kind and what is read of them. `only`: of the scope, no others than these are kept."""
+    """Objects of a kind and the fields that are read. `only`: the scopes inside this one that are kept."""
 
     gvk: GroupVersionKind
     fields: Fields = None
@@ -51,22 +51,22 @@ class Interest:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Group and kind: no view holds one kind in two versions."""
+        """Return group and kind: no view holds one kind in two versions."""
         return self.gvk.group, self.gvk.kind
 
     @property
     def is_metadata(self) -> bool:
-        """Whether only fields of metadata are read."""
+        """Return whether only fields of metadata are read."""
         return self.fields is not None and all(path.partition(".")[0] == "metadata" for path in self.fields)
 
     def includes(self, namespace: str, name: str) -> bool:
-        """Whether the object is among these, if there is one."""
+        """Return whether the object is among these, if it exists."""
         if not self.scope.includes(namespace, name):
             return False
         return not self.only or any(each.includes(namespace, name) for each in self.only)
 
     def covers(self, other: Interest) -> bool:
-        """Whether whoever holds this holds all of the other, with all of its fields."""
+        """Return whether this interest includes all objects and fields of the other."""
         return (
             self.kind == other.kind
             and not self.only
@@ -76,12 +76,12 @@ class Interest:
 
 
 def interest_in_fields(gvk: GroupVersionKind, *fields: str) -> Interest:
-    """Every object of a kind, of which these fields are read; name and namespace always are."""
+    """Return an interest in some fields of every object of a kind; name and namespace are always included."""
     return Interest(gvk, frozenset(fields))
 
 
 def covers_interest(fields: Fields, wanted: Fields) -> bool:
-    """Whether the first have all that is in the second."""
+    """Return whether the first fields include all wanted ones."""
     if fields is None or wanted is None:
         return fields is None
     return all(_has(fields, path) for path in wanted)
@@ -92,7 +92,7 @@ def _has(fields: Iterable[str], path: str) -> bool:
 
 
 def combine_interests(interests: Iterable[Interest]) -> tuple[Interest, ...]:
-    """The same interests with nothing held twice, in a stable order, the narrowest of a kind first."""
+    """Return the interests without duplicates, in a stable order, the narrowest of a kind first."""
     joined: dict[tuple[tuple[str, str], Scope, frozenset[Scope]], Interest] = {}
     for each in sorted(interests, key=_order):
         key = each.kind, each.scope, each.only
@@ -105,7 +105,7 @@ def combine_interests(interests: Iterable[Interest]) -> tuple[Interest, ...]:
 
 
 def _order(interest: Interest) -> tuple[object, ...]:
-    """Kind by kind and version by version; in each by name, then labels, then namespaces, then everything."""
+    """Return the sort key: kind and version, then names before labels, namespaces and everything."""
     scope = interest.scope
     place = not scope.name, not scope.namespace, not scope.labels, scope
     return (*interest.kind, interest.gvk.version, *place)
@@ -123,7 +123,7 @@ def _union(one: Fields, other: Fields) -> Fields:
 
 
 def _bounded(interests: Sequence[Interest]) -> Iterator[Interest]:
-    """Many names become one watch of each of their namespaces, or of all, that keeps only these names."""
+    """Yield the interests, with many names joined into watches of their namespaces."""
     named = [each for each in interests if each.scope.name]
     if len(named) > MOST_NAMED:
         namespaces = {each.scope.namespace for each in named}

@@ -1,4 +1,4 @@
-"""Kinds that Kubernetes itself has, with the kinds without a namespace that other projects add: for finding mistakes.
+"""The kinds of Kubernetes itself and cluster-scoped kinds of other projects, for finding misspelled kinds.
 
 The kinds with a namespace are those marked `+genclient`, and not nonNamespaced, in k8s.io/api v0.36.1. Kinds that hold
 pods are in the workload table; of all others nothing is known.
@@ -32,6 +32,6 @@ _NAMESPACED: Final[Mapping[str, str]] = {
     "storage.k8s.io": "CSIStorageCapacity",
 }
 KNOWN: Final = CLUSTER_SCOPED | {(group, kind) for group, kinds in _NAMESPACED.items() for kind in kinds.split()}
-"""Groups and kinds."""
+"""The groups and names of these kinds."""
 COMPLETE: Final = frozenset(("", "apps", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"))
-"""Groups of which every kind is known: a name that is not here is a mistake."""
+"""Groups of which every kind is known, so that any other name is a mistake."""

@@ -1,4 +1,4 @@
-"""Which files the kustomizations of a tree take, and what they call the objects of these files.
+"""Finds the files that kustomizations of a tree use, and the names that these give to objects.
 
 Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix`, and which files are patches.
 Where a kustomization has parts that may name objects in other ways, or where several take a file, the names of its
@@ -19,15 +19,15 @@ from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, Naming
 FILES: Final = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomization"))
 _TAKEN: Final = ("resources", "bases", "components", "crds")
 _MAY_NAME: Final = ("transformers", "replacements", "helmCharts", "helmChartInflationGenerator", "vars")
-"""Fields that may lead to other names."""
+"""Fields that may change names."""
 _PATCHES: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
 _NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
-"""What a patch has that changes a name or a namespace; a strategic merge finds its object by them."""
+"""The texts of a patch that changes a name or a namespace; a strategic merge finds its object by them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kustomization:
-    """A kustomization: the files and folders that it takes, and what it calls their objects.
+    """A kustomization: the files and folders that it uses, and the names that it gives to their objects.
 
     components: those of the folders whose own settings count for everything that the kustomization takes.
     patches: the files that it merges into the objects of others.
@@ -41,7 +41,7 @@ class Kustomization:
 
 
 def read_kustomization(file: str, value: JSON) -> Kustomization | None:
-    """The kustomization of a document; None where the file is none."""
+    """Return the kustomization of a document; None if the document is none."""
     if posixpath.basename(file) not in FILES or not isinstance(value, dict):
         return None
     folder = posixpath.dirname(file)
@@ -70,7 +70,7 @@ def _patches(value: Mapping[str, JSON]) -> Iterator[JSON]:
 
 
 def _patch_file(patch: JSON) -> JSON:
-    """The file of a patch: `path`, or the entry itself, which may be the patch as well and is then no file's path."""
+    """Return the file of a patch: `path`, or the entry itself, which may also be the text of a patch."""
     return patch.get("path") if isinstance(patch, dict) else patch
 
 
@@ -99,7 +99,9 @@ class Kustomizations:
                 self._takers.setdefault(path, []).append(each.folder)
 
     def root(self, file: str) -> str | None:
-        """The folder of the outermost kustomization that certainly takes a file; None where none does, or several."""
+        """Return the folder of the outermost kustomization that certainly uses a file; None if there is none, or
+        several.
+        """
         above, seen = self._only_taker(file), dict[str, None]()
         while above is not None and above not in seen:
             seen[above] = None
@@ -107,7 +109,7 @@ class Kustomizations:
         return [*seen][-1] if seen else None
 
     def files(self, root: str) -> Mapping[str, Naming]:
-        """The files that a kustomization takes, itself or through others, and what their objects are called."""
+        """Return the files that a kustomization uses, itself or through others, and the names of their objects."""
         files: dict[str, Naming] = {}
         waiting, seen = [(root, self._outer(root), frozenset((root,)))], set[tuple[str, Naming]]()
         while waiting:
@@ -125,12 +127,12 @@ class Kustomizations:
         return files
 
     def is_ambiguous(self, file: str) -> bool:
-        """Whether several kustomizations take a file, of which one may name its objects otherwise."""
+        """Return whether several kustomizations use a file, one of which may name its objects differently."""
         takers = self._takers.get(file, ())
         return len(takers) > 1 and any(self._by_folder[each].naming != AS_WRITTEN for each in self._above(file))
 
     def is_patch(self, file: str) -> bool:
-        """Whether a file is merged into the objects of others, and taken by nothing as objects of its own."""
+        """Return whether a file is merged into the objects of others, and not used as objects of its own."""
         return file in self._patches and file not in self._takers
 
     def _only_taker(self, path: str) -> str | None:
@@ -138,11 +140,11 @@ class Kustomizations:
         return takers[0] if len(takers) == 1 else None
 
     def _outer(self, root: str) -> Naming:
-        """What those around the outermost certain one do: where several take it, one of them may name its objects."""
+        """Return the naming by kustomizations above the outermost certain one: unknown if one of them sets names."""
         return UNKNOWN if any(self._by_folder[each].naming != AS_WRITTEN for each in self._above(root)) else AS_WRITTEN
 
     def _above(self, path: str) -> Iterator[str]:
-        """All kustomizations that use something as a resource, directly or through another one."""
+        """Yield all kustomizations that use something as a resource, directly or through another one."""
         waiting, seen = [path], {path}
         while waiting:
             for taker in self._takers.get(waiting.pop(), ()):
@@ -153,7 +155,7 @@ class Kustomizations:
 
 
 def _with_components(of: Kustomization, others: Mapping[str, Kustomization]) -> Kustomization:
-    """The same, with unknown names where one of its components sets names, or is not there to be read."""
+    """Return the kustomization; with unknown names if one of its components sets names or cannot be read."""
     if all(each in others and others[each].naming == AS_WRITTEN for each in of.components):
         return of
     return replace(of, naming=UNKNOWN)

@@ -1,4 +1,4 @@
-"""Two views as one: objects of files over a live cluster, or a cluster over the shipped parameters."""
+"""Combines two views: objects of files over a live cluster, or a cluster over the shipped parameters."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from webhook.cluster.lookup import Cluster, place_of
 
 
 class LayeredCluster:
-    """Asks the first view, then the other; objects of the first hide those of the same name below."""
+    """Looks up in the first view, then in the other; objects of the first replace those of the same name."""
 
     def __init__(self, first: Cluster, then: Cluster) -> None:
         self._first = first
         self._then = then
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """The object of the upper view, else of the lower.
+        """Return the object of the first view, else of the other.
 
         Raises:
             LookupFailed: the view that had to answer cannot say.
@@ -25,7 +25,7 @@ class LayeredCluster:
         return self._then.get(gvk, namespace, name) if obj is None else obj
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """The objects of both views, by namespace and name.
+        """Return the objects of both views, by namespace and name.
 
         Raises:
             LookupFailed: one of the views cannot say.
@@ -37,7 +37,7 @@ class LayeredCluster:
         return [obj for _, obj in sorted(merged.items(), key=lambda item: item[0])]
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """What either view knows; one with a namespace is enough.
+        """Return whether objects of a kind have namespaces in either view; None if neither knows.
 
         Raises:
             LookupFailed: one of the views cannot say.
@@ -46,17 +46,17 @@ class LayeredCluster:
         return None if known == (None, None) else True in known
 
     def synced(self, gvk: GroupVersionKind) -> bool:
-        """Whether both views answer lookups of this kind."""
+        """Return whether both views answer lookups of this kind."""
         return self._first.synced(gvk) and self._then.synced(gvk)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """The revisions of both views."""
+        """Return the revisions of both views."""
         return self._first.revision(gvk), self._then.revision(gvk)
 
     def is_whole(self) -> bool:
-        """Whether one of the two views is whole."""
+        """Return whether one of the two views is whole."""
         return self._first.is_whole() or self._then.is_whole()
 
     def place(self, obj: JSON) -> str:
-        """The file of an object, as the view that has it says."""
+        """Return the file of an object, from the view that has it."""
         return self._first.place(obj) or self._then.place(obj)

@@ -1,4 +1,4 @@
-"""A live cluster behind a server: watches of the objects that the loaded policies ask for."""
+"""The live cluster of a server: watches of the objects that the loaded policies look up."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from webhook.cluster.watch import WatchCluster
 from webhook.logs import Log
 
 WAIT_S: Final = 10.0
-"""How long a start waits for the first lists; what is missing then keeps /readyz from saying yes."""
+"""Seconds that a start waits for the first lists; /readyz fails while some are missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The live view and whether it can be answered from."""
+    """The live view and its readiness."""
 
     cluster: WatchCluster
 
@@ -37,11 +37,11 @@ class Watched:
         return cls(cluster)
 
     def hold(self, interests: Iterable[Interest]) -> None:
-        """Replace what is watched by exactly these objects."""
+        """Watch exactly these objects from now on."""
         self.cluster.watch(interests)
 
     def unsettled(self) -> str:
-        """Why reviews cannot be answered yet: kinds of which nothing is known, not even that they are not served.
+        """Return why reviews cannot be answered yet: kinds of which nothing is known; "" if they can.
 
         Bindings choose namespaces: a server that never read these denies whatever a policy fails closed about. Where
         rights are missing, it must not be asked, so that the webhook configuration's failurePolicy decides.
@@ -49,7 +49,7 @@ class Watched:
         return self.cluster.why_never_listed(NAMESPACE) if self.cluster.wait(0) else self.failures()
 
     def failures(self) -> str:
-        """What cannot be looked up, and why: policies that ask for it say "not evaluated"."""
+        """Return which kinds cannot be looked up, and why; policies that need them report "not evaluated"."""
         kinds: dict[str, list[str]] = {}
         for gvk, reason in self.cluster.failures().items():
             kinds.setdefault(reason, []).append(gvk.kind)

@@ -1,4 +1,4 @@
-"""The objects of a live cluster, as they come: an audit reads them once, and watches and keeps nothing.
+"""Reads the objects of a live cluster once for an audit, without watching or keeping them.
 
 Source of the protocol: k8s.io/apiserver v0.36 pkg/storage/continue.go and etcd3/store.go. A list that takes long loses
 the state that it began with; the answer, 410, names where the rest goes on as it is by then.
@@ -16,9 +16,9 @@ from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.discovery import Resource
 
 PAGE: Final = 250
-"""Objects of one answer: an API server holds all of them at once, and each has up to 1.5 MB."""
+"""How many objects one page has: an API server holds all of them at once, and each has up to 1.5 MB."""
 MOST_RESUMED: Final = 100
-"""How often one list goes on after a 410: once in five minutes, so that it ends at some time."""
+"""How often one list continues after a 410, which comes every five minutes, so that it ends at some time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,12 @@ class ServedKind:
 
     @property
     def gvr(self) -> GroupVersionResource:
-        """Its resource as requests name it."""
+        """Return its resource as requests name it."""
         return GroupVersionResource(self.kind.group, self.kind.version, self.resource.plural)
 
 
 def served_kinds(connection: Connection, wanted: Iterable[tuple[str, str]]) -> Iterator[ServedKind]:
-    """The kinds that an API server serves of those that are wanted, each in the version that it prefers.
+    """Yield the wanted kinds that an API server serves, each in the version that it prefers.
 
     Args:
         connection: the API server.
@@ -59,7 +59,7 @@ def served_kinds(connection: Connection, wanted: Iterable[tuple[str, str]]) -> I
 
 
 def objects(connection: Connection, kind: ServedKind, *, namespace: str = "", selector: str = "") -> Iterator[JSON]:
-    """The objects of a kind in a namespace, or in all with "", that a label selector takes.
+    """Yield the objects of a kind in a namespace, or in all with "", that match a label selector.
 
     Raises:
         LookupFailed: the list cannot be read to its end; what came before was given.
@@ -84,7 +84,7 @@ def objects(connection: Connection, kind: ServedKind, *, namespace: str = "", se
 
 
 def _groups(connection: Connection) -> Iterator[tuple[str, Sequence[str]]]:
-    """The groups of an API server with their versions, the preferred one first."""
+    """Yield the groups of an API server with their versions, the preferred one first."""
     for group in connection.get("/apis", {}).get("groups") or []:
         preferred = (group.get("preferredVersion") or {}).get("version")
         versions = [each["version"] for each in group.get("versions") or []]

@@ -1,4 +1,4 @@
-"""The one question an evaluation may ask about other objects. Implementations: files, file_context, layered, watch."""
+"""The interface by which an evaluation looks up other objects. Implementations: files, file_context, layered, watch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Cluster(Protocol):
     """
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """The object, or None when the view has none. namespace is "" for cluster-scoped kinds.
+        """Return the object, or None when the view has none. namespace is "" for cluster-scoped kinds.
 
         Raises:
             LookupFailed: nobody can say.
@@ -25,7 +25,7 @@ class Cluster(Protocol):
         ...
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """The objects of a namespace, or of all with None, by namespace and name.
+        """Return the objects of a namespace, or of all with None, by namespace and name.
 
         labels is a labelSelector as the API server reads it: the caller needs those that it selects and picks them out
         itself, for a view may give more.
@@ -36,7 +36,7 @@ class Cluster(Protocol):
         ...
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Whether objects of a kind have namespaces; None where none of them is known.
+        """Return whether objects of a kind have namespaces; None if none of them is known.
 
         Raises:
             LookupFailed: nobody can say.
@@ -44,27 +44,27 @@ class Cluster(Protocol):
         ...
 
     def synced(self, gvk: GroupVersionKind) -> bool:
-        """Whether lookups of this kind are answered; before the first list they are not."""
+        """Return whether lookups of this kind are answered, which is after the first list."""
         ...
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """A value that is equal for as long as every lookup of this kind has the same answer."""
+        """Return a value that is equal for as long as every lookup of this kind has the same answer."""
         ...
 
     def is_whole(self) -> bool:
-        """Whether an object that is not there does not exist: in a live cluster, and not in a few files."""
+        """Return whether a missing object certainly does not exist: true for a live cluster, false for a few files."""
         ...
 
     def place(self, obj: JSON) -> str:
-        """The file of an object of this view, "" for one of a live cluster."""
+        """Return the file of an object of this view, "" for one of a live cluster."""
         ...
 
 
 def place_of(obj: JSON) -> tuple[str, str]:
-    """Namespace and name of an object, each "" where it has none."""
+    """Return namespace and name of an object, "" for each that is not set."""
     return at(obj, ("metadata", "namespace"), ""), at(obj, ("metadata", "name"), "")
 
 
 def describe_lookup(gvk: GroupVersionKind, namespace: str, name: str) -> str:
-    """A lookup as words for messages: `ResourceClaimTemplate team-a/x`."""
+    """Return a lookup as a text for messages: `ResourceClaimTemplate team-a/x`."""
     return f"{gvk.kind} {namespace}/{name}" if namespace else f"{gvk.kind} {name}"

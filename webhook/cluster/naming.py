@@ -1,4 +1,4 @@
-"""What a kustomization calls objects: their namespace, and what comes before and after their names.
+"""The names that a kustomization gives to objects: their namespace, and prefix and suffix of their names.
 
 Source: sigs.k8s.io/kustomize api v0.20 internal/konfig/builtinpluginconsts (namespace, nameprefix, namesuffix) and
 internal/builtins/PrefixTransformer.go: the kinds that keep their names, and Namespaces, whose name is the namespace.
@@ -23,7 +23,7 @@ _KEEP_NAMES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """What the kustomizations around an object make of its name.
+    """The changes of an object's name by the kustomizations that use it.
 
     Args:
         namespace: where it is put, "" for where it says.
@@ -37,7 +37,7 @@ class Naming:
     is_known: bool = True
 
     def inside(self, outer: Naming) -> Naming:
-        """The same where a further kustomization takes the result, whose namespace then counts."""
+        """Return the naming if another kustomization uses the result; its namespace takes precedence."""
         return Naming(
             namespace=outer.namespace or self.namespace,
             prefix=f"{outer.prefix}{self.prefix}",
@@ -46,7 +46,7 @@ class Naming:
         )
 
     def applied(self, obj: JSON) -> JSON:
-        """An object as it is named in the end; the same where nothing is set."""
+        """Return an object with its final name; the same object if nothing changes."""
         metadata = obj.get("metadata") if isinstance(obj, dict) else None
         if not self.is_known or not isinstance(metadata, dict) or self == AS_WRITTEN:
             return obj
@@ -65,7 +65,7 @@ UNKNOWN: Final = Naming(is_known=False)
 
 
 def group_kind(obj: Mapping[str, JSON]) -> tuple[str, str]:
-    """Group and kind, each "" where it is no text."""
+    """Return group and kind, "" for each that is not a text."""
     version, kind = obj.get("apiVersion"), obj.get("kind")
     group, slash, _ = version.partition("/") if isinstance(version, str) else ("", "", "")
     return group if slash else "", kind if isinstance(kind, str) else ""

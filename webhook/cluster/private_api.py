@@ -1,4 +1,4 @@
-"""What is used of the kubernetes client that it does not promise: the pool of connections behind its REST client.
+"""Uses the private parts of the kubernetes client: the connection pool of its REST client.
 
 Its own calls decode whole answers and make objects of them; a view reads object by object. pyproject.toml bounds the
 client.
@@ -12,7 +12,7 @@ from webhook.errors import DependencyChanged
 
 
 def connection_pool(configuration: Any) -> Any:
-    """The urllib3 pool that the client makes of a configuration: authorities, certificates, proxy.
+    """Return the urllib3 pool that the client creates for a configuration: authorities, certificates, proxy.
 
     Raises:
         DependencyChanged: it is kept elsewhere now, or something else is.

@@ -1,4 +1,4 @@
-"""The part of an object that is read: what a view keeps of it.
+"""Reduces an object to the fields that are read, for a view to keep.
 
 Most of an object is never read by any rule: of a Pod's 10 KB a name, of a JobSet a number of active pods. Kept as
 decoded, each object would also bring its own copy of every key.
@@ -14,17 +14,19 @@ from webhook.attributes import JSON
 from webhook.cluster.interest import Fields
 
 Tree: TypeAlias = Mapping[str, "Tree"]
-"""Fields by their names; one without any below it is kept whole."""
+"""Fields by their names; a field without any below it is kept whole."""
 
 _ALWAYS: Final = frozenset(("apiVersion", "kind", "metadata.name", "metadata.namespace"))
 _UNREAD: Final = "managedFields"
-"""Half of an object's size; no rule asks who set which field."""
+"""The field that is never kept: half of an object's size, and no rule reads it."""
 _DEEPEST: Final = 64
-"""Keys below are left as they came: objects of people are less deep, and a walk must end."""
+"""The depth below which keys are left unchanged, so that a walk ends; real objects are less deep."""
 
 
 def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
-    """The function that gives of an object these fields, name and namespace, or everything but field managers."""
+    """Return a function that reduces an object to these fields, name and namespace; None keeps all but field
+    managers.
+    """
     if fields is None:
         return _whole
     tree = _tree(fields | _ALWAYS)
@@ -58,7 +60,7 @@ def _whole(obj: JSON) -> JSON:
 
 
 def _lean(value: JSON, depth: int) -> JSON:
-    """The same value, whose keys are one text for all objects that have them."""
+    """Return the value with interned keys, so that equal keys of all objects share memory."""
     if depth < _DEEPEST:
         if isinstance(value, dict):
             return {intern(key): _lean(below, depth + 1) for key, below in value.items()}

@@ -1,4 +1,4 @@
-"""A view of the cluster that notes what somebody looked up in it, and what came of it."""
+"""A view of the cluster that records the lookups and their results."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from webhook.cluster.lookup import Cluster, place_of
 from webhook.errors import LookupFailed
 
 Found = tuple[GroupVersionKind, str, str]
-"""An object: its kind, namespace and name."""
+"""An object's kind, namespace and name."""
 
 
 class RecordingCluster:
-    """Answers as another view does.
+    """Answers from another view and records the lookups.
 
     Attributes:
         objects: those that were found, by their kind, namespace and name.
@@ -30,7 +30,7 @@ class RecordingCluster:
         self._lists: Final[dict[tuple[GroupVersionKind, str | None], Sequence[JSON]]] = {}
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """The object of the other view.
+        """Return the object of the other view.
 
         Raises:
             LookupFailed: the other view cannot say.
@@ -45,7 +45,7 @@ class RecordingCluster:
         return obj
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """The objects of the other view.
+        """Return the objects of the other view.
 
         Raises:
             LookupFailed: the other view cannot say.
@@ -60,7 +60,7 @@ class RecordingCluster:
         return listed
 
     def every(self) -> Iterator[tuple[GroupVersionKind, str, JSON]]:
-        """Every object that was found or listed, each once with its namespace, by kind, namespace and name."""
+        """Yield every object that was found or listed, once, with its namespace, by kind, namespace and name."""
         known: dict[Found, JSON] = {}
         for (gvk, asked), objects in self._lists.items():
             for obj in objects:
@@ -71,21 +71,21 @@ class RecordingCluster:
             yield gvk, namespace, known[gvk, namespace, name]
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Whether objects of a kind have namespaces, as the other view says."""
+        """Return whether objects of a kind have namespaces, from the other view."""
         return self._view.is_namespaced(gvk)
 
     def synced(self, gvk: GroupVersionKind) -> bool:
-        """Whether the other view answers lookups of this kind."""
+        """Return whether the other view answers lookups of this kind."""
         return self._view.synced(gvk)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """The revision of the other view."""
+        """Return the revision of the other view."""
         return self._view.revision(gvk)
 
     def is_whole(self) -> bool:
-        """Whether the other view is whole."""
+        """Return whether the other view is whole."""
         return self._view.is_whole()
 
     def place(self, obj: JSON) -> str:
-        """The file of an object, as the other view says."""
+        """Return the file of an object, from the other view."""
         return self._view.place(obj)

@@ -1,4 +1,4 @@
-"""One watch: a thread that lists what an interest says, follows its changes, and never ends unseen.
+"""One watch: a thread that lists the objects of an interest and follows their changes.
 
 As client-go's reflector does (k8s.io/client-go v0.36.1 tools/cache/reflector.go): resume at the last resourceVersion,
 list anew on 410, back off on errors. Each object is cut to what is read as soon as it is decoded.
@@ -28,7 +28,7 @@ from webhook.errors import LookupFailed
 from webhook.logs import Log
 
 PAGE: Final = "500"
-"""Objects of one page of a list: client-go's default. They are decoded one by one, so a page may have any size."""
+"""How many objects one page of a list has: client-go's default."""
 LARGEST_WHOLE: Final = 128 << 10
 """Bytes of JSON of an object that is held whole and may be in any namespace: whoever may write to one could otherwise
 fill the memory of the server. Parameters that people write have some KB; etcd takes 1.5 MB."""
@@ -36,14 +36,14 @@ fill the memory of the server. Parameters that people write have some KB; etcd t
 
 @dataclass(frozen=True, slots=True)
 class _TooLarge:
-    """Stands for an object that is there and not held."""
+    """Stands for an object that exists and is too large to be kept."""
 
     size_bytes: int
 
 
 @dataclass(eq=False, slots=True)
 class Reflector:
-    """The objects of one interest, and the thread that keeps them.
+    """The objects of one interest, and the thread that keeps them up to date.
 
     `before` is a reflector of an earlier interest in the same objects, asked until the first list of this one is there.
     `heard_at` is when the API server was last heard of what is held, on the monotonic clock.
@@ -86,12 +86,12 @@ class Reflector:
 
     @property
     def is_synced(self) -> bool:
-        """Whether the objects were listed, so that lookups are answered."""
+        """Return whether the objects were listed, so that lookups are answered."""
         return self._answering._store.objects is not None  # noqa: SLF001 - of the same class
 
     @property
     def age_s(self) -> float:
-        """Seconds since the API server was heard of what is answered; 0 while nothing is."""
+        """Return the seconds since the API server sent what lookups return; 0 before the first list."""
         return monotonic() - self._answering.heard_at if self.is_synced else 0.0
 
     @property
@@ -101,12 +101,12 @@ class Reflector:
 
     @property
     def changes(self) -> int:
-        """How many changes there were to the objects that lookups return."""
+        """Return how many changes there were to the objects that lookups return."""
         before = self.before
         return self._store.changes + (before.changes if before is not None else self._earlier)
 
     def get(self, namespace: str, name: str) -> JSON | None:
-        """The object, or None when there is none. Raises LookupFailed."""
+        """Return the object, or None when there is none. Raises LookupFailed."""
         answering = self._answering
         objects = answering._store.objects  # noqa: SLF001 - of the same class
         if objects is None:
@@ -114,7 +114,7 @@ class Reflector:
         return self._log_state(objects.get((namespace if answering.is_namespaced else "", name)), f"{namespace}/{name}")
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
-        """The objects of a namespace or of all. Raises LookupFailed."""
+        """Return the objects of a namespace or of all. Raises LookupFailed."""
         answering = self._answering
         if answering._store.objects is None:  # noqa: SLF001 - of the same class
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
@@ -132,16 +132,16 @@ class Reflector:
 
     @property
     def _is_anywhere(self) -> bool:
-        """Whether objects are held whole, whoever may have written them."""
+        """Return whether whole objects of all namespaces are kept, which anybody may have written."""
         return self.interest.fields is None and not self.interest.scope.namespace
 
     @property
     def is_namespaced(self) -> bool:
-        """Whether objects of the kind have namespaces; they have as long as nobody has asked."""
+        """Return whether objects of the kind have namespaces; true until the API server was asked."""
         return self.resource is None or self.resource.is_namespaced
 
     def _run(self) -> None:
-        """List and watch until stopped; every failure is noted, waited out and tried again."""
+        """List and watch until stopped; after every failure, wait and try again."""
         while not self._stopped.is_set():
             try:
                 self.resource = discover_resource(self.connection, self.interest.gvk)
@@ -166,7 +166,7 @@ class Reflector:
         self._stopped.wait(self._wait_s * random.uniform(1, 2))  # noqa: S311 - spreads load, hides nothing
 
     def _note(self, error: LookupFailed) -> None:
-        """Remember why; a kind that is not served or not allowed is settled, and holds nothing any more if gone."""
+        """Note a failure; if the kind is not served or forbidden, stop waiting for it."""
         is_new = self.failure != str(error)
         self.failure, self.failed = str(error), self.failed + 1
         if isinstance(error, NotServed):
@@ -192,7 +192,7 @@ class Reflector:
         self.outages.log_end()
 
     def _hand_over(self) -> None:
-        """Drop the reflector before this one: from now on this one answers alone."""
+        """Drop the previous reflector, because this one can answer alone now."""
         before = self.before
         if before is not None:
             self._earlier = before.changes  # first: whoever counts meanwhile counts them once
@@ -200,13 +200,13 @@ class Reflector:
             before.stop()
 
     def _query(self) -> dict[str, str]:
-        """What makes the API server send the objects of the scope alone."""
+        """Return the query by which the API server sends only the objects of the scope."""
         scope = self.interest.scope
         by_name = {"fieldSelector": f"metadata.name={scope.name}"} if scope.name else {}
         return by_name | ({"labelSelector": scope.labels} if scope.labels else {})
 
     def _replace(self, resource: Resource) -> str:
-        """List everything, page by page, and swap it in whole; the resourceVersion to watch from."""
+        """List everything, page by page, replace the objects, and return the resourceVersion to watch from."""
         objects: dict[Place, JSON] = {}
         path, selectors = resource.path(self.interest.scope.namespace), {**self._query(), "limit": PAGE}
         accept = METADATA_LIST if self.interest.is_metadata else WHOLE
@@ -228,7 +228,7 @@ class Reflector:
         return str(version)
 
     def _cut(self, obj: JSON, resource: Resource) -> JSON:
-        """What is read of an object, which says its kind: in lists it does not, and as metadata it says another."""
+        """Return the fields of an object that are read, with the right apiVersion and kind."""
         kept = self._project({**obj, "apiVersion": resource.api_version, "kind": self.interest.gvk.kind})
         if self._is_anywhere and resource.is_namespaced:
             size_bytes = len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
@@ -239,7 +239,7 @@ class Reflector:
         return not self.interest.only or self.interest.includes(*place)
 
     def _follow(self, resource: Resource, version: str) -> None:
-        """Watch from a resourceVersion on; a broken stream is resumed, one too old (410) means listing anew."""
+        """Watch from a resourceVersion on; resume a broken stream, and return when it is too old (410)."""
         while not self._stopped.is_set():
             try:
                 for event in self._events(resource, version):

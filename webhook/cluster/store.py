@@ -1,4 +1,4 @@
-"""The objects that one watch keeps: written by its thread, read by any.
+"""The objects of one watch: its thread writes them, any thread reads them.
 
 No reader waits: every step is one assignment or one change of a dict, so a process that is forked at any moment, from
 any thread, has a readable view. An object that did not change in what is kept of it stays the same one, and so does the
@@ -18,7 +18,7 @@ Place: TypeAlias = tuple[str, str]
 
 
 class Store:
-    """Objects by place; `objects` is None until they are known. `changes` is how often they have changed."""
+    """Objects by place; `objects` is None until they were listed. `changes` counts the changes."""
 
     __slots__ = ("_listed", "changes", "objects")
 
@@ -28,7 +28,7 @@ class Store:
         self._listed: tuple[int, Mapping[str | None, Sequence[JSON]]] | None = None
 
     def known(self, place: Place, obj: JSON) -> JSON:
-        """The object that is kept already if it is the same, or this one."""
+        """Return the stored object if it equals this one, else this one."""
         held = (self.objects or {}).get(place)
         return held if held is not None and _is_same(held, obj) else obj
 
@@ -51,7 +51,7 @@ class Store:
             self.changes += 1
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
-        """The objects of a namespace or of all, by namespace and name; the same ones until the next change."""
+        """Return the objects of a namespace or of all, by namespace and name; the same tuple until the next change."""
         version, listed = self.changes, self._listed  # the version first: what changes meanwhile is listed again
         if listed is None or listed[0] != version:
             listed = self._listed = version, objects_by_namespace(dict(self.objects or {}))
@@ -59,12 +59,12 @@ class Store:
 
 
 def _is_same(held: JSON, obj: JSON) -> bool:
-    """Whether two objects have the same values; to Python 1, 1.0 and true are equal, to CEL they are not."""
+    """Return whether two objects have the same values; to Python 1, 1.0 and true are equal, to CEL they are not."""
     return bool(held == obj) and json.dumps(held, default=repr) == json.dumps(obj, default=repr)
 
 
 def objects_by_namespace(objects: Mapping[Place, JSON]) -> Mapping[str | None, Sequence[JSON]]:
-    """The objects of each namespace, and under None of all, by namespace and name."""
+    """Return the objects of each namespace, and under None of all, by namespace and name."""
     places = sorted(objects)
     spaces: dict[str | None, list[JSON]] = {}
     for place in places:

@@ -1,4 +1,4 @@
-"""The view of a cluster as it is while one request is reviewed: before what the request asks for is done.
+"""The view of a cluster before the change that the reviewed request asks for.
 
 What is created is not there yet, and what is updated or deleted is still what `oldObject` says. A view says otherwise
 where it is made of the very files that are reviewed, or where a watch is late or early. Kinds are told apart by group
@@ -18,7 +18,7 @@ _OPERATIONS: Final = frozenset((Operation.CREATE, Operation.UPDATE, Operation.DE
 
 
 def view_before_request(cluster: Cluster, attributes: Attributes) -> Cluster:
-    """A view as it is before a request: the same view, as nearly always, where it says what the request says."""
+    """Return the view as it was before a request: the same view, unless it shows the change already."""
     if attributes.operation not in _OPERATIONS:
         return cluster
     kind, name = attributes.kind, attributes.name
@@ -34,7 +34,7 @@ def view_before_request(cluster: Cluster, attributes: Attributes) -> Cluster:
 
 
 class StoredCluster:
-    """A view in which one object is another one, or absent."""
+    """A view in which one object has another value, or does not exist."""
 
     def __init__(
         self, view: Cluster, kind: tuple[str, str], place: tuple[str, str], held: JSON | None, old: JSON | None
@@ -47,7 +47,7 @@ class StoredCluster:
         self._old = old
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """The object as it was, or one of the view.
+        """Return the object as it was before, or one of the view.
 
         Raises:
             LookupFailed: the view cannot say.
@@ -57,7 +57,7 @@ class StoredCluster:
         return self._view.get(gvk, namespace, name)
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Those of the view, with the object as it was.
+        """Return the objects of the view, with the one as it was before.
 
         Raises:
             LookupFailed: the view cannot say.
@@ -69,7 +69,7 @@ class StoredCluster:
         return kept if self._old is None else sorted((*kept, self._old), key=place_of)
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """As the view has it.
+        """Return the view's answer.
 
         Raises:
             LookupFailed: the view cannot say.
@@ -77,24 +77,24 @@ class StoredCluster:
         return self._view.is_namespaced(gvk)
 
     def synced(self, gvk: GroupVersionKind) -> bool:
-        """Whether the other view answers lookups of this kind."""
+        """Return whether the other view answers lookups of this kind."""
         return self._view.synced(gvk)
 
     def is_whole(self) -> bool:
-        """Whether the other view is whole."""
+        """Return whether the other view is whole."""
         return self._view.is_whole()
 
     def place(self, obj: JSON) -> str:
-        """As the view says; the object as it was stands in the request."""
+        """Return the view's file of an object."""
         return self._view.place(obj)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """That of the view; of the kind of the object this view, which never changes."""
+        """Return the view's revision; for the kind of the object this view, which never changes."""
         return self if (gvk.group, gvk.kind) == self._kind else self._view.revision(gvk)
 
 
 def _says_nothing_else(held: JSON | None, old: JSON | None) -> bool:
-    """Whether what is held is a part of what is true: a view keeps of an object the fields that somebody reads."""
+    """Return whether the held object is a part of the old one, because a view keeps only fields that are read."""
     if held is None or old is None:
         return held is old
     if isinstance(held, dict) and isinstance(old, dict):

@@ -1,4 +1,4 @@
-"""Which files are applied together, and what their objects are called there.
+"""Groups files that are applied together, with the names of their objects.
 
 Files are applied together that one kustomization takes, or that are in one chart; of others nobody can say more than
 that they are in one folder. Copies of other projects and test data are applied with nothing.
@@ -17,9 +17,9 @@ from webhook.cluster.kustomizations import Kustomizations, read_kustomization
 from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, Naming
 
 NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))
-"""Folders whose files are context for nothing outside of them."""
+"""Folders whose files are context only for files inside them."""
 Unit: TypeAlias = tuple[str, str]
-"""What files have in common: `kustomization`, `chart`, `folder` or `file`, and the path of it."""
+"""The kind of a group of files, `kustomization`, `chart`, `folder` or `file`, and its path."""
 
 
 class Units:
@@ -40,22 +40,22 @@ class Units:
                 self._listed.setdefault(("folder", posixpath.dirname(file)), []).append(file)
 
     def of(self, file: str) -> Unit:
-        """The unit that a file belongs to."""
+        """Return the unit that a file belongs to."""
         return self._units[file]
 
     def naming(self, file: str) -> Naming:
-        """How the names of a file's objects change when the file is applied, as by a namePrefix."""
+        """Return how the names of a file's objects change when the file is applied, as by a namePrefix."""
         kind, path = self._units[file]
         if kind == "kustomization":
             return self._taken_by(path)[file]
         return UNKNOWN if self._kustomizations.is_ambiguous(file) else AS_WRITTEN
 
     def is_patch(self, file: str) -> bool:
-        """Whether the objects of a file are parts of others, which a kustomization merges."""
+        """Return whether the objects of a file are patches, which a kustomization merges."""
         return self._kustomizations.is_patch(file)
 
     def files(self, unit: Unit) -> Mapping[str, Naming]:
-        """The files that are applied together, and what their objects are called."""
+        """Return the files that are applied together, with the names of their objects."""
         kind, path = unit
         if kind == "kustomization":
             return {file: naming for file, naming in self._taken_by(path).items() if file in self._units}
@@ -77,5 +77,5 @@ class Units:
 
 
 def normalize_path(file: str) -> str:
-    """A path without `.` and `..`, by which kustomizations find it."""
+    """Return a path without `.` and `..`, by which kustomizations find it."""
     return posixpath.normpath(file)

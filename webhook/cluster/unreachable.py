@@ -1,4 +1,4 @@
-"""An API server that does not answer: why, in words, and one log line when that begins and one when it ends."""
+"""Describes why an API server does not answer, and logs one line when that begins and one when it ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Unreachable(LookupFailed):
 
 
 def describe_connection_error(error: BaseException) -> str:
-    """What the system says of a failed connection, without the wrapping of the libraries between."""
+    """Return the system's text of a failed connection, without the libraries' wrapping."""
     for each in _chain(error):
         if isinstance(each, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {each.verify_message}"
@@ -34,7 +34,7 @@ def describe_connection_error(error: BaseException) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and what it was made of; urllib3's ProtocolError has the cause among its arguments."""
+    """Yield an error and its causes; urllib3's ProtocolError has the cause among its arguments."""
     each: BaseException | None = error
     for _ in range(10):
         if each is None:
@@ -45,7 +45,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 class Outages:
-    """Says once that the API server is away, and once that it is back, however many watches notice."""
+    """Logs once that the API server is away, and once that it is back, however many watches notice."""
 
     def __init__(self, log: Log) -> None:
         self._log = log

@@ -1,4 +1,4 @@
-"""A live view: watches of exactly the objects that somebody asks for.
+"""A live view with watches of exactly the objects that are looked up.
 
 Once synced, a watch keeps answering from what it has while the API server is away; what is not watched, not served or
 not yet synced raises LookupFailed, for nobody knows whether it is absent. Reads only, and from memory.
@@ -21,12 +21,12 @@ from webhook.errors import LookupFailed
 from webhook.logs import Log
 
 BACKOFF_S: Final = (0.8, 30.0)
-"""First and longest wait after an error, doubled in between: those of client-go's reflector."""
+"""The first and the longest wait after an error, doubled in between: those of client-go's reflector."""
 _UNWATCHED: Final = "not watched: no policy that is loaded asks for it"
 
 
 class WatchCluster:
-    """Watches of what is of interest. start() begins, wait() waits for the first lists, close() ends the threads."""
+    """The watches of all interests. start() begins, wait() waits for the first lists, close() ends the threads."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class WatchCluster:
             reflector.start()
 
     def watch(self, interests: Iterable[Interest]) -> None:
-        """Hold exactly these from now on; what is held already stays as it is, and answers until the new is there."""
+        """Watch exactly these interests from now on; present watches stay and answer until new ones are ready."""
         old = self._reflectors
         made = {each: old.get(each) or self._reflector(each) for each in combine_interests(interests)}
         kinds: dict[tuple[str, str], tuple[Reflector, ...]] = {}
@@ -77,12 +77,12 @@ class WatchCluster:
         return Reflector(interest, self._connection, self._log, self._outages, self._backoff_s, before, self._times)
 
     def wait(self, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> bool:
-        """Wait until everything is synced or is known not to be served; False when the time is over."""
+        """Wait until everything is synced or known not to be served; return False when the time is over."""
         end = clock() + timeout_s
         return all(each.settled.wait(max(0.0, end - clock())) for each in self._reflectors.values())
 
     def failures(self) -> Mapping[GroupVersionKind, str]:
-        """Why kinds are not synced, or not fresh, for readiness and logs."""
+        """Return why kinds are not synced, or not fresh, for readiness and logs."""
         failures: dict[GroupVersionKind, dict[str, None]] = {}
         for each in self._reflectors.values():
             if not each.is_synced:
@@ -92,18 +92,18 @@ class WatchCluster:
         return {gvk: "; ".join(reasons) for gvk, reasons in failures.items()}
 
     def why_never_listed(self, gvk: GroupVersionKind) -> str:
-        """Why nothing was ever read of a kind that is watched, or "" where something was."""
+        """Return why nothing was ever read of a watched kind, or "" if something was."""
         unread = (each.failure for each in self._reflectors.values() if each.interest.gvk == gvk and not each.is_synced)
         return next(unread, "")
 
     @property
     def age_s(self) -> float:
-        """Seconds since the API server was heard, of the watch that heard longest ago."""
+        """Return the longest time, in seconds, since one of the watches got an answer."""
         return max((each.age_s for each in self._reflectors.values()), default=0.0)
 
     @property
     def failed(self) -> int:
-        """How many lists and watches have failed since the start."""
+        """Return how many lists and watches have failed since the start."""
         return self._failed + sum(each.failed for each in self._reflectors.values())
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class WatchCluster:
             reflector.stop()
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """The object, or None when it is known to be absent.
+        """Return the object, or None when it is known to be absent.
 
         Raises:
             LookupFailed: the object is not watched, its kind is not served, or not synced yet.
@@ -127,7 +127,7 @@ class WatchCluster:
         raise LookupFailed(f"{describe_lookup(gvk, namespace, name)}: {_UNWATCHED}")
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """The objects of a kind, by namespace and name; of a selector at least those that it selects.
+        """Return the objects of a kind, by namespace and name; with a selector at least those that it selects.
 
         Raises:
             LookupFailed: not all of them are watched, the kind is not served, or not synced yet.
@@ -143,7 +143,7 @@ class WatchCluster:
         raise LookupFailed(f"{gvk.kind} list: {_UNWATCHED}")
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool:
-        """Whether objects of a kind have namespaces.
+        """Return whether objects of a kind have namespaces.
 
         Raises:
             LookupFailed: the kind is not watched, not served, or nobody has said yet.
@@ -155,21 +155,21 @@ class WatchCluster:
         return known.is_namespaced
 
     def synced(self, gvk: GroupVersionKind) -> bool:
-        """Whether the objects of this kind were listed, so that lookups are answered."""
+        """Return whether the objects of this kind were listed, so that lookups are answered."""
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
         return bool(reflectors) and all(each.is_synced for each in reflectors)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """Who watches the kind, and how often what they hold has changed."""
+        """Return the watches of the kind, and how often their objects have changed."""
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
         return reflectors, sum([each.changes for each in reflectors])
 
     def is_whole(self) -> bool:
-        """True: what is watched and not there does not exist; of what is not watched, lookups fail."""
+        """Return True: a watched object that is missing does not exist; lookups of others fail."""
         return True
 
     def place(self, obj: JSON) -> str:  # noqa: ARG002 - of every object
-        """Always "": objects of a live cluster come from no file."""
+        """Return "": objects of a live cluster come from no file."""
         return ""
 
     def _of(self, gvk: GroupVersionKind) -> Sequence[Reflector]:
@@ -180,7 +180,7 @@ class WatchCluster:
 
 
 def _answers(known: Interest, wanted: Interest) -> bool:
-    """Whether what is held answers for an interest that it is no longer: the same objects, with no fewer fields."""
+    """Return whether the objects of one interest answer another: the same objects, with no fewer fields."""
     same = (known.kind, known.scope, known.only) == (wanted.kind, wanted.scope, wanted.only)
     return same and covers_interest(known.fields, wanted.fields)
 
@@ -188,7 +188,7 @@ def _answers(known: Interest, wanted: Interest) -> bool:
 def _with_objects_held_by_name(
     listed: Sequence[JSON], reflectors: Sequence[Reflector], namespace: str | None
 ) -> Sequence[JSON]:
-    """The selected objects and those held by name: one that is there unselected hides one of files (layered.py)."""
+    """Return the selected objects and those that are watched by name, because each hides one of files (layered.py)."""
     named = [obj for each in reflectors if each.interest.scope.name for obj in each.list(namespace)]
     if not named:
         return listed

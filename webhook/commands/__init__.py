@@ -1,1 +1,1 @@
-"""The verbs, one file each: a command reads its input, calls the folders below and writes the result."""
+"""The verbs, one module each: a command reads its input, calls the folders below and writes the result."""

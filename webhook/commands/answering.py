@@ -1,4 +1,4 @@
-"""Whether claimgate answers API servers in time: one Pod with a GPU, created as a dry run.
+"""Checks that claimgate answers API servers in time, by creating one Pod with a GPU as a dry run.
 
 API servers call every webhook for a dry run, and store nothing. Where `failurePolicy` is Ignore they do not say that a
 call failed; then the Pod still has `gpu`, a name that kube-apiserver v1.36 takes in no Pod (ValidatePodCreate).
@@ -23,12 +23,12 @@ from webhook.manifests.webhook_configurations import Webhook, WebhookConfigurati
 from webhook.policy.policy_set import PolicySet
 
 _LONGEST_S: Final = 60.0
-"""Two phases of thirty seconds, the most that API servers wait for a webhook."""
+"""Seconds to wait: two phases of thirty seconds, the most that API servers wait for a webhook."""
 _UNCHANGED: Final = "[gpu]: Invalid value"
 
 
 def _pod(resource: str) -> dict[str, Any]:
-    """What is tried: a Pod with one device, which the Pod security standard `restricted` takes."""
+    """Return a Pod with one device, which the Pod security standard `restricted` allows."""
     container = {
         "name": "main",
         "image": "none",
@@ -47,7 +47,7 @@ def _pod(resource: str) -> dict[str, Any]:
 def problem_of_dry_run_answer(
     connection: Connection, ours: Sequence[WebhookConfiguration], namespaces: Namespaces, *, is_changed: bool
 ) -> Iterator[str]:
-    """What is wrong with the answer to a dry run; nothing where it came in time.
+    """Yield the problem with the answer to a dry run; nothing if it came in time.
 
     Args:
         connection: to the API server.
@@ -83,14 +83,14 @@ def _is_about_pods(webhook: Webhook) -> bool:
 
 
 def _common_namespace(webhooks: Sequence[Webhook], namespaces: Namespaces) -> str:
-    """A namespace that all are asked about, `default` if it is one; "" where there is none."""
+    """Return a namespace that all webhooks select, `default` if it is one; "" if there is none."""
     chosen = [compile_selector(one.namespace_selector) for one in webhooks]
     asked = [name for name, labels in namespaces.items() if all(one.matches(labels) for one in chosen)]
     return min(asked, key=lambda name: (name != "default", name), default="")
 
 
 def _refused(refused: ServerRefused, webhooks: Sequence[Webhook]) -> Iterator[str]:
-    """A denial by one of ours is an answer; any other refusal may have come before claimgate was asked."""
+    """Yield the problem of a refusal; a denial by claimgate is an answer and yields nothing."""
     if refused.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         yield f"none: {refused}"
     elif _UNCHANGED in str(refused):
@@ -111,7 +111,7 @@ def _warnings_about_duration(took_s: float, waits_s: int) -> Iterator[str]:
 
 
 def translates_gpu_alone(loaded: PolicySet) -> bool:
-    """Whether policies translate `gpu` in a cluster of which nothing is known."""
+    """Return whether the policies translate `gpu` in a cluster of which nothing is known."""
     view = AssumedNamespaces(FilesCluster(()))
     patch = answer_request(attributes_of_fixture(_pod("gpu")), loaded, view, phase=Phase.MUTATE).patch
     return any(str(one["path"]).startswith("/spec/containers/0/resources") for one in patch)

@@ -1,4 +1,4 @@
-"""The audit of files: the parts of the input one after the other, in this process or in several."""
+"""Audits files: the parts of the input one after the other, in this process or in several."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class FilesAudit:
 
     @property
     def rules(self) -> Rules:
-        """What is known of the rules."""
+        """Return the rules of the audit."""
         return self._audit.rules
 
     @property
     def size_bytes(self) -> int:
-        """How much there is to read."""
+        """Return how many bytes there are to read."""
         return self._stream.size_bytes()
 
     def parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-        """Each part of the input with its findings, which have to be read before the next."""
+        """Yield each part of the input with its findings, which have to be read before the next part."""
         for result, findings in self._parts(stop):
             yield result, findings
             self._assembled.files.tell(result.differing, result.recorded)
@@ -63,14 +63,14 @@ class FilesAudit:
             yield result, self._audit.findings(part, result, stop)
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
-        """Say what a person should know of the files."""
+        """Report what a person should know about the files."""
         totals.add_nothing(self._named, self._stream)
         notes = submitted.notes_on_context(self._assembled.files, self._settings)
         totals.finish(self._named, notes, is_interrupted=is_interrupted)
 
 
 def assembled_with(settings: Settings, stream: DocumentStream, *, unbound: bool) -> assembly.Assembly:
-    """The policies, and of the files what policies look up.
+    """Return the policies, and the objects of the files that policies look up.
 
     Raises:
         PolicyError: every problem of the policies.

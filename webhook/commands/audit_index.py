@@ -1,4 +1,4 @@
-"""What audited files hold of the cluster: the objects that policies look up, found without decoding all others.
+"""Finds the objects in audited files that policies look up, without decoding all others.
 
 A first walk over the files looks for the kinds that policies look up in the text, and decodes the parts that may have
 one. Memory grows with the objects of these kinds alone. Of the definitions of kinds, which are long, those are read
@@ -24,7 +24,7 @@ from webhook.document_stream import DocumentStream
 from webhook.facts.served_versions.removed_versions import removed_versions
 
 _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
-"""A letter of `kind` as an escape, or an explicit key: nobody writes that, and it must not hide an object."""
+"""Matches a letter of `kind` written as an escape, or an explicit key, so that neither hides an object."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class AuditIndex:
 
 
 def index_files(stream: DocumentStream, interests: Iterable[Interest], *, is_whole: bool) -> AuditIndex:
-    """Walk the files once.
+    """Read the files once and return the index.
 
     Args:
         stream: the files.
@@ -75,7 +75,9 @@ def index_files(stream: DocumentStream, interests: Iterable[Interest], *, is_who
 
 
 def _some(text: str, looks: re.Pattern[str]) -> str:
-    """The documents of a text that may have such an object; all of them where a parser alone can tell them apart."""
+    """Return the documents of a text that may have such an object; the whole text if only a parser can separate
+    them.
+    """
     if not _may_have(text, looks):
         return ""
     documents = yamlfile.documents_of(text)
@@ -83,7 +85,7 @@ def _some(text: str, looks: re.Pattern[str]) -> str:
 
 
 def _may_have(text: str, looks: re.Pattern[str]) -> bool:
-    """Whether a text may have such an object or a recorded review; each pattern begins with what is quickly found."""
+    """Return whether a text may have such an object or a recorded review."""
     return (
         "operation" in text
         or looks.search(text) is not None
@@ -96,7 +98,7 @@ def _kind(value: JSON) -> tuple[str, str]:
 
 
 def _look(kinds: Iterable[str]) -> re.Pattern[str]:
-    """Finds a text that may have an object of these kinds, alone or in a list of its kind, or a recorded review.
+    """Return a pattern for texts with an object of these kinds, alone or in a list of its kind, or a recorded review.
 
     A value that does not begin with a letter may be anything: an alias, a tag, an escape.
     """

@@ -1,4 +1,4 @@
-"""The audit of a live cluster: the objects of every kind that policies are about, read once and not kept.
+"""Audits a live cluster: the objects of every kind that policies apply to, read once and not kept.
 
 What policies look up besides is watched, as a server does. Where one kind cannot be listed, the others are audited all
 the same.
@@ -30,20 +30,20 @@ from webhook.report.finding import Finding, Place, findings, subject
 from webhook.report.rule import Rules, rules
 
 CLUSTER: Final = "the cluster"
-"""What problems name in the place of a file."""
+"""The name of the cluster in problems, in the place of a file."""
 _SHARD: Final = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of several parts of a cluster, which every run divides alike: by the UIDs of objects."""
+    """One of several parts of a cluster, which every run divides in the same way by the UIDs of objects."""
 
     index: int = 0
     count: int = 1
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read `2/5`, the third of five, and "" as the whole.
+        """Return the part for a text: `2/5` is the third of five, and "" the whole.
 
         Raises:
             ConfigurationError: it is no such pair.
@@ -56,13 +56,13 @@ class Shard:
         return shard
 
     def has(self, uid: str) -> bool:
-        """Whether an object is in this part."""
+        """Return whether an object is in this part."""
         return self.count == 1 or crc32(uid.encode()) % self.count == self.index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveScope:
-    """Which objects are audited: of some namespaces, or all of the cluster with (); that a label selector takes."""
+    """The objects to audit: of some namespaces, or all with (), that match a label selector."""
 
     namespaces: Sequence[str] = ()
     selector: str = ""
@@ -99,7 +99,7 @@ class LiveAudit:
         self.unread: set[tuple[str, str]] = set()
 
     def parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-        """Some objects of one kind after the other with their findings, which have to be read before the next."""
+        """Yield groups of objects of one kind with their findings, which have to be read before the next group."""
         phases = (Phase.VALIDATE,) if self._audit.reviewed == "stored" else tuple(Phase)
         wanted = {pair for phase in phases for pair in _wanted(self._audit.policies, phase)}
         try:
@@ -111,7 +111,7 @@ class LiveAudit:
             yield from self._of_kind(kind, stop)
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
-        """Say what a person should know of the cluster."""
+        """Report what a person should know about the cluster."""
         totals.finish((CLUSTER,), (), is_interrupted=is_interrupted)
 
     def _of_kind(self, kind: ServedKind, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
@@ -132,7 +132,7 @@ class LiveAudit:
                 return
 
     def _objects(self, kind: ServedKind) -> Iterator[JSON]:
-        """The objects of a kind in the scope; kinds of the cluster have none in a namespace."""
+        """Yield the objects of a kind in the scope; cluster-scoped kinds have none in a namespace."""
         scope = self._scope
         if scope.namespaces and not kind.resource.is_namespaced:
             return
@@ -168,14 +168,14 @@ class LiveAudit:
 
 
 def _wanted(policies: PolicySet, phase: Phase) -> Iterator[tuple[str, str]]:
-    """The resources that the policies of a phase are about; objects are audited, and no parts of them."""
+    """Yield the resources that the policies of a phase apply to, without sub-resources."""
     for _, wish in wishes(policies, phase):
         if "/" not in wish.resource:
             yield wish.group, wish.resource
 
 
 def _attributes(obj: JSON, kind: ServedKind) -> Attributes:
-    """A request for an object that the API server has just given."""
+    """Return a request for an object that the API server has just sent."""
     made = fixtures.attributes_of_object(obj)
     namespace = obj["metadata"].get("namespace") or (made.name if kind.kind == NAMESPACE else "")
     return replace(made, resource=kind.gvr, request_resource=kind.gvr, namespace=namespace)

@@ -1,4 +1,4 @@
-"""The audit of one part of the input: its findings, and everything else that is said of it.
+"""Audits one part of the input: returns its findings, and all other messages about it.
 
 The parts of a run are audited one after the other, in this process or in others, and what they give is put together in
 the order of the input. Nothing of one part is needed for the next.
@@ -30,7 +30,7 @@ _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 
 @dataclass(slots=True)
 class PartResult:
-    """What is said of a part, besides its findings; complete once they were all asked for.
+    """The messages about a part, in addition to its findings; complete once all findings were read.
 
     size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
     warnings: lines for a person, of mistakes that are no findings. notes: lines of which the first of a run is enough.
@@ -55,11 +55,11 @@ class PartResult:
 
 
 class Stop(Protocol):
-    """Whether somebody wants no more."""
+    """Tells whether to stop."""
 
     @property
     def is_set(self) -> bool:
-        """Whether to stop after the object at work."""
+        """Return whether to stop after the present object."""
         ...
 
 
@@ -92,7 +92,7 @@ class PartAudit:
         return result
 
     def findings(self, part: SourcePart, result: PartResult, stop: Stop | None = None) -> Iterator[Finding]:
-        """The findings of a part, one after the other, and in the result everything else; until somebody says stop."""
+        """Yield the findings of a part one after the other, and fill the result, until `stop` is set."""
         inputs = document_stream.read_documents_of_part(part)
         result.size_bytes = part.part.size_bytes
         keys = RepeatedKeys(inputs, self._is_object)
@@ -105,7 +105,7 @@ class PartAudit:
         result.differing, result.recorded = self._files.take_new_findings()
 
     def _tell(self, inputs: documents.Inputs, keys: RepeatedKeys, result: PartResult) -> None:
-        """What is said of a part before its objects are audited."""
+        """Add the messages about a part before its objects are audited."""
         result.files = inputs.files
         result.templates = inputs.templates
         result.problems += (*inputs.problems, *assembly.param_problems(self._policies, inputs))
@@ -121,7 +121,7 @@ class PartAudit:
         result.notes = noted
 
     def _findings_of_document(self, each: documents.Input, keys: RepeatedKeys, result: PartResult) -> Iterator[Finding]:
-        """Evaluate an object once and return its findings."""
+        """Evaluate an object once and yield its findings."""
         if self._changes is not None and not self._changes.is_changed(each):
             result.unchanged += 1
             return
@@ -150,7 +150,7 @@ class PartAudit:
         yield from made
 
     def _is_object(self, value: JSON) -> bool:
-        """Whether a document is one that is audited."""
+        """Return whether a document is an object that is audited."""
         try:
             fixtures.attributes_of_fixture(value, self._row)
         except CallError:
@@ -159,11 +159,11 @@ class PartAudit:
 
 
 def _not_a_manifest(problem: Problem) -> SkippedDocument:
-    """A file of a folder that cannot be read and does not look like a manifest."""
+    """Return a skipped document for a file that cannot be read and does not look like a manifest."""
     place = Place(file=problem.file, line=problem.line, column=problem.column)
     return SkippedDocument(place=place, why=f"not a Kubernetes manifest: {problem.message}", is_half=False)
 
 
 def _is_half(value: JSON) -> bool:
-    """Whether a document that is no object has a part of one: values of a chart and kustomizations have none."""
+    """Return whether a document that is not an object has a part of one, such as a kind without apiVersion."""
     return isinstance(value, dict) and ("kind" in value or ("apiVersion" in value and "metadata" in value))

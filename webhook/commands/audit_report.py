@@ -1,4 +1,4 @@
-"""Writing the report of an audit: the findings as they come, then the sums, until somebody says Ctrl-C."""
+"""Writes the report of an audit: the findings as they come, then the sums, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from webhook.report.writer import Writer
 
 
 class Audited(Protocol):
-    """What is audited: files, or a cluster. `size_bytes` is 0 where nobody knows how much it is."""
+    """The source of an audit: files, or a cluster. `size_bytes` is 0 if the size is not known."""
 
     @property
     def rules(self) -> Rules:
-        """What is known of the rules."""
+        """Return the rules of the audit."""
         ...
 
     @property
     def size_bytes(self) -> int:
-        """How much there is to read."""
+        """Return how many bytes there are to read."""
         ...
 
     def parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-        """Each part with its findings, which have to be read before the next."""
+        """Yield each part with its findings, which have to be read before the next part."""
         ...
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
-        """Say what is known after the last part."""
+        """Report what is known after the last part."""
         ...
 
 
 class AuditReport:
-    """The outputs that were chosen, and the baseline that is to be written."""
+    """The chosen outputs, and the baseline to write."""
 
     def __init__(self, chosen: Sequence[str] | None, write_baseline: Path | None, *, is_verbose: bool) -> None:
         self._writers: Mapping[str, Callable[[], Writer[Finding]]] = formats.writers_of_findings()

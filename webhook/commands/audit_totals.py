@@ -1,4 +1,4 @@
-"""What the parts of an audit add up to, and what is said of them on stderr."""
+"""Adds up the parts of an audit, and reports the sums on stderr."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class AuditTotals:
         self._templates: dict[str, charts.Template] = {}
 
     def reported(self, findings: Iterable[Finding]) -> Iterator[Finding]:
-        """The findings that are reported, each counted. They must come in the order of the input, part after part."""
+        """Yield the findings that are reported, and count them. They must come in the order of the input."""
         for finding in filter(self._filtering.keeps, findings):
             self._results[finding.result] += not finding.is_advice
             self._is_undecided |= finding.is_undecided
             yield finding
 
     def add(self, part: PartResult) -> None:
-        """Count a part, and say what is wrong with it."""
+        """Count a part, and report its problems."""
         self.entries += part.entries
         self._unchanged += part.unchanged
         self._files += part.files
@@ -71,12 +71,12 @@ class AuditTotals:
         self._noted.update(part.notes)
 
     def add_problems(self, problems: Sequence[Problem]) -> None:
-        """Count what cannot be read, and say it."""
+        """Count and report problems of input that cannot be read."""
         self._problems += problems
         self._say(f"error: {problem}" for problem in problems)
 
     def add_nothing(self, named: Sequence[str], stream: DocumentStream) -> None:
-        """Say that there was nothing in the files, or nothing but templates, where that is so."""
+        """Report that the files had no objects, or nothing but templates, if that is so."""
         if not self.entries and not self._skipped and not self._unchanged:
             read = documents.Inputs(
                 documents=(),
@@ -89,7 +89,7 @@ class AuditTotals:
             self.add_problems(_only_templates(named, self._templates.values()))
 
     def finish(self, named: Sequence[str], notes: Iterable[str], *, is_interrupted: bool) -> None:
-        """Say what is known after the last part: that there should have been something, and what is stale."""
+        """Report what is known after the last part: missing input, and entries that are out of date."""
         if self._requires_input and not self.entries and not self._problems:
             self.add_problems([Problem(message="--require-input: no object was found", file=" ".join(named))])
         if self._unchanged:
@@ -101,7 +101,7 @@ class AuditTotals:
         self._say(f"note: {each}" for each in notes)
 
     def exit_code(self) -> int:
-        """Something could not be read, something was found, could not be decided, or nothing of these."""
+        """Return the exit code: unreadable input, failures, undecided results, or none of these."""
         failing = {"deny": (Result.FAIL,), "warn": (Result.FAIL, Result.WARN), "never": ()}[self._fail_on]
         if self._problems:
             if count := self._results[Result.FAIL] + self._results[Result.WARN]:
@@ -112,7 +112,7 @@ class AuditTotals:
         return 3 if self._is_undecided and self._fail_on != "never" else 0
 
     def _stale(self) -> Iterator[str]:
-        """Findings of the baseline that are found no more, and exceptions that nothing needed."""
+        """Yield findings of the baseline that are gone, and exceptions that nothing needed."""
         if gone := [about for known, about in self._baseline.items() if known not in self._filtering.known]:
             yield f"--baseline: {counted(len(gone), 'finding')} found no more, first {gone[0]}: write the file anew"
         for number, each in enumerate(self._configuration.value.exceptions):
@@ -121,7 +121,7 @@ class AuditTotals:
                 yield str(self._configuration.problem(("exceptions", number), told))
 
     def totals(self, *, is_verbose: bool) -> Totals:
-        """The sums in the form that reports write."""
+        """Return the sums in the form that reports write."""
         return Totals(
             entries=self.entries,
             results={result: self._results[result] for result in Result},
@@ -139,7 +139,7 @@ class AuditTotals:
 
 
 def _only_templates(named: Sequence[str], templates: Collection[charts.Template]) -> Sequence[Problem]:
-    """That nothing was audited because everything is still to be rendered."""
+    """Return the problem that nothing was audited because everything is a template."""
     if not templates:
         return ()
     message = "nothing could be audited: every object is still a template; render it with --render"

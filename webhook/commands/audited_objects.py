@@ -1,4 +1,4 @@
-"""What an audit asks of the objects that it reads: each is reviewed as a user submits it."""
+"""Reviews the objects that an audit reads as if a user submitted them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from webhook.policy.policy_set import PolicySet
 
 Reviewed: TypeAlias = Literal["create", "stored"]
 _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
-"""What is created passes mutation first; what is stored did so when it was written, or never."""
+"""The phases of a review: created objects pass mutation first, stored ones did so when they were written, or never."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectAudit:
-    """The policies, how objects are reviewed, and what is told besides the verdict."""
+    """The policies, how objects are reviewed, and what is reported in addition to the verdict."""
 
     policies: PolicySet
     reviewed: Reviewed
     details: ReviewOptions
 
     def decisions(self, attributes: Attributes, cluster: Cluster) -> Sequence[tuple[Phase, Decision]]:
-        """What the policies say of an object; () where none is about it."""
+        """Return the decisions of the policies on an object; () if none applies."""
         if self.reviewed == "stored":
             attributes = as_submitted(attributes)
         door = Local(policies=self.policies, cluster=cluster, options=self.details)
@@ -36,7 +36,9 @@ class ObjectAudit:
 
 
 def as_submitted(attributes: Attributes) -> Attributes:
-    """A stored object without the node that the scheduler wrote: rules about spec.nodeName are for users who set it."""
+    """Return a stored Pod without the node that the scheduler wrote, because rules about spec.nodeName are for
+    users.
+    """
     spec = attributes.object.get("spec") if isinstance(attributes.object, dict) else None
     if attributes.kind != POD or not isinstance(spec, dict) or "nodeName" not in spec:
         return attributes
@@ -45,5 +47,5 @@ def as_submitted(attributes: Attributes) -> Attributes:
 
 
 def qualified(kind: GroupVersionKind) -> str:
-    """The kind with its API group as kubectl writes it: `Pod`, `Workflow.argoproj.io`."""
+    """Return the kind with its API group as kubectl writes it: `Pod`, `Workflow.argoproj.io`."""
     return f"{kind.kind}.{kind.group}" if kind.group else kind.kind

@@ -89,7 +89,7 @@ def command(
 
 
 def _sets(settings: Settings, against: Sequence[Path], *, unbound: bool) -> dict[str, assembly.Assembly]:
-    """The policies, and those that they are compared with; stderr says which these are."""
+    """Return the policies, and those that they are compared with; name both on stderr."""
     sets = {"policies": assembly.assemble_policies_and_context(settings, unbound=unbound)}
     options.tell_policies(settings, sets["policies"].policies)
     if against:
@@ -106,7 +106,7 @@ def _counted(backtest: BacktestPart, files: Sequence[str], jobs: int) -> Iterato
 
 
 def _nothing(files: Sequence[str], total: PartCounts) -> tuple[Problem, ...]:
-    """That there was nothing to review, which is hardly what somebody wants to hear as a success."""
+    """Return the problem that there was nothing to review; () if there was something."""
     if total.requests or total.problems or not files:
         return ()
     message = "no request with an object was found; expected an audit log of level Request or RequestResponse"

@@ -1,4 +1,4 @@
-"""What one or two sets of policies would have done to the requests of a part of an audit log."""
+"""Counts what one or two sets of policies would have done to the requests of a part of an audit log."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from webhook.report.finding import Finding, Place, Result, findings, subject
 from webhook.report.rule import Rules, rules
 
 MOST_NAMES: Final = 10_000
-"""Namespaces and users that are counted by name; of more only their sum is known, so that memory is bounded."""
+"""How many namespaces and users are counted by name; the others are only summed up, so that memory is bounded."""
 OTHERS: Final = "(others)"
 _MOST_PROBLEMS: Final = 20
-"""Broken lines of a part that are told one by one."""
+"""How many broken lines of a part are reported one by one."""
 Side: TypeAlias = str
-"""`policies`, or `against` for the second set."""
+"""The name of a set: `policies`, or `against` for the second one."""
 
 
 @dataclass(slots=True)
 class RuleCount:
-    """What a rule did: how often it denied and warned, and the first request of each."""
+    """The counts of one rule: how often it denied and warned, and the first such request."""
 
     denied: int = 0
     warned: int = 0
@@ -39,7 +39,7 @@ class RuleCount:
     message: str = ""
 
     def add(self, other: RuleCount) -> None:
-        """Count the other, which came later."""
+        """Add the counts of a later part."""
         self.denied += other.denied
         self.warned += other.warned
         self.undecided += other.undecided
@@ -49,7 +49,7 @@ class RuleCount:
 
 @dataclass(slots=True)
 class SideCounts:
-    """What one set of policies would have done."""
+    """The counts of one set of policies."""
 
     denied: int = 0
     warned: int = 0
@@ -59,7 +59,7 @@ class SideCounts:
     users: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: SideCounts) -> None:
-        """Count the other, which came later."""
+        """Add the counts of a later part."""
         self.denied += other.denied
         self.warned += other.warned
         self.undecided += other.undecided
@@ -72,7 +72,7 @@ class SideCounts:
 
 @dataclass(slots=True)
 class PartCounts:
-    """Everything that is known of a part.
+    """All counts of a part.
 
     skipped: events without a request, by their reason. changed: rules by what the second set does otherwise, as
     `newly denied` or `no longer denied`, with the first request.
@@ -89,7 +89,7 @@ class PartCounts:
     changed: dict[str, RuleCount] = field(default_factory=dict)
 
     def add(self, other: PartCounts) -> None:
-        """Count the other, which came later."""
+        """Add the counts of a later part."""
         self.events += other.events
         self.requests += other.requests
         self.reads += other.reads
@@ -103,7 +103,7 @@ class PartCounts:
 
 
 class BacktestPart:
-    """Asks each set of policies about each request."""
+    """Evaluates each set of policies on each request."""
 
     def __init__(self, sets: Mapping[Side, assembly.Assembly]) -> None:
         self._sets = {
@@ -112,7 +112,7 @@ class BacktestPart:
         }
 
     def counted(self, part: LogPart) -> PartCounts:
-        """The counts of a part."""
+        """Return the counts of a part."""
         counts = PartCounts(sides={side: SideCounts() for side in self._sets}, read_bytes=part.read_bytes)
         if part.problem is not None:
             counts.problems.append(part.problem)
@@ -143,7 +143,7 @@ class BacktestPart:
             _compare(denied, f"{place} {subject(attributes)}", counts.changed)
 
     def _judge(self, side: Side, attributes: Attributes, place: Place, counts: SideCounts) -> Mapping[str, Finding]:
-        """Count what a set does to a request, and give what denies it, by rule."""
+        """Count what a set does to a request, and return the findings that deny it, by rule."""
         policies, cluster, known = self._sets[side]
         outcome = run_phases(attributes, "auto", Local(policies=policies, cluster=cluster))
         made = _spoken(attributes, (*outcome.decisions, *outcome.further), place, known)
@@ -171,7 +171,7 @@ def _spoken(attributes: Attributes, decisions: Sequence[object], place: Place, k
 
 
 def _compare(denied: Mapping[Side, Mapping[str, Finding]], where: str, changed: dict[str, RuleCount]) -> None:
-    """Requests that one set denies and the other does not, by the rules that deny them."""
+    """Count requests that only one of the sets denies, by the rules that deny them."""
     old, new = denied["policies"], denied["against"]
     if bool(old) == bool(new):
         return

@@ -13,17 +13,17 @@ from webhook.commands.backtest_part import PartCounts, RuleCount, SideCounts
 from webhook.wording import counted
 
 _MOST: Final = 20
-"""Namespaces and users that the text names; JSON has all."""
+"""How many namespaces and users the text names; JSON has all."""
 _TITLES: Final = {"policies": "these policies", "against": "the policies of --against"}
 
 
 def backtest_text(counts: PartCounts) -> str:
-    """The tables for a person."""
+    """Return the tables for a person."""
     return terminal.lines(_lines(counts))
 
 
 def backtest_json(counts: PartCounts) -> str:
-    """Everything that was counted."""
+    """Return all counts as JSON."""
     sides = {side: _side(each) for side, each in counts.sides.items()}
     made = {
         "events": counts.events,

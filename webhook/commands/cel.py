@@ -105,7 +105,7 @@ def _evaluate(text: str, environment: Environment, variables: Mapping[str, Any],
 
 
 def _plain(value: Any) -> JSON:
-    """The value as JSON; what JSON has no form for, as text."""
+    """Return the value as JSON; a value that JSON has no form for as a text."""
     try:
         plain = to_json(value)
         json.dumps(plain, allow_nan=False)
@@ -170,7 +170,7 @@ def _prompt(evaluate: Callable[[str], Mapping[str, JSON]]) -> int:
 
 
 def _history() -> Callable[[], None]:
-    """Load the prompt's history where the platform has readline; gives what saves it again."""
+    """Load the prompt's history if the platform has readline; return the function that saves it."""
     try:
         import readline
     except ImportError:

@@ -182,7 +182,7 @@ def inject_bundle(
 
 @contextmanager
 def _complaints() -> Iterator[None]:
-    """Certificates' errors end like every other one of the command line: one line, exit code 2."""
+    """Turn errors about certificates into errors of the command line: one line, exit code 2."""
     try:
         yield
     except CertificateError as error:

@@ -64,7 +64,7 @@ _SETTINGS: Final = frozenset(("shipped", "policies", "context", "contextIsWhole"
 
 
 def _mistakes(settings: Settings) -> int:
-    """Raise what is wrong with the rules that the file names; say which exceptions have expired."""
+    """Raise the mistakes in the rules that the file names, and print the expired exceptions."""
     assembly.policies_of_settings(settings, assembly.compile_options(settings))
     sys.stderr.write(
         terminal.lines(f"warning: {each}" for each in assembly.expired_exceptions(settings, current_day()))

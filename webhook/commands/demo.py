@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 START_S: Final = 30
-"""How long the server may take until it answers; it takes about one second on a slow machine."""
+"""Seconds that the server may take until it answers; it takes about one second on a slow machine."""
 _STEPS: Final = 3
 
 
@@ -103,7 +103,7 @@ def _serve(directory: Path, context: Path) -> int:
 
 @contextmanager
 def _serving(directory: Path, context: Path) -> Iterator[str]:
-    """A server on a free port, its address once it answers, stopped in the end."""
+    """Start a server on a free port, yield its address once it answers, and stop it at the end."""
     arguments = _arguments(directory, context, 0)
     _say(*arguments)
     log = directory / "server.log"
@@ -146,7 +146,7 @@ def _send(url: str, ca: Path, reviews: Path) -> None:
 
 
 def _row(review: documents.Input, door: Door, row: fixtures.RowOf) -> Sequence[str]:
-    """One review: file, verdict, code, what the user reads, what changes."""
+    """Return the row of one review: file, verdict, code, message to the user, changes."""
     outcome = run_phases(fixtures.attributes_of_fixture(review.value, row), "auto", door)
     verdict, status = outcome.verdict, outcome.verdict.status
     denied = None if verdict.allowed else status
@@ -162,7 +162,7 @@ def _row(review: documents.Input, door: Door, row: fixtures.RowOf) -> Sequence[s
 
 
 def _short(pointer: str) -> str:
-    """The end of a JSON Pointer; replay prints the whole."""
+    """Return the end of a JSON Pointer; replay prints the whole."""
     steps = pointer.split("/")
     return pointer if len(steps) <= _STEPS + 1 else "/".join(("…", *steps[-_STEPS:]))
 

@@ -1,4 +1,4 @@
-"""Whether a cluster is ready for claimgate to fail closed: what a person would look at before enforcing.
+"""Checks whether a cluster is ready for claimgate to fail closed.
 
 Knows what the API server tells of the configurations, the Service, its endpoints, the certificate and the rights, and
 asks for nothing else. Each line is one thing that is missing; what could not be looked at is said, too.
@@ -33,7 +33,7 @@ class Cluster:
         return list(self.connection.get(path, query).get("items") or ())
 
     def one(self, path: str) -> dict[str, Any] | None:
-        """An object, or None when there is none."""
+        """Return an object, or None when there is none."""
         try:
             return dict(self.connection.get(path, {}))
         except ServerRefused as refused:
@@ -45,7 +45,7 @@ class Cluster:
 def steps_before_enforcing(
     cluster: Cluster, ours: Sequence[WebhookConfiguration], role: Mapping[str, Any], phases: int
 ) -> Iterator[str]:
-    """What has to be done before enforcing.
+    """Yield what has to be done before enforcing.
 
     Args:
         cluster: where to look.
@@ -68,7 +68,7 @@ def steps_before_enforcing(
 
 
 def lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
-    """What is missing in something, each line with its name; what cannot be read is said, too."""
+    """Yield what something lacks, each line with its name; also a line if that cannot be read."""
     try:
         yield from (f"{what}: {each}" for each in lacks)
     except LookupFailed as error:
@@ -134,7 +134,7 @@ def _missing_of_role(cluster: Cluster, role: Mapping[str, Any]) -> Iterator[str]
 
 
 def _grants(rules: Sequence[Mapping[str, Any]]) -> set[tuple[str, str, str]]:
-    """Group, resource and name of what may be listed and watched; name "" for all."""
+    """Return group, resource and name of what may be listed and watched; name "" for all."""
     return {
         (group, resource, name)
         for rule in rules

@@ -33,7 +33,7 @@ def command(
 
 
 def _section(folder: Path, name: str) -> str:
-    """What the page of its group says of a rule.
+    """Return the section about a rule from the page of its group.
 
     Raises:
         ConfigurationError: there is no such rule.

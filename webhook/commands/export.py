@@ -1,4 +1,4 @@
-"""What a cluster can take of a policy set: manifests as their files have them or rewritten, and what is left out.
+"""Exports the part of a policy set that a cluster supports: manifests as written or rewritten, and what is left out.
 
 Serves `claimgate policies export`. Which policies are portable is the policies' own business, how one is rewritten
 export/native.py's.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.cel.library.declaration import Version
 
 _Key: TypeAlias = tuple[str, str]
-"""Kind and name of a manifest: no two of a cluster have the same."""
+"""Kind and name of a manifest, which are unique in a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Export:
 
 
 def collect_exportable_policies(loaded: PolicySet, version: Version) -> Export:
-    """Collect what a cluster of this version can take.
+    """Return the manifests that a cluster of this version supports.
 
     Raises:
         InputError: the policies came from standard input, which cannot be read again.
@@ -61,7 +61,7 @@ class _Collecting:
     rewritten: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
 
     def take(self, policy: Policy) -> bool:
-        """Add a policy with its bindings, as it is or rewritten; say why not, if not."""
+        """Add a policy with its bindings, as written or rewritten; add the reason if neither is possible."""
         kind = f"{policy.kind.capitalize()}AdmissionPolicy"
         own = spelled_out(self.written[kind, policy.name])
         bindings = [self.written[f"{kind}Binding", binding.name] for binding in policy.bindings]
@@ -99,7 +99,7 @@ class _Collecting:
 
 
 def _documents_as_written(policies: Sequence[Policy]) -> dict[_Key, JSON]:
-    """The policies and their bindings as their files have them."""
+    """Return the policies and their bindings as their files have them."""
     files = {policy.file for policy in policies} | {binding.file for policy in policies for binding in policy.bindings}
     if "-" in files or "<stdin>" in files:
         raise InputError(Problem(message="policies on standard input cannot be exported: name their file or folder"))
@@ -113,7 +113,7 @@ def _key(value: JSON) -> _Key:
 
 
 def _params(taken: Sequence[Policy], loaded: PolicySet) -> Iterator[JSON]:
-    """The parameter objects in the policies' folders that some binding refers to, by name or by label."""
+    """Yield the parameter objects in the policies' folders that some binding refers to, by name or by label."""
     kinds = {(policy.param_kind.group, policy.param_kind.kind) for policy in taken if policy.param_kind}
     sources = [binding.param_source for policy in taken for binding in policy.bindings if binding.param_source]
     names = {source.name for source in sources if source.name}

@@ -1,4 +1,5 @@
-"""`claimgate webhook-config --live --watch`: registration and rights follow the policies that a cluster stores.
+"""Keeps registration and rights up to date with the policies that a cluster stores: `claimgate webhook-config --live
+--watch`.
 
 Reads the stored policies, and writes the webhook configurations, one ClusterRole and the condition Registered, each
 only where it differs. It makes and deletes nothing: what it changes was installed. Where nobody can say what is stored,
@@ -48,9 +49,9 @@ from webhook.terminal import one_line
 from webhook.wording import counted
 
 _StoredConditions: TypeAlias = tuple[StoredPolicy, tuple[dict[str, Any], ...]]
-"""A stored policy, and what its status should say."""
+"""A stored policy, and the conditions that its status should have."""
 EVERY_S: Final = 2.0
-"""How often is looked: a policy is evaluated about as late by the replicas, whose files are looked at as often."""
+"""Seconds between two looks, as often as replicas look at their files."""
 MANAGER: Final = "claimgate-registration"
 ROLE: Final = "claimgate-live-lookups"
 """The ClusterRole whose rules follow the stored policies."""
@@ -58,13 +59,13 @@ _ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _MISSING_RIGHTS: Final = "MissingRights"
 _MOST_QUESTIONS: Final = 100
-"""Grants that are asked about in one look."""
+"""How many grants are checked in one look."""
 _WAIT_S: Final = 10.0
 
 
 @dataclass(slots=True)
 class Follower:
-    """One cluster, and what is known of it.
+    """Keeps one cluster up to date, and stores what it has seen of it.
 
     Attributes:
         name: of both configurations.
@@ -99,7 +100,7 @@ class Follower:
             raise CertificateError(str(error)) from None  # what `repeat` says once, and tries again
 
     def look(self) -> None:
-        """Bring registration, rights and status to what the stored policies need now.
+        """Write the registration, rights and status that the stored policies need now.
 
         Raises:
             LookupFailed: the cluster cannot be read or refuses a write.
@@ -116,7 +117,7 @@ class Follower:
             raise LookupFailed(f"status cannot be written: {self._writer.error}")
 
     def _decide(self, current: Sequence[dict[str, Any]], role: Manifest | None) -> Iterator[_StoredConditions]:
-        """Write registration and rights where they differ; the condition of each stored policy."""
+        """Write registration and rights where they differ; yield the condition of each stored policy."""
         live = combine(self.files, self.compiler.compile(self.stored.listed()))
         in_force = {policy.file: policy for policy in live.policies.policies}
         stored = [in_force[each.policy.file] for each in live.objects if each.policy is not None]
@@ -132,7 +133,7 @@ class Follower:
         yield from _conditions(_Look(live, in_force, refused, asked, granted, frozenset(missing)))
 
     def _configurations(self) -> list[dict[str, Any]]:
-        """Our configurations as they are there, the validating one first."""
+        """Return our present configurations, the validating one first."""
         configurations = []
         for kind in KINDS:
             one = self._one(f"/apis/{GROUP}/v1/{kind.lower()}s/{quote(self.name, safe='')}")
@@ -149,14 +150,16 @@ class Follower:
             raise
 
     def _register(self, there: Manifest, made: Manifest) -> None:
-        """Replace the webhooks, unless somebody changed them since: then the next look does."""
+        """Replace the webhooks, unless somebody changed them in between: then the next look does."""
         path = f"/apis/{GROUP}/v1/{there['kind'].lower()}s/{quote(self.name, safe='')}"
         self.connection.patch(path, _replaced(there, "/webhooks", made["webhooks"]), MANAGER, _WAIT_S)
         count = counted(len(made["webhooks"]), "webhook")
         _say(f"{there['kind']} {self.name}: wrote rules and matchConditions of {count}")
 
     def _allow(self, live: LivePolicies, stored: Sequence[Policy], role: Manifest | None) -> frozenset[Grant]:
-        """Let the server read what stored policies look up, as far as this account may; what it may read then."""
+        """Allow the server to read what stored policies look up, as far as this account may; return what the server may
+        read.
+        """
         base = needed(self.files, self.files.policies)
         wanted = {each for each in needed(live.policies, stored) if not allowed(each, base)}
         if role is None:
@@ -170,7 +173,7 @@ class Follower:
         return base | may_say
 
     def _may_read(self, grant: Grant) -> bool:
-        """Whether this account may watch what it would let the server watch: nobody may grant more than he has."""
+        """Return whether this account may watch the objects of a grant, because nobody may grant more than he has."""
         group, resource, name = grant
         for verb in ("get", "list", "watch"):
             attributes = {"group": group, "resource": resource, "verb": verb, **({"name": name} if name else {})}
@@ -181,7 +184,7 @@ class Follower:
         return True
 
     def _tell(self, refused: Mapping[str, Sequence[Danger]]) -> None:
-        """Say what is left out, once for each time that it begins."""
+        """Report policies that are not registered, once each time that begins."""
         told = {f"{place}: not registered: {each[0].harm}" for place, each in refused.items()}
         for line in sorted(told - self._told):
             _say(line)
@@ -194,14 +197,14 @@ def _say(line: str) -> None:
 
 
 def _replaced(there: Manifest, path: str, value: Any) -> list[dict[str, Any]]:
-    """The JSON Patch that replaces a part of an object which nobody changed meanwhile."""
+    """Return the JSON Patch that replaces a part of an object unless somebody changed the object in between."""
     version = {"op": "test", "path": "/metadata/resourceVersion", "value": there["metadata"]["resourceVersion"]}
     return [version, {"op": "add", "path": path, "value": value}]
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What one look saw: `asked` are the places of policies that API servers ask about, `missing` kinds of absent
+    """The result of one look: `asked` are the places of registered policies, `missing` the kinds of absent
     configurations.
     """
 
@@ -218,7 +221,7 @@ def _is_lacking(conditions: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _conditions(outcome: _Look) -> Iterator[_StoredConditions]:
-    """The condition Registered of each stored policy."""
+    """Yield the condition Registered of each stored policy."""
     for each in outcome.live.objects:
         if each.stored.kind != POLICY_BINDING:
             made = {**_registered(each, outcome), "observedGeneration": each.stored.generation}
@@ -257,7 +260,7 @@ def _lacking(grants_of_policy: Iterable[Grant]) -> str:
 
 
 def _asked(policy: Policy) -> str:
-    """What API servers ask about, of the rules as they are written."""
+    """Return a sentence with the resources that API servers send for a policy."""
     named: dict[str, None] = {}
     for rule in policy.criteria.rules:
         for group in sorted(rule.groups or ("*",)):

@@ -1,4 +1,4 @@
-"""Which objects of files differ from those of a git revision: new ones, and those of which any value is another."""
+"""Finds objects of files that differ from a git revision: new ones, and those with another value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMEOUT_S: Final = 60.0
 
 
 class Changes:
-    """The files of a work tree beside a revision.
+    """Compares the files of a work tree with a revision.
 
     An object is unchanged where its file had an equal one at that revision, wherever it stood in it. A file that moved
     is new.
@@ -39,13 +39,13 @@ class Changes:
             self._commit(Path(name) if Path(name).is_dir() else Path(name).parent)
 
     def is_changed(self, each: documents.Input) -> bool:
-        """Whether an object is new or another one than at the revision."""
+        """Return whether an object is new or differs from the revision."""
         if self._before[0] != each.source:
             self._before = each.source, self._digests(each.source)
         return _digest(each.value) not in self._before[1]
 
     def _commit(self, folder: Path) -> str:
-        """The commit that the revision is in the work tree of a folder."""
+        """Return the commit of the revision in the work tree of a folder."""
         if folder not in self._roots:
             if self._revision.startswith("-"):
                 raise ConfigurationError(f"--changed-since: `{self._revision}` is not a revision")
@@ -57,7 +57,7 @@ class Changes:
         return self._roots[folder]
 
     def _digests(self, source: str) -> frozenset[bytes]:
-        """Those of the objects that a file had at the revision; none where it was not there."""
+        """Return the digests of the objects that a file had at the revision; none if it did not exist."""
         file = Path(source)
         if not file.is_file():
             return frozenset()
@@ -69,7 +69,7 @@ class Changes:
 
 
 def _git(folder: Path, *arguments: str) -> bytes | None:
-    """What git answers; None where it refuses.
+    """Return the output of git; None if it failed.
 
     Raises:
         ConfigurationError: git is not installed.

@@ -1,4 +1,6 @@
-"""Ctrl-C in a command that writes a report: what is at work is finished, and the report ends as it should."""
+"""Handles Ctrl-C in a command that writes a report: the present object is finished, and the report is ended
+properly.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
 EXIT_CODE: Final = 130
-"""128 and the number of SIGINT, as shells have it."""
+"""128 and the number of SIGINT, as in shells."""
 
 
 class Interrupts:
-    """Notes the first SIGINT while it is open; the second one ends the command at once, as anywhere else."""
+    """Notes the first SIGINT while it is open; the second one ends the command at once."""
 
     def __init__(self) -> None:
         self.is_set = False

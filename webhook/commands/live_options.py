@@ -48,7 +48,7 @@ FailsOnly: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveFlags:
-    """What was given of the flags."""
+    """The values of the flags."""
 
     live: bool
     kubeconfig: Path | None
@@ -60,7 +60,7 @@ class LiveFlags:
 
     @property
     def is_live(self) -> bool:
-        """Whether a cluster is audited, and no files."""
+        """Return whether a cluster is audited, and not files."""
         return self.live or self.kubeconfig is not None
 
     def check(self, path: Sequence[str] | None, settings: Settings) -> None:
@@ -84,7 +84,7 @@ class LiveFlags:
             raise ConfigurationError("--fails-only: says which reports are published: add --publish")
 
     def publisher(self, cluster: LiveCluster, unread: Collection[tuple[str, str]]) -> Publisher | None:
-        """Who writes the reports, None where nobody does; those of kinds that could not be read stay.
+        """Return the writer of reports into the cluster, None if none are published; reports of unread kinds stay.
 
         Raises:
             ConfigurationError: the kinds of reports are not served, or cannot be read.
@@ -95,7 +95,7 @@ class LiveFlags:
         return Publisher(cluster.connection, api, self.scope(), fails_only=self.fails_only, unread=unread)
 
     def scope(self) -> LiveScope:
-        """Which objects are audited.
+        """Return the scope of objects to audit.
 
         Raises:
             ConfigurationError: the shard is none.
@@ -106,7 +106,7 @@ class LiveFlags:
 
 @contextmanager
 def live_cluster(policies: PolicySet, kubeconfig: Path | None) -> Iterator[LiveCluster]:
-    """A live cluster, with what policies look up in it.
+    """Yield a live cluster with a view of what policies look up.
 
     Raises:
         ConfigurationError: no server or credentials are configured.

@@ -1,4 +1,4 @@
-"""What a cluster must register and allow for the policies that it stores: decided here, written by follow_policies.py.
+"""Decides what a cluster must register and allow for its stored policies; follow_policies.py writes it.
 
 A stored policy that would let the webhook block its cluster is left out, by the rules of `webhook-config --check`, as
 if everything failed closed; the others are registered all the same. Of a webhook that is registered only rules and
@@ -22,17 +22,17 @@ from webhook.policy.policy_set import PolicySet
 
 Manifest: TypeAlias = Mapping[str, Any]
 Grant: TypeAlias = tuple[str, str, str]
-"""Group, resource and name of what may be read; name "" for all."""
+"""Group, resource and name of objects that may be read; name "" for all."""
 Render: TypeAlias = Callable[[Mapping[Phase, Registered]], Sequence[Manifest]]
-"""Makes configurations of webhooks, as `webhook-config` prints them."""
+"""Returns configurations of webhooks, as `webhook-config` prints them."""
 DOMAIN: Final = ".claimgate.dev"
-"""How the names of our webhooks end; others in the same configuration are left alone."""
+"""The end of the names of our webhooks; others in the same configuration are left alone."""
 
 
 def registrable(
     policies: PolicySet, stored: Iterable[Policy], current: Sequence[Manifest], render: Render, *, any_pod: bool
 ) -> tuple[PolicySet, dict[str, tuple[Danger, ...]]]:
-    """The policies that may be registered, and the dangers of each of the others by the place of its object.
+    """Return the policies that may be registered, and the dangers of the others by the place of each object.
 
     Args:
         policies: all in force.
@@ -81,7 +81,7 @@ def _closed(configuration: Manifest) -> dict[str, Any]:
 
 
 def merged(current: Sequence[Manifest], wanted: Sequence[Manifest]) -> list[dict[str, Any]]:
-    """The configurations that are there, with the rules and matchConditions that are wanted.
+    """Return the present configurations with the wanted rules and matchConditions.
 
     A configuration that is not there is not made. A new webhook is called and selects like the first one of its
     configuration, whose caBundle it has from the start.
@@ -107,7 +107,7 @@ def _webhook(like: Manifest, wanted: Manifest) -> dict[str, Any]:
 
 
 def differs(current: Manifest, wanted: Manifest) -> bool:
-    """Whether something must be written, in whatever order the webhooks stand."""
+    """Return whether something must be written, in whatever order the webhooks are."""
 
     def parts(configuration: Manifest) -> dict[str, Any]:
         webhooks = configuration.get("webhooks") or ()
@@ -117,7 +117,7 @@ def differs(current: Manifest, wanted: Manifest) -> bool:
 
 
 def grants(rules: Iterable[Mapping[str, Any]]) -> frozenset[Grant]:
-    """What rules of a role allow to be watched."""
+    """Return what rules of a role allow to be watched."""
     return frozenset(
         (group, resource, name)
         for rule in rules
@@ -129,19 +129,19 @@ def grants(rules: Iterable[Mapping[str, Any]]) -> frozenset[Grant]:
 
 
 def needed(policies: PolicySet, some: Iterable[Policy]) -> frozenset[Grant]:
-    """What some of the policies of a set look up."""
+    """Return the grants for what some of the policies of a set look up."""
     looked_up = interests_of_policies(tuple(some), policies.registry, policies.params)
     return grants(cluster_role("", looked_up, policies.table)["rules"])
 
 
 def allowed(grant: Grant, granted: Iterable[Grant]) -> bool:
-    """Whether what is granted covers a grant."""
+    """Return whether the granted ones cover a grant."""
     group, resource, name = grant
     return any(each in granted for each in ((group, resource, name), (group, resource, "")))
 
 
 def role_rules(wanted: Iterable[Grant]) -> list[dict[str, Any]]:
-    """Rules of a role that allow exactly these."""
+    """Return rules of a role that allow exactly these grants."""
     named: dict[tuple[str, str], set[str]] = {}
     for group, resource, name in wanted:
         named.setdefault((group, resource), set()).add(name)
@@ -157,6 +157,6 @@ def role_rules(wanted: Iterable[Grant]) -> list[dict[str, Any]]:
 
 
 def shown(grant: Grant) -> str:
-    """A grant as people write it: `configmaps limits` or `jobsets.jobset.x-k8s.io`."""
+    """Return a grant as people write it: `configmaps limits` or `jobsets.jobset.x-k8s.io`."""
     group, resource, name = grant
     return " ".join(filter(None, [f"{resource}.{group}".rstrip("."), name]))

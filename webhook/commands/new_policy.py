@@ -42,7 +42,7 @@ def command(
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> None:
-    """All files, or none: the folder appears when they are all there."""
+    """Write all files, or none: the folder appears when they are complete."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=".claimgate-", dir=folder.parent))
     try:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 NAMESPACE: Final = "claimgate-system"
-"""Where the parameter is: the namespace of the webhook, which users cannot write to."""
+"""The namespace of the parameter: that of the webhook, which users cannot write to."""
 _LABELS: Final = "object.metadata.?labels.orValue({})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What kind of policy is wanted: about pod templates too, one that changes objects, one with a parameter."""
+    """The kind of policy that is wanted: about pod templates too, one that changes objects, one with a parameter."""
 
     name: str
     expands: bool = False
@@ -25,12 +25,12 @@ class Choice:
 
     @property
     def kind(self) -> str:
-        """The kind of the new policy, such as ValidatingAdmissionPolicy."""
+        """Return the kind of the new policy, such as ValidatingAdmissionPolicy."""
         return f"{'Mutating' if self.mutates else 'Validating'}AdmissionPolicy"
 
 
 def files_of_new_policy(choice: Choice) -> Mapping[str, str]:
-    """The name and the text of every file of the new policy."""
+    """Return the name and the text of every file of the new policy."""
     written = {"policy.yaml": _policy(choice), "binding.yaml": _binding(choice)}
     if choice.has_param:
         written["params.yaml"] = _params(choice)
@@ -155,7 +155,7 @@ def _verdicts(choice: Choice) -> Iterator[str]:
 
 
 def _without_label(choice: Choice) -> list[str]:
-    """The case of an expression that fails: `params` has no such key."""
+    """Return the case of an expression that fails because `params` has no such key."""
     empty = (
         f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {choice.name}, namespace: {NAMESPACE}}}, data: {{}}}}"
     )

@@ -37,7 +37,7 @@ Advice: TypeAlias = Annotated[
 
 
 def tell_policies(settings: Settings, policies: PolicySet) -> None:
-    """Say on stderr which sets of policies hold, what has expired, and which policies are not evaluated."""
+    """Print the sets of policies, expired exceptions and unbound policies on stderr."""
     notes = [f"note: {sets}"] if (sets := assembly.describe_policy_sets(settings)) else []
     warnings = (f"warning: {each}" for each in assembly.expired_exceptions(settings, current_day()))
     sys.stderr.write(terminal.lines((*notes, *warnings)))
@@ -45,7 +45,7 @@ def tell_policies(settings: Settings, policies: PolicySet) -> None:
 
 
 def warn_of_unbound(policies: PolicySet) -> None:
-    """Say on stderr which policies are not evaluated."""
+    """Print policies that are not evaluated on stderr."""
     sys.stderr.write(terminal.lines(f"warning: {each}" for each in unbound.warnings_about_unbound(policies)))
 
 
@@ -54,7 +54,7 @@ _MANY: Mapping[str, Any] = {"text": list[str] | None, "path": list[Path] | None}
 
 
 def with_settings(kind: type[Settings], *names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a command flags for settings: the function gets their values, read, as its argument `settings`.
+    """Give a command flags for settings: the function gets their values as its argument `settings`.
 
     Args:
         kind: the class of the settings.
@@ -82,14 +82,16 @@ def with_settings(kind: type[Settings], *names: str) -> Callable[[Callable[..., 
 
 
 def _parameter(each: Setting) -> inspect.Parameter:
-    """The flag as Typer reads it from a signature: not given is None, so that the environment can speak."""
+    """Return the flag as Typer reads it from a signature: None stands for not given, so that the environment
+    applies.
+    """
     flag = typer.Option(None, each.flag, metavar=each.type.metavar or None, help=_help(each), show_default=False)
     annotation = _MANY[each.type.form] if each.type.many else _ONE[each.type.form]
     return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=flag, annotation=annotation)
 
 
 def _help(each: Setting) -> str:
-    """What the setting means, and in brackets what else gives its value."""
+    """Return the help of a setting, and in brackets its variable and default."""
     if each.unset == REQUIRED:
         notes = [REQUIRED]
     elif each.shown_default and each.type.form != "switch":

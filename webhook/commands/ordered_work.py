@@ -1,4 +1,4 @@
-"""Work on many pieces in several processes, with the results in the order of the pieces.
+"""Runs work on many pieces in several processes, and yields the results in order.
 
 Workers are forked when the work begins, so that they share what was loaded before; a piece and its result are sent to
 and fro. At most a few pieces for each worker are on their way, so that memory does not grow with their number.
@@ -19,13 +19,13 @@ from webhook.errors import ConfigurationError
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 _AHEAD: Final = 3
-"""Pieces on their way for each worker: one at work, one waiting, one done."""
+"""How many pieces are on their way for each worker: one at work, one waiting, one done."""
 _work: Callable[[Any], Any] | None = None
-"""What a worker does; it is inherited by fork and never sent."""
+"""The work of a worker, which inherits it by fork."""
 
 
 def results_in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], jobs: int) -> Iterator[Result]:
-    """What the work makes of each piece, in order.
+    """Yield the result of each piece, in order.
 
     Args:
         work: is called in the workers; what it changes there is lost.
@@ -60,5 +60,5 @@ def _worked(piece: Any) -> Any:
 
 
 def _ignore_interrupts() -> None:
-    """Ctrl-C goes to the whole group of processes: the first one ends the others."""
+    """Ignore Ctrl-C in a worker, because the main process ends the workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""`-o FORMAT[=FILE]`: what was chosen, and writing to it. Knows no format."""
+"""Parses `-o FORMAT[=FILE]` and writes to the chosen outputs. Knows no format."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from webhook.report.screen import ShowsOn, screen_of
 from webhook.report.writer import Totals, Writer
 
 Text: TypeAlias = Callable[[], str]
-"""Makes the text of one format when it is wanted."""
+"""Returns the text of one format when it is wanted."""
 
 Entry = TypeVar("Entry")
 _BLOCK: Final = 1 << 16
 _IN_MEMORY: Final = 1 << 20
-"""Characters of a report that waits in memory; a longer one is a temporary file."""
+"""How many characters of a report wait in memory; a longer one goes to a temporary file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One chosen format and where it goes; file "" is stdout."""
+    """One chosen format and its file; "" is stdout."""
 
     format: str
     file: str = ""
 
 
 def parse_outputs(chosen: Sequence[str] | None, known: Iterable[str]) -> tuple[Output, ...]:
-    """The outputs chosen by the flags; text on stdout when none was.
+    """Return the outputs of the flags; text on stdout when there are none.
 
     Args:
         chosen: flag values, `FORMAT` or `FORMAT=FILE`; the file `-` is stdout.
@@ -111,7 +111,7 @@ class Report(Generic[Entry]):
         self._write_to_each(lambda stream: stream.entry(entry))
 
     def end(self, totals: Totals) -> None:
-        """Write what is left.
+        """Write the end to every output.
 
         Raises:
             BrokenPipeError: the reader of stdout went away; the files are complete.
@@ -121,7 +121,7 @@ class Report(Generic[Entry]):
             raise self._gone
 
     def _write_to_each(self, write: Callable[[_Stream[Entry]], None]) -> None:
-        """Write to each; when stdout's reader went away, only files are left to write, or nothing."""
+        """Call `write` for each output; when stdout's reader has gone away, go on with files."""
         for stream in tuple(self._streams):
             try:
                 write(stream)
@@ -133,7 +133,7 @@ class Report(Generic[Entry]):
 
 
 class _Stream(Generic[Entry]):
-    """One format and the file it is written to."""
+    """One format and its file."""
 
     def __init__(self, file: str, writer: Writer[Entry], rules: Rules, *, waits: bool) -> None:
         self._file = file
@@ -165,7 +165,7 @@ class _Stream(Generic[Entry]):
         return self._text
 
     def _opened(self) -> TextIO:
-        """Where the text goes; the report closes it."""
+        """Return the file for the text; the report closes it."""
         if self._file:
             return Path(self._file).open("w", encoding="utf-8")
         if self._waits:

@@ -1,4 +1,4 @@
-"""What `claimgate policies` says of a policy, as data: its actions and file, what it covers and costs, its mistakes."""
+"""Collects data about a policy for `claimgate policies`: its actions and file, coverage, costs, and mistakes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from webhook.releases import Release
 from webhook.suites.idempotence import not_idempotent
 
 Exported: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
-"""By kind and name the policies that `export` says in other words, with what these do not cover."""
+"""The policies that `export` rewrites, by kind and name, with what the rewritten ones do not cover."""
 
 
 def brief_details(policy: Policy) -> dict[str, Any]:
-    """What `list` says: name, kind, actions, file, and what its author says of it."""
+    """Return the data for `list`: name, kind, actions, file, and the author's annotations."""
     actions = {str(action) for binding in policy.bindings for action in binding.actions}
     return {
         "name": policy.name,
@@ -41,7 +41,7 @@ def brief_details(policy: Policy) -> dict[str, Any]:
 
 
 def rewritten_policies(loaded: PolicySet, version: Release) -> Exported:
-    """The policies that `export` can say in other words, with what these do not cover."""
+    """Return the policies that `export` can rewrite, with what the rewritten ones do not cover."""
     from webhook.commands.export import collect_exportable_policies as collect
 
     try:
@@ -51,7 +51,7 @@ def rewritten_policies(loaded: PolicySet, version: Release) -> Exported:
 
 
 def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Options) -> dict[str, Any]:
-    """What `check` says besides: what it covers and may cost, whether it is portable, and what may be wrong."""
+    """Return the data for `check`: also coverage, costs, portability, and probable mistakes."""
     short = brief_details(policy)
     again = not_idempotent(policy, loaded, how)
     left_out = exported.get((short["kind"], policy.name))
@@ -80,7 +80,7 @@ def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Opt
 
 
 def _covers(policy: Policy, loaded: PolicySet) -> Iterator[str]:
-    """`resource.group`, as kubectl names resources, for everything the policy is asked about."""
+    """Yield `resource.group`, as kubectl names resources, for everything that the policy applies to."""
     alone = PolicySet(
         validating=(policy,) if policy.kind == "validating" else (),
         mutating=(policy,) if policy.kind == "mutating" else (),
@@ -93,7 +93,7 @@ def _covers(policy: Policy, loaded: PolicySet) -> Iterator[str]:
 
 
 def _crashes(policy: Policy) -> Iterator[str]:
-    """What makes kube-apiserver drop the connection when the policy is created there."""
+    """Yield the parts of a policy that make kube-apiserver drop the connection when it is created there."""
     for each in policy.expressions():
         if each.program is not None:
             yield from each.program.crashes()

@@ -19,5 +19,5 @@ Folders: TypeAlias = Annotated[
 
 
 def settings_with_named_policies(named: Sequence[Path] | None, settings: Settings) -> Settings:
-    """The settings, with the policies that the command line names in place of the shipped ones."""
+    """Return the settings, with the named policies in place of the shipped ones."""
     return replace(settings, only=tuple(named)) if named else settings

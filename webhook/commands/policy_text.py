@@ -1,4 +1,4 @@
-"""What `claimgate policies` says of policies, for people: a table, or the verdict of a check with its reasons."""
+"""Prints policies for `claimgate policies`: a table, or the result of a check with its reasons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from webhook.wording import counted
 
 
 def policy_table(described: Sequence[dict[str, Any]]) -> str:
-    """The policies as a table, one line each."""
+    """Return the policies as a table, one line each."""
     rows = [("NAME", "KIND", "ACTIONS", "SEVERITY", "FILE")]
     rows += [
         (
@@ -29,7 +29,7 @@ def policy_table(described: Sequence[dict[str, Any]]) -> str:
 
 
 def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
-    """The verdict, then the policies with what is wrong; all of them, with everything, where that is wanted."""
+    """Return the result, then the policies with mistakes; with `verbose` all policies with all details."""
     lines = [_verdict(described)]
     for one in described:
         wrong, details = [*_wrong(one), *_demands(one)], list(_details(one)) if verbose else []
@@ -54,7 +54,7 @@ def _verdict(described: Sequence[dict[str, Any]]) -> str:
 
 
 def _wrong(one: dict[str, Any]) -> Iterator[str]:
-    """The notes about what is probably a mistake in a policy."""
+    """Yield the probable mistakes of a policy."""
     if not one["bound"]:
         yield "never evaluated: no binding names it"
     yield from (f"fails for every object: {text}" for text in one["fails"])
@@ -66,7 +66,7 @@ def _wrong(one: dict[str, Any]) -> Iterator[str]:
 
 
 def _demands(one: dict[str, Any]) -> Iterator[str]:
-    """What a server must be given for a policy, such as a flag or a permission."""
+    """Yield what a server needs for a policy, such as a flag or a permission."""
     if one["asksAuthorizer"]:
         role = "`claimgate webhook-config --rbac --authorizer` prints the right that it needs"
         yield f"it asks `authorizer`: `claimgate serve` takes it only with --authorizer; {role}"
@@ -92,7 +92,7 @@ def _portability(one: dict[str, Any]) -> str:
 
 
 def _coverage(one: dict[str, Any]) -> str:
-    """What a policy is asked about; an expanded one names pods and counts the kinds that hold them."""
+    """Return what a policy applies to; an expanded one names pods and the number of other kinds."""
     names = one["covers"]
     if one["expands"] and len(names) > 1:
         return f"pods, and the pod templates of {counted(len(names) - 1, 'kind')}"

@@ -1,4 +1,4 @@
-"""How far a long command is: a bar with rate and time left, on a terminal alone."""
+"""Shows the progress of a long command on a terminal: a bar with rate and time left."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Self
 
 
 class Progress:
-    """A bar on stderr; nothing where stderr is no terminal. A context manager that takes the bar away.
+    """A bar on stderr; nothing if stderr is not a terminal. A context manager that removes the bar.
 
     Args:
         total_bytes: how much there is to read; 0 where nobody knows.
@@ -36,7 +36,7 @@ class Progress:
             self._bar.stop()
 
     def advance(self, size_bytes: int, count: int) -> None:
-        """So many more bytes were read, with so many things in them."""
+        """Add bytes that were read, and the number of things in them."""
         self._count += count
         if self._bar is not None:
             elapsed = self._bar.tasks[0].elapsed or 0

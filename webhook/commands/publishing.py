@@ -1,4 +1,4 @@
-"""Reports in the cluster: one for each object, applied as its findings come, and removed when the object has none.
+"""Publishes reports in the cluster: one for each object, removed when the object has no findings.
 
 A report that says the same already is not written. Kubernetes deletes those of deleted objects, which own them; the
 last part of a run removes those of objects of which nothing is told any more.
@@ -26,13 +26,13 @@ from webhook.report.policyreport import NAME, OPEN_REPORTS, POLICY_REPORT, Api
 Reports: TypeAlias = Literal["policyreport", "openreports"]
 APIS: Final[Mapping[Reports, Api]] = {"policyreport": POLICY_REPORT, "openreports": OPEN_REPORTS}
 WRITES_PER_S: Final = 20.0
-"""Writes of one run: as many as a controller that is allowed much asks of an API server (client-go's QPS)."""
+"""Writes a second of one run: as many as client-go's QPS of a busy controller."""
 WRITE_S: Final = 10.0
-"""How long one write may take."""
+"""Seconds that one write may take."""
 
 
 class Publisher:
-    """Writes the reports of a run; after a write that fails, no more."""
+    """Writes the reports of a run; stops after a write that fails."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Publisher:
         unread: Collection[tuple[str, str]] = (),
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Find the reports that earlier runs have left.
+        """Read the reports that earlier runs have left.
 
         Args:
             connection: the API server.
@@ -75,18 +75,18 @@ class Publisher:
 
     @property
     def told(self) -> str:
-        """What was done, in words."""
+        """Return a sentence with the numbers of written, unchanged and removed reports."""
         counts = [f"{self._counts[what]} {what}" for what in ("written", "unchanged", "removed")]
         return f"reports in the cluster: {', '.join(counts)}"
 
     def add(self, finding: Finding) -> None:
-        """Take a finding; those of one object come one after the other."""
+        """Add a finding; those of one object come one after the other."""
         if self._object and self._object[0].subject != finding.subject:
             self._publish()
         self._object.append(finding)
 
     def end(self, *, is_interrupted: bool) -> Sequence[Problem]:
-        """Write the last report, and remove those of objects that have nothing to be told any more.
+        """Write the last report, and remove those of objects without findings.
 
         Only a run that saw all objects of its scope knows that; nobody knows what a selector left out.
         """
@@ -123,7 +123,7 @@ class Publisher:
         return not (self._fails_only and finding.result is Result.PASS)
 
     def _reports(self) -> Iterator[JSON]:
-        """The reports of the scope that earlier runs have written, each for one object."""
+        """Yield the reports of the scope that earlier runs have written, each for one object."""
         for kind in self._kinds.values():
             if self._scope.namespaces and not kind.resource.is_namespaced:
                 continue
@@ -154,7 +154,7 @@ def _name(report: JSON) -> str:
 
 
 def _kept(report: JSON) -> tuple[str, tuple[str, str], str]:
-    """Of a report its path, group and kind of its object, and what it said."""
+    """Return the path of a report, group and kind of its object, and its digest."""
     metadata: dict[str, Any] = report["metadata"]
     owner = metadata["ownerReferences"][0]
     about = (owner["apiVersion"].rpartition("/")[0], owner["kind"])

@@ -64,7 +64,7 @@ def command(
 
 
 def _shown(cluster: Cluster) -> Overview:
-    """The queues of a cluster.
+    """Return the queues of a cluster.
 
     Raises:
         ConfigurationError: they cannot be looked up.
@@ -86,7 +86,7 @@ def _live(kubeconfig: Path | None) -> Overview:
 
 
 def _files(named: list[str], *, context_is_whole: bool) -> FilesCluster:
-    """The view of files; those that are templates may hold what seems to be missing."""
+    """Return the view of files; templates among them may hold what seems to be missing."""
     inputs = documents.read_documents(named)
     problems = (*inputs.problems, *documents.nothing_read(named, inputs, "object"))
     if problems:

@@ -1,4 +1,4 @@
-"""The door to a running webhook: the same reviews over verified TLS, as an API server would send them.
+"""Sends reviews to a running webhook over verified TLS, as an API server would.
 
 Knows what an answer looks like; judges nothing.
 """
@@ -23,7 +23,7 @@ from webhook.errors import CallError, ConfigurationError, PatchError
 from webhook.patch import jsonpatch
 
 TIMEOUT_S: Final = 10
-"""What an API server waits for a webhook by default (admissionregistration/v1, timeoutSeconds)."""
+"""Seconds that an API server waits for a webhook by default (admissionregistration/v1, timeoutSeconds)."""
 
 
 class Remote:
@@ -34,11 +34,11 @@ class Remote:
 
     @classmethod
     def connect(cls, url: str, ca: Path | None) -> Remote:
-        """A door to the webhook at `url`, whose chain must end in the certificates of `ca`, or in the system's.
+        """Return a client for the webhook at `url`, whose chain must end in the certificates of `ca`, or in the
+        system's.
 
         Raises:
             ConfigurationError: the address is not https or the certificates cannot be used.
-
         """
         if not _is_https(url):
             raise ConfigurationError(f"--server: `{url}` is not an https address such as `https://127.0.0.1:8443`")
@@ -51,16 +51,15 @@ class Remote:
         return cls(httpx.Client(base_url=url, verify=trust, timeout=TIMEOUT_S, trust_env=False))
 
     def close(self) -> None:
-        """Hang up, so that the server need not wait for the next call."""
+        """Close the connection, so that the server need not wait for another call."""
         self._client.close()
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
-        """The server's verdict on this request. Decisions stay in the server: none are given.
+        """Return the server's verdict on this request, without decisions, which stay in the server.
 
         Raises:
             CallError: the server answered something else than a review.
             ConfigurationError: the server cannot be reached or is not who it should be.
-
         """
         try:
             got = self._client.post(
@@ -75,7 +74,7 @@ class Remote:
 
 
 def _reason(error: httpx.HTTPError) -> str:
-    """Why there is no answer, without the numbers of the operating system and the places in OpenSSL's source."""
+    """Return why there is no answer, without numbers of the operating system and places in OpenSSL's source."""
     text = re.sub(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$", "", str(error))
     return text[:1].lower() + text[1:] or "no answer"
 
@@ -89,7 +88,7 @@ def _is_https(url: str) -> bool:
 
 
 def _explanation(got: httpx.Response) -> str:
-    """The message of a metav1.Status, or the beginning of whatever came instead."""
+    """Return the message of a metav1.Status, or the beginning of another answer."""
     try:
         return str(got.json()["message"])
     except (ValueError, KeyError, TypeError):
@@ -97,7 +96,7 @@ def _explanation(got: httpx.Response) -> str:
 
 
 def _verdict(attributes: Attributes, got: httpx.Response) -> Verdict:
-    """The response of the review that came back, checked as the API server checks it (webhook/request)."""
+    """Return the verdict in the answer, checked as the API server checks it (webhook/request)."""
     try:
         response = got.json()["response"]
         if response["uid"] != attributes.uid:

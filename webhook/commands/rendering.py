@@ -1,4 +1,4 @@
-"""Charts and kustomizations as the objects that they make, by the installed `helm` and `kubectl kustomize`.
+"""Renders charts and kustomizations to objects, with the installed `helm` and `kubectl kustomize`.
 
 Both run with the files of the folder alone: no values are given, and kustomize runs no plugin. What a kustomization
 takes from an address is fetched by kubectl, so nothing is rendered unless somebody asks for it.
@@ -25,20 +25,22 @@ _CHART: Final = "Chart.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Renderable:
-    """A folder that is no manifests yet, the command that makes manifests of it, and of which folders and files."""
+    """A folder to render, the command for that, and the folders and files that it is rendered from."""
 
     folder: str
     command: tuple[str, ...]
     parts: frozenset[str]
 
     def replaces(self, source: str) -> bool:
-        """Whether a file is one of those that it is made of."""
+        """Return whether the folder is rendered from a file."""
         path = PurePath(posixpath.normpath(source))
         return any(str(each) in self.parts for each in (path, *path.parents))
 
 
 def find_renderables(named: Sequence[str]) -> list[Renderable]:
-    """The outermost charts of folders, and the kustomizations that no other one takes, in the order of their paths."""
+    """Return the outermost charts of folders, and the kustomizations that no other one uses, in the order of their
+    paths.
+    """
     chart_folders, kustomized = list[str](), list[kustomizations.Kustomization]()
     for name in map(Path, named):
         for file in sorted(name.rglob("*")) if name.is_dir() else ():
@@ -58,7 +60,7 @@ def find_renderables(named: Sequence[str]) -> list[Renderable]:
 
 
 def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> set[str]:
-    """What a kustomization is made of: its folder, and what it takes, itself or through others."""
+    """Return the folders and files that a kustomization uses, itself or through others, and its own folder."""
     parts, waiting = {root}, [root]
     while waiting:
         of = by_folder.get(waiting.pop())
@@ -69,7 +71,7 @@ def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Ku
 
 
 def _kustomization(file: Path) -> Iterator[kustomizations.Kustomization]:
-    """The kustomization of a file; one that cannot be read is told when it is rendered."""
+    """Yield the kustomization of a file; one that cannot be read is reported when it is rendered."""
     path = posixpath.normpath(file.as_posix())
     for document in yamlfile.read_parts(file).documents[:1]:
         if (read := kustomizations.read_kustomization(path, document.value)) and document.value.get(
@@ -79,7 +81,7 @@ def _kustomization(file: Path) -> Iterator[kustomizations.Kustomization]:
 
 
 def render_into_tree(stream: DocumentStream, named: Sequence[str]) -> tuple[Problem, ...]:
-    """Put what each is rendered to in the place of its files, and give what could not be rendered."""
+    """Replace the files of each chart and kustomization by its rendered objects; return the problems."""
     problems: list[Problem] = []
     for each in find_renderables(named):
         try:

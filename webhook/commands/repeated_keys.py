@@ -1,4 +1,4 @@
-"""Keys that stand twice in one mapping of an object, as findings of audit.
+"""Finds keys that one mapping of an object has twice, as findings of an audit.
 
 kubectl sends the last value and nobody speaks of the first one: a Pod loses its GPUs that way. What is decoded shows
 nothing of it, so that no policy can ask; the reader of YAML and JSON notes each place.
@@ -32,7 +32,7 @@ _EXPECTED: Final = "; expected it once"
 
 
 class RepeatedKeys:
-    """The keys of all inputs that stand twice.
+    """The repeated keys of all inputs.
 
     Args:
         inputs: the inputs.
@@ -54,13 +54,13 @@ class RepeatedKeys:
                 self.elsewhere.append(problem)
 
     def findings(self, each: documents.Input, attributes: Attributes) -> Iterator[Finding]:
-        """Those of one input, which is the object of a request."""
+        """Yield the findings of one input, which is the object of a request."""
         for problem in self._of.get((each.source, each.index), ()):
             yield _finding(problem, each, attributes)
 
 
 def _by_source(inputs: documents.Inputs) -> Mapping[str, Sequence[tuple[tuple[int, int], documents.Input]]]:
-    """The inputs of each source with their places, in order."""
+    """Return the inputs of each source with their places, in order."""
     listed: dict[str, list[tuple[tuple[int, int], documents.Input]]] = {}
     for each in inputs.documents:
         place = each.place()
@@ -69,13 +69,13 @@ def _by_source(inputs: documents.Inputs) -> Mapping[str, Sequence[tuple[tuple[in
 
 
 def _holder(problem: InputProblem, listed: Sequence[tuple[tuple[int, int], documents.Input]]) -> documents.Input | None:
-    """The input that a key is in: the last one that begins before it."""
+    """Return the input that holds a key: the last one that begins before it."""
     index = bisect_right(listed, (problem.line, problem.column), key=lambda each: each[0])
     return listed[index - 1][1] if index else None
 
 
 def _finding(problem: InputProblem, each: documents.Input, attributes: Attributes) -> Finding:
-    """The finding of an audit for one key that a mapping has twice."""
+    """Return the finding for one key that a mapping has twice."""
     path = path_as_text(parse_path(problem.path)[len(each.path) :])
     repeated = Problem(code=RULE.id, path=path, message=problem.message.removesuffix(_EXPECTED), fix=_FIX)
     decision = Decision(

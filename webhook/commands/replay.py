@@ -111,7 +111,7 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who answers, what is known of kinds, and of rules: nothing when a server answers.
+    """The function that answers, with what is known about kinds and rules; nothing is known if a server answers.
 
     `sent` gives of a document what is sent, and whom; `problems` are what is wrong with inputs that are params; `notes`
     says in the end what a person should know of the context.
@@ -160,7 +160,7 @@ def _local(
 
 
 def objects_after_replay(inputs: documents.Inputs) -> Iterator[tuple[str, JSON]]:
-    """What a cluster holds once all reviews are answered, with files; what a review is about is in its namespace.
+    """Yield the objects of all reviews with their files, as a cluster holds them afterwards, each in its namespace.
 
     Of what a review itself changes, webhook.cluster.stored makes what it is before.
     """
@@ -180,7 +180,7 @@ def _remote(server: str, ca: Path | None, settings: ReportSettings) -> Iterator[
 
 
 class Replay:
-    """One replay: its answers one after the other, and then what they add up to."""
+    """One replay: its answers one after the other, and then the totals."""
 
     def __init__(self, inputs: documents.Inputs, phase: PhaseName, asked: Asked, record: Path | None = None) -> None:
         self._inputs = inputs
@@ -193,7 +193,7 @@ class Replay:
         self._notes: dict[str, str] = {}
 
     def answers(self) -> Iterator[Answer]:
-        """The answer to each review, once; what a server would not answer is told on stderr."""
+        """Yield the answer to each review, once; a review that a server would not answer is reported on stderr."""
         for each in self._inputs.documents:
             try:
                 attributes, door = self._asked.sent(each)
@@ -219,14 +219,14 @@ class Replay:
             yield answer
 
     def _record(self, attributes: Attributes, door: Door, outcome: Outcome) -> None:
-        """Write the golden folder of one review, where somebody wants them."""
+        """Write the golden folder of one review, if recording is on."""
         if self._recorder is None or not isinstance(door, Local) or not isinstance(door.cluster, RecordingCluster):
             return
         if note := self._recorder.write(self._answered, attributes, door.cluster, self._phase, outcome):
             self._notes[note] = f"note: {note}"
 
     def notes(self) -> Iterator[str]:
-        """What somebody who reads the answers should know, each once, with the first review that it is about."""
+        """Yield the notes for a reader of the answers, each once, with the first review that it is about."""
         yield from (f"warning: {each}" for each in self._inputs.repeated)
         if others := self._inputs.others:
             one = "file cannot be read and does not look like a Kubernetes manifest"
@@ -236,12 +236,12 @@ class Replay:
         yield from (f"note: {each}" for each in self._asked.notes())
 
     def totals(self) -> Totals:
-        """What the answers so far add up to."""
+        """Return the totals of the answers so far."""
         unreadable = tuple(self._unreadable)
         return Totals(entries=self._answered, failures=self._denied, files=self._inputs.files, unreadable=unreadable)
 
     def exit_code(self, nothing: tuple[Problem, ...]) -> int:
-        """Weigh: unreadable, denied, undecided, clean.
+        """Return the exit code: unreadable input is raised, denials give 1, undecided reviews 3.
 
         Raises:
             InputError: something could not be read, or there was nothing to read.

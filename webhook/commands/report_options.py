@@ -1,4 +1,4 @@
-"""The flags that say which findings are reported, and which of them end a verb with code 1."""
+"""The flags that choose the reported findings, and those that end a verb with code 1."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webhook.settings.shared import Settings
 
 
 def complete_rules(incomplete: str) -> list[str]:
-    """Ids of shipped rules, for a shell."""
+    """Return ids of shipped rules that begin with a text, for completion in a shell."""
     from webhook.facts.registry import SHIPPED
 
     return [rule for rule in SHIPPED.catalogue(SHIPPED.groups) if rule.startswith(incomplete)]
@@ -67,7 +67,7 @@ _GROUP: Final = "rule, group or policy"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What flags say."""
+    """The values of the flags."""
 
     rules: Sequence[str] | None
     skip: Sequence[str] | None
@@ -76,7 +76,7 @@ class Given:
 
 
 def report_filters(given: Given, settings: Settings, policies: PolicySet) -> Filters:
-    """What is reported: as flags say, then as the configuration does.
+    """Return the filters: those of flags, then those of the configuration.
 
     Raises:
         ConfigurationError: a rule that nobody has.

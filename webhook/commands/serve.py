@@ -106,7 +106,7 @@ def _client_names(settings: ServerSettings) -> tuple[str, ...]:
 
 
 def _warn(log: Log, files: Files, probe_port: int | None) -> None:
-    """Say what is allowed but probably not meant."""
+    """Log settings that are allowed but probably not intended."""
     if files.client_ca and probe_port is None:
         problem = "--client-ca requires a certificate of every client, and a kubelet has none: probes of this port fail"
         log.warning("probes need a port of their own", reason=problem, fix="set --probe-port, such as 8081")

@@ -41,7 +41,7 @@ _TEMPLATES: Final = frozenset(
         *("WorkflowTemplate", "ClusterWorkflowTemplate", "Task", "Pipeline"),
     )
 )
-"""Kinds that start nothing by themselves."""
+"""Kinds whose objects start nothing by themselves."""
 
 
 @options.with_settings(
@@ -93,7 +93,7 @@ def command(
 def _answers(
     inputs: documents.Inputs, settings: ReportSettings, namespace: str, kubeconfig: Path | None, *, is_live: bool
 ) -> Iterator[Simulation]:
-    """The answer for each job of the inputs."""
+    """Yield the answer for each job of the inputs."""
     objects = [(each.source, each.value) for each in inputs.documents if isinstance(each.value, dict)]
     assembled = assembly.assemble_policies_and_context(
         settings, objects=objects, is_complete=submitted.is_complete(inputs)
@@ -118,7 +118,7 @@ def _answers(
 
 @contextmanager
 def _cluster(assembled: assembly.Assembly, kubeconfig: Path | None, *, is_live: bool) -> Iterator[Cluster | None]:
-    """The live cluster, with what policies look up in it; None where only files count."""
+    """Yield the live cluster with what policies look up; None if only files are used."""
     if not is_live:
         yield None
         return
@@ -132,7 +132,7 @@ def _is_job(attributes: Attributes, assembled: assembly.Assembly) -> bool:
 
 
 def _in_namespace(attributes: Attributes, namespace: str) -> Attributes:
-    """The request in a namespace where the object names none."""
+    """Return the request with a namespace, if the object names none."""
     obj = attributes.object
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
@@ -147,7 +147,7 @@ def _simulated(
     assembled: assembly.Assembly,
     when: Moments,
 ) -> Simulation:
-    """One job through both phases, and what they say of it."""
+    """Run one job through both phases, and return the result."""
     outcome = run_phases(attributes, "auto", Local(policies=assembled.policies, cluster=cluster))
     about = subject(attributes)
     told = findings(

@@ -110,7 +110,7 @@ class _How:
 
 
 class _Tests:
-    """One run of suites: its results one after the other, and then what they add up to."""
+    """One run of suites: its results one after the other, and then the totals."""
 
     def __init__(self, named: Sequence[Path], how: _How) -> None:
         self.notes: Counter[str] = Counter()
@@ -123,7 +123,7 @@ class _Tests:
         self._without: list[Problem] = []
 
     def results(self) -> Iterator[CaseResult]:
-        """Every case of every suite, once; what cannot be read is kept, and the others still run."""
+        """Yield the result of every case of every suite, once; problems are kept, and other cases still run."""
         for suite in find.find_suites(self._named):
             ran = False
             for entry in _entries(suite, self._how):
@@ -149,7 +149,7 @@ class _Tests:
                 self._without.append(_without(suite))
 
     def totals(self) -> Totals:
-        """What the results so far add up to."""
+        """Return the totals of the results so far."""
         results = {result: self._results[result] for result in Result}
         return Totals(
             entries=self._results.total(),
@@ -161,11 +161,11 @@ class _Tests:
         )
 
     def problems(self) -> tuple[Problem, ...]:
-        """What could not be read, and named files of which nothing was run."""
+        """Return the input that could not be read, and named files without any case that ran."""
         return (*self._problems, *self._without)
 
     def exit_code(self, folder: Sequence[Path] | None, *, require_tests: bool) -> int:
-        """1 where a case failed, or where none was run and one had to be."""
+        """Return 1 if a case failed, or if none was run and one had to be."""
         if self._results[Result.PASS] or self._results[Result.FAIL]:
             return int(self._results[Result.FAIL] > 0)
         where = " ".join(map(str, folder or ()))
@@ -176,7 +176,7 @@ class _Tests:
 
 
 def _entries(suite: Suite, how: _How) -> Iterator[Entry]:
-    """What a suite holds; a suite that cannot be read is one entry."""
+    """Yield the cases of a suite; a suite that cannot be read is one entry."""
     try:
         if golden.is_golden(suite.file):
             yield from golden.read(suite, how.options, how.policies, updates=how.updates_golden)

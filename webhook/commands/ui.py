@@ -64,7 +64,7 @@ def command(
 
 
 def _listen(port: int) -> socket.socket:
-    """A socket on loopback.
+    """Return a listening socket on loopback.
 
     Raises:
         ConfigurationError: the port is taken.

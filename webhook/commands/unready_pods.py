@@ -1,4 +1,4 @@
-"""Why the Pods behind a Service are not ready, in the words of who can mend it.
+"""Explains why the Pods behind a Service are not ready.
 
 Knows the status that kubelet v1.36 and kube-scheduler v1.36 write into a Pod, and nothing of its logs or events.
 """
@@ -14,7 +14,7 @@ _MOUNTS: Final = frozenset({"ContainerCreating", "CreateContainerConfigError"})
 
 
 def describe_unready_pods(pods: Sequence[dict[str, Any]], namespace: str) -> Iterator[str]:
-    """A line for each Pod that is not ready and is not about to end, with the reason.
+    """Yield a line for each Pod that is not ready and is not about to end, with the reason.
 
     Args:
         pods: Pod objects, as the API server stores them.

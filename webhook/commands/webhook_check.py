@@ -24,7 +24,7 @@ _FINE: Final = "nothing can block the cluster"
 
 
 def check_files(named: Sequence[str]) -> int:
-    """Say how the configurations of files can block a cluster; exit code 1 when one can.
+    """Print how the configurations of files can block a cluster; return 1 when one can.
 
     Raises:
         InputError: nothing can be read, or there is no configuration.
@@ -40,7 +40,7 @@ def check_files(named: Sequence[str]) -> int:
 
 
 def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phases: int, loaded: PolicySet) -> int:
-    """Say how any configuration of a cluster can block it, ours as if it failed closed, and what ours lacks for that.
+    """Print how any configuration of a cluster can block it, ours as if it failed closed, and what ours lacks for that.
 
     Args:
         kubeconfig: of the cluster; None for kubectl's.

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 DOMAIN: Final = "claimgate.dev"
 LABELS: Final = {"app.kubernetes.io/name": "claimgate", "app.kubernetes.io/part-of": "claimgate"}
 OPT_OUT: Final = (f"{DOMAIN}/admission", "disabled")
-"""The label of a namespace that claimgate is not asked about; on objects it counts with --object-opt-out alone."""
+"""The label of a namespace whose objects are not sent to claimgate; on objects it counts with --object-opt-out
+alone.
+"""
 _PATHS: Final = {Phase.VALIDATE: "/validate", Phase.MUTATE: "/mutate"}
 _PORTS: Final = 443
 _VALID_PORTS: Final = range(1, 1 << 16)
@@ -55,7 +57,7 @@ class FailurePolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """How the webhook is reached, and what happens when it is not."""
+    """The address of the webhook, and the failurePolicy."""
 
     name: str = "claimgate"
     client: Mapping[str, Any] = field(default_factory=dict)
@@ -185,7 +187,7 @@ def command(
 
 
 def _with_stored(settings: Settings, kubeconfig: Path | None, loaded: PolicySet) -> PolicySet:
-    """The policies of files and those that the cluster stores.
+    """Return the policies of files and those that the cluster stores.
 
     Raises:
         InputError: the cluster cannot be asked.
@@ -222,7 +224,7 @@ def _follower(
 
 
 def _rules_not_asked_about_pods(wanted: Mapping[Phase, Registered]) -> Iterator[str]:
-    """Which rules are not asked about every Pod, and how to have them asked."""
+    """Yield a note with the rules that are not evaluated on every Pod, and how to change that."""
     names = sorted({rule for each in wanted.values() for rules in each.left_out.values() for rule in rules})
     if names:
         told = f"note: not asked about Pods and workloads without a device, a claim or a queue: {', '.join(names)}"
@@ -230,7 +232,7 @@ def _rules_not_asked_about_pods(wanted: Mapping[Phase, Registered]) -> Iterator[
 
 
 def webhook_configurations(wanted: Mapping[Phase, Registered], registration: Registration) -> list[Manifest]:
-    """The configurations, the validating one first; a phase without rules has none.
+    """Return the configurations, the validating one first; a phase without rules has none.
 
     Args:
         wanted: the webhooks of each phase.
@@ -284,14 +286,14 @@ def _rule(rule: WebhookRule) -> Manifest:
 
 
 def _at(client: Mapping[str, Any], path: str) -> Manifest:
-    """The client configuration of one phase: path of the Service, or at the end of the address."""
+    """Return the client configuration of one phase: with the path of the Service, or at the end of the address."""
     if "url" in client:
         return {**client, "url": client["url"].rstrip("/") + path}
     return {**client, "service": {**client["service"], "path": path}}
 
 
 def _client(service: str, url: str) -> tuple[Manifest, list[str]]:
-    """The client configuration without path and bundle, and the namespace that must not call itself."""
+    """Return the client configuration without path and bundle, and the namespaces that must not call themselves."""
     if url:
         parts = urlsplit(url)
         if parts.scheme != "https" or not parts.netloc or parts.query or parts.fragment or "@" in parts.netloc:

@@ -1,4 +1,4 @@
-"""The ApplyConfiguration merge of MutatingAdmissionPolicy: a partial object laid over the whole one.
+"""The merge of a MutatingAdmissionPolicy's ApplyConfiguration: a partial object is merged into the whole one.
 
 Rules: k8s.io/apiserver v0.36.1 pkg/admission/plugin/policy/mutating/patch/smd.go on structured-merge-diff v6.3.2
 typed/{validate,merge}.go. Objects merge field by field, keyed lists item by item in the order of the configuration,
@@ -20,7 +20,7 @@ from webhook.patch import gotext
 from webhook.patch.schema import ListShape, MapShape, Node, Shape, schema_of_kind, shape_of_node
 
 Key: TypeAlias = tuple[Any, ...]
-"""What tells the items of a list apart: its keys with their values, or the value itself."""
+"""The identity of an item of a list: its keys with their values, or the value itself."""
 
 _ABSENT: Final = object()
 
@@ -34,7 +34,7 @@ def apply_configuration(
     sent: JSON = None,
     deadline: Deadline | None = None,
 ) -> JSON:
-    """The document with the configuration laid over it; parts that do not change stay the same objects.
+    """Return the document with the configuration merged into it; unchanged parts stay the same objects.
 
     Args:
         document: the object as it is; fields of `sent` that its schema does not know stay.
@@ -67,7 +67,7 @@ def apply_configuration(
 
 
 class _Misfit(Exception):
-    """A value of the document and its counterpart in the configuration cannot be merged."""
+    """The error for a value of the document that cannot be merged with its counterpart in the configuration."""
 
 
 def _join(problems: tuple[str, ...]) -> str:
@@ -80,7 +80,7 @@ def _join(problems: tuple[str, ...]) -> str:
 
 
 def _deduce(shape: Shape, value: JSON) -> Shape:
-    """Only the kind of shape that the value has, if the schema allows it; else the shape as it is."""
+    """Return the part of a shape that fits the kind of the value, if the schema allows it; else the shape unchanged."""
     if isinstance(value, dict):
         return Shape(map=shape.map) if shape.map else shape
     if isinstance(value, list):
@@ -92,7 +92,7 @@ def _deduce(shape: Shape, value: JSON) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Validation:
-    """What does not fit its schema in a configuration, or in the object as it is: that may have duplicates.
+    """Finds values of a configuration, or of an object, that do not fit the schema; an object may have duplicates.
 
     An unknown field that was sent with the object is left out sooner or later, and is no problem.
     """
@@ -101,7 +101,7 @@ class _Validation:
     of_document: bool = False
 
     def problems(self, value: JSON, node: Node, path: str, sent: JSON = None) -> Iterator[str]:
-        """One after the other, as the API server tells them."""
+        """Yield the problems of a value, in the order of the API server."""
         if value is None:  # that of JSON; CEL's is a Foreign, which no field accepts
             return
         shape = _deduce(shape_of_node(node), value)
@@ -169,7 +169,7 @@ _SCALAR_WORDS: Final = {
 
 
 def _atomics(value: JSON, node: Node, path: str) -> Iterator[str]:
-    """The paths of everything atomic that the configuration names; undeclared fields are not looked into."""
+    """Yield the paths of all atomic fields that the configuration sets; undeclared fields are not searched."""
     shape = shape_of_node(node)
     if isinstance(value, dict) and shape.map:
         if shape.map.is_atomic:
@@ -188,7 +188,7 @@ def _atomics(value: JSON, node: Node, path: str) -> Iterator[str]:
 
 
 def _merge(old: JSON, new: JSON, node: Node, path: str) -> JSON:
-    """`new` laid over `old`, which may be absent."""
+    """Return `new` merged into `old`, which may be absent."""
     if old is _ABSENT:
         return new
     shape = shape_of_node(node)
@@ -253,7 +253,8 @@ def _is(one: JSON, other: JSON) -> bool:
 
 
 def _order(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[int, Key | None]]:
-    """The merged list: (index, None) for an item only the document has, (-1, key) for one of the configuration.
+    """Yield the order of the merged list: (index, None) for an item of the document alone, (-1, key) for one of the
+    configuration.
 
     The walk of visitListItems in merge.go: shared items come in the configuration's order, the document's own items
     stay before the shared item that they stood before.
@@ -303,7 +304,7 @@ def _key_at(item: JSON, shape: ListShape, path: str, index: int) -> Key:
 
 
 def _key(item: JSON, shape: ListShape) -> Key:
-    """What tells an item apart; absent keys take their defaults."""
+    """Return the identity of an item; absent keys have their defaults."""
     if not shape.keys:
         if isinstance(item, dict):
             raise _Misfit("associative list without keys has an element that's a map type")

@@ -1,4 +1,4 @@
-"""Values as Go prints them in the API server's errors: %v, %#v and %T of what an ApplyConfiguration may hold.
+"""Prints values as Go does in the API server's errors: %v, %#v and %T of values in an ApplyConfiguration.
 
 Knows values, no schemas. Null is that of JSON; a Foreign is a CEL value that is no JSON there, CEL's null among them.
 Source: fmt of Go 1.26 on sigs.k8s.io/structured-merge-diff v6.3.2 value/{valueunstructured,value}.go.
@@ -18,7 +18,7 @@ _UNDEFINED: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A value that is no JSON for the API server: the Go type that holds it, how it prints, and with %#v."""
+    """A value that is not JSON for the API server: its Go type, its text, and its text with %#v."""
 
     go_type: str
     text: str
@@ -26,15 +26,15 @@ class Foreign:
 
 
 NULL: Final = Foreign("structpb.NullValue", "NULL_VALUE", "0")
-"""CEL's null, which no field takes."""
+"""CEL's null, which no field accepts."""
 
 
 class NilList(list[JSON]):
-    """An empty list that CEL has made: Go's nil slice, which is a list until it is written as JSON, and null then."""
+    """An empty list that CEL created: Go's nil slice, which is written as null in JSON."""
 
 
 def type_name(value: JSON) -> str:
-    """%T."""
+    """Return the Go type of a value, as %T prints it."""
     if isinstance(value, Foreign):
         return value.go_type
     names: dict[type, str] = {
@@ -50,7 +50,7 @@ def type_name(value: JSON) -> str:
 
 
 def plain_go_text(value: JSON) -> str:
-    """%v of the value inside its wrapper: `&{x}`."""
+    """Return the value inside its wrapper as %v prints it: `&{x}`."""
     return f"&{{{_plain(value)}}}"
 
 
@@ -69,7 +69,7 @@ def _plain(value: JSON) -> str:
 
 
 def go_syntax_text(value: JSON) -> str:
-    """%#v of the value inside its wrapper: `&value.valueUnstructured{Value:5}`."""
+    """Return the value inside its wrapper as %#v prints it: `&value.valueUnstructured{Value:5}`."""
     return f"&value.valueUnstructured{{Value:{_sharp(value)}}}"
 
 
@@ -90,14 +90,14 @@ def _sharp(value: JSON) -> str:
 
 
 def identity_of_item(value: JSON) -> Hashable:
-    """What a value is compared by where it tells items of a list apart: 1 is 1.0, and one Foreign like another."""
+    """Return the key by which items of a list are compared: 1 equals 1.0, and all Foreign values are equal."""
     if isinstance(value, bool | list | dict):
         return type(value), _to_string(value)
     return _UNDEFINED if isinstance(value, Foreign) else value
 
 
 def text_of_identity(value: Any) -> str:
-    """How an item's key is written: ToString of structured-merge-diff's value.go."""
+    """Return an item's key as a text: ToString of structured-merge-diff's value.go."""
     return str(value[1]) if isinstance(value, tuple) else _to_string(value)
 
 
@@ -114,7 +114,7 @@ def _to_string(value: Any) -> str:
 
 
 def _number(value: float) -> str:
-    """The shortest form, with an exponent below 1e-4 and from 1e21 on."""
+    """Return the shortest form of a number, with an exponent below 1e-4 and from 1e21 on."""
     if value == int(value) and abs(value) < 1e21:
         return str(int(value))
     mantissa, _, exponent = repr(value).partition("e")

@@ -23,11 +23,13 @@ _BAD_INDEX: Final = "Unable to access invalid index: {}: invalid index reference
 
 
 class FailedTest(PatchError):
-    """A `test` operation found another value. A MutatingAdmissionPolicy then changes nothing, a webhook call fails."""
+    """The error of a `test` operation that found another value. A MutatingAdmissionPolicy then changes nothing, a
+    webhook call fails.
+    """
 
 
 def apply_operations(document: JSON, operations: Sequence[Operation], deadline: Deadline | None = None) -> JSON:
-    """The document after all operations, in order; the document itself is not changed.
+    """Return the document after all operations, in order; the document itself is not changed.
 
     Raises:
         FailedTest: a `test` found another value.
@@ -46,14 +48,14 @@ def apply_operations(document: JSON, operations: Sequence[Operation], deadline: 
 
 
 class _Patched:
-    """The document while it is patched. Containers are copied on the way to what changes, each once."""
+    """A document during a patch. Containers that change are copied once."""
 
     def __init__(self, root: JSON) -> None:
         self.root = root
         self.own: dict[int, JSON] = {}  # copies made here, kept alive so that their ids stay theirs
 
     def find(self, path: str, missing: str, *, for_change: bool) -> tuple[JSON, str]:
-        """The container that the path's last step is in, and that step."""
+        """Return the container of the path's last step, and that step."""
         steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
         if not steps or not isinstance(self.root, dict | list):
             raise PatchError(f"{missing}: missing value")
@@ -74,7 +76,7 @@ class _Patched:
         return container, steps[-1]
 
     def owned(self, container: JSON) -> JSON:
-        """The container if it is a copy already, else a copy of it."""
+        """Return the container if it is a copy already, else a copy of it."""
         if id(container) not in self.own:
             container = container.copy()
             self.own[id(container)] = container
@@ -82,7 +84,7 @@ class _Patched:
 
 
 def _key(container: JSON, step: str) -> Any:
-    """The key or index of a step; raises PatchError when a list has no such index."""
+    """Return the key or index of a step; raises PatchError when a list has no such index."""
     if isinstance(container, dict):
         return step
     index = _index(step)
@@ -110,7 +112,7 @@ def _insert(container: JSON, step: str, value: JSON, where: str) -> None:
 
 
 def _slot(container: list[JSON], step: str) -> int:
-    """Where to insert: up to one past the end; negative from there."""
+    """Return the index at which to insert: up to one past the end; negative ones count from there."""
     try:
         index = _index(step)
     except PatchError as error:
@@ -222,7 +224,7 @@ def _test(patched: _Patched, operation: Operation) -> None:
 
 
 def equal_as_json(one: JSON, other: JSON) -> bool:
-    """Equal as JSON text: true is not 1, and 1 is not 1.0."""
+    """Return whether values are equal as JSON text: true is not 1, and 1 is not 1.0."""
     if one is other:
         return True
     if type(one) is not type(other):

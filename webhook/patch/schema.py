@@ -1,4 +1,4 @@
-"""What the API says about merging: which lists are keyed by what, what is atomic, which fields there are.
+"""The merge rules of the API: keys of lists, atomic fields, and the declared fields.
 
 Built-in kinds come from one table of facts, listkeys.json, taken from the schema that Kubernetes publishes for apply
 configurations; it is read on first use. Custom kinds come from their CustomResourceDefinition, by the rules of
@@ -22,12 +22,12 @@ from webhook.paths import get
 from webhook.same import Same
 
 Node: TypeAlias = Any
-"""A node of the table; None where no field may be."""
+"""A node of the table; None if no field is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListShape:
-    """A list: of what, and how its items are told apart. `defaults` stand in for absent keys."""
+    """A list: its element, and the keys of its items. `defaults` replace absent keys."""
 
     element: Node
     is_associative: bool
@@ -37,7 +37,7 @@ class ListShape:
 
 @dataclass(frozen=True, slots=True)
 class MapShape:
-    """An object: its declared fields, what every other field is, whether it is replaced whole."""
+    """An object: its declared fields, the type of all other fields, and whether it is atomic."""
 
     fields: Mapping[str, Node]
     other: Node
@@ -46,7 +46,7 @@ class MapShape:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a value may be; None where it may not."""
+    """The kinds of value that are allowed; None for those that are not."""
 
     scalar: str | None = None
     list: ListShape | None = None
@@ -64,7 +64,7 @@ _OPEN: Final[Node] = {"fields": {"apiVersion": "string", "kind": "string", "meta
 
 
 class _Inline(dict[str, Any]):
-    """A node that stands inside another one of the table, and its shape once somebody has asked for it."""
+    """A node inside another one of the table, with its shape once that is computed."""
 
     __slots__ = ("shape",)
     shape: Shape
@@ -77,7 +77,9 @@ def _table() -> Any:
 
 
 def schema_of_kind(gvk: GroupVersionKind, crd: JSON = None) -> Node:
-    """The node of a kind: from the table, else from its CustomResourceDefinition, else an object of unknown fields."""
+    """Return the node of a kind: from the table, else from its CustomResourceDefinition, else an object of unknown
+    fields.
+    """
     if is_builtin(gvk):
         return f"#{_table()['groups'][gvk.group]}.{gvk.version}.{gvk.kind}"
     declared = schema_of_definition(crd, gvk.version) if crd else None
@@ -85,19 +87,19 @@ def schema_of_kind(gvk: GroupVersionKind, crd: JSON = None) -> Node:
 
 
 def is_builtin(kind: GroupVersionKind) -> bool:
-    """Whether it is a kind of Kubernetes itself, whose objects an API server decodes before anybody sees them."""
+    """Return whether a kind belongs to Kubernetes itself, so that an API server has decoded its objects."""
     table = _table()
     group = table["groups"].get(kind.group)
     return bool(group) and f"{group}.{kind.version}.{kind.kind}" in table["types"]
 
 
 def is_builtin_group(group: str) -> bool:
-    """Whether it is an API group of Kubernetes itself."""
+    """Return whether an API group belongs to Kubernetes itself."""
     return group in _table()["groups"]
 
 
 def shape_of_node(node: Node) -> Shape:
-    """The shape that a node describes."""
+    """Return the shape that a node describes."""
     if isinstance(node, str):
         return _resolve(node)
     if isinstance(node, _Inline):
@@ -142,7 +144,7 @@ def _shape(node: Mapping[str, Node]) -> Shape:
 
 
 def _defaults(element: Node) -> Mapping[str, JSON]:
-    """The defaults of the fields that serve as keys."""
+    """Return the defaults of the fields that serve as keys."""
     if isinstance(element, Declared):
         return element.defaults()
     if isinstance(element, str):
@@ -152,7 +154,7 @@ def _defaults(element: Node) -> Mapping[str, JSON]:
 
 
 class Declared:
-    """A node of an OpenAPI schema as a CustomResourceDefinition holds it; its shape is made when it is asked for.
+    """A node of an OpenAPI schema in a CustomResourceDefinition; its shape is computed when it is needed.
 
     `keeps_unknown`: the schema around it keeps fields that nobody declares.
     """
@@ -166,13 +168,13 @@ class Declared:
         self._shape: Shape | None = None
 
     def shape(self) -> Shape:
-        """What a value may be."""
+        """Return the kinds of value that the node allows."""
         if self._shape is None:
             self._shape = self._made()
         return self._shape
 
     def defaults(self) -> Mapping[str, JSON]:
-        """The defaults of the fields that have one."""
+        """Return the defaults of the fields that have one."""
         properties = self._schema.get("properties") or {}
         return {name: inner["default"] for name, inner in properties.items() if "default" in inner}
 
@@ -215,14 +217,14 @@ _SCALARS: Final = {"integer": "numeric", "number": "numeric", "boolean": "boolea
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a CustomResourceDefinition says of one version of its kind: the schema as written, and its node."""
+    """The schema and the node of one version in a CustomResourceDefinition."""
 
     schema: JSON
     node: Node
 
 
 def schema_of_definition(crd: JSON, version: str) -> Definition | None:
-    """What is declared of a version; None where it has no schema. The same value for the same object."""
+    """Return the definition of a version, the same value for the same object; None if it has no schema."""
     return _definition(Same(crd), version)
 
 

@@ -1,4 +1,4 @@
-"""Strategic merge patch, as Kubeflow Trainer lays runtimePatches over a JobSet.
+"""Strategic merge patch, as Kubeflow Trainer applies runtimePatches to a JobSet.
 
 Rules: k8s.io/apimachinery v0.36.1 pkg/util/strategicpatch/patch.go StrategicMergePatch, with the struct tags of the API
 types (listkeys.json, `merge`). Lists with a merge key are merged by it, all others replaced; null removes a field.
@@ -29,16 +29,18 @@ Tags: TypeAlias = Mapping[str, Any]
 _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
 _COPIED: Final = 1000
-"""Items of a list that are copied in one unit of work."""
+"""How many items of a list are copied in one unit of work."""
 _GAP: Final = 1 << 1024
-"""Numbers between neighbours: so many that over a thousand patches fit between two before all are numbered again."""
+"""The distance between the numbers of neighbours: over a thousand patches fit between two before all are numbered
+again.
+"""
 _REFUSED: Final = ("$deleteFromPrimitiveList/", "$setElementOrder/")
 _NO_DIRECTIVE: Final = f"write the list in full, or use {_DIRECTIVE}"
 _FOLLOWED: Final = f"remove {_DIRECTIVE} to merge the two, or write replace or delete"
 
 
 class Unmergeable(PatchError):
-    """A patch that cannot be merged, and what to write instead."""
+    """The error for a patch that cannot be merged, with the fix."""
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(message)
@@ -47,7 +49,7 @@ class Unmergeable(PatchError):
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """Where the items of a list stand: by numbers that grow from place to place, with gaps for others between them.
+    """The positions of a list's items, as growing numbers with gaps for new items between them.
 
     Args:
         numbers: those of the items, in their order.
@@ -58,12 +60,12 @@ class _Index:
     by_key: dict[Any, int | None]
 
     def place(self, number: int) -> int:
-        """Where the item of a number stands."""
+        """Return the position of the item with a number."""
         return bisect_left(self.numbers, number)
 
 
 class Indexes:
-    """Where items stand in merged lists, by merge key: kept from one patch to the next that is laid over the outcome.
+    """The indexes of merged lists by merge key, kept from one patch to the next.
 
     An item keeps its number while others are put before and after it, so that nothing is numbered again for them.
     """
@@ -74,7 +76,7 @@ class Indexes:
         self._lists: dict[int, tuple[list[JSON], _Index]] = {}
 
     def take(self, listed: list[JSON], key: str, name: str, deadline: Deadline) -> _Index:
-        """The index of a list, for whoever makes another list of it."""
+        """Remove and return the index of a list, for the caller that replaces the list."""
         known = self._lists.pop(id(listed), None)
         if known is not None:
             return known[1]
@@ -85,13 +87,13 @@ class Indexes:
         return _Index(numbers, by_key)
 
     def keep(self, listed: list[JSON], index: _Index) -> None:
-        """Remember the index of a list; no one else's of the list that it was made of."""
+        """Store the index of a list."""
         self._lists[id(listed)] = listed, index
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """What one merge is charged to, and what it knows of lists."""
+    """The deadline of one merge, and the indexes of its lists."""
 
     deadline: Deadline
     indexes: Indexes
@@ -100,7 +102,7 @@ class _Walk:
 def merge_patch(
     original: JSON, patch: JSON, root: Root, deadline: Deadline | None = None, indexes: Indexes | None = None
 ) -> JSON:
-    """The original with the patch merged into it; neither is changed.
+    """Return the original with the patch merged into it; neither is changed.
 
     Args:
         original: a JobSetSpec, JobTemplateSpec, PodTemplateSpec or PodSpec; None counts as empty.
@@ -126,7 +128,7 @@ def _types() -> Mapping[str, Tags]:
 
 
 def tags_of(name: str | None) -> Tags:
-    """The tagged fields of a type; none of a type that has no such lists."""
+    """Return the tagged fields of a type; none if the type has no such lists."""
     return _types().get(name or "", {})
 
 
@@ -151,7 +153,7 @@ def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, wa
 
 
 def _retained(original: dict[str, JSON], patch: dict[str, JSON]) -> dict[str, JSON]:
-    """The original's fields that `$retainKeys` keeps; all without it."""
+    """Return the original's fields that `$retainKeys` keeps; all without it."""
     if _RETAIN not in patch:
         return dict(original)
     kept = patch[_RETAIN]
@@ -176,7 +178,7 @@ def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags, wa
 
 
 def _plain(value: JSON) -> JSON:
-    """A value of the patch where the original has none: without directives, and without null members."""
+    """Return a new value of the patch without directives and without null members."""
     if isinstance(value, dict):
         made = {}
         for name, inner in value.items():
@@ -221,7 +223,9 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, w
 
 
 def _woven(kept: list[JSON], merged: dict[Any, JSON], stood: dict[Any, int], index: _Index, walk: _Walk) -> list[JSON]:
-    """Items of the patch in its order, the original's other items before those that they stood before: as _ordered."""
+    """Return the patch's items in its order, with the original's other items before those that they preceded, as
+    _ordered does.
+    """
     taken = sorted(stood.values())
     others, woven = _Others(kept, taken), _Woven()
     for identity, item in merged.items():
@@ -236,7 +240,7 @@ def _woven(kept: list[JSON], merged: dict[Any, JSON], stood: dict[Any, int], ind
 
 
 class _Woven:
-    """A list that is made of items of a patch, in groups that stand together, and of slices of another list."""
+    """A list that is built from groups of a patch's items and slices of another list."""
 
     __slots__ = ("_added", "_slices", "items")
 
@@ -246,19 +250,19 @@ class _Woven:
         self._added: list[tuple[int, list[Any]]] = []
 
     def add(self, identity: Any, item: JSON) -> None:
-        """Put an item of the patch at the end."""
+        """Append an item of the patch."""
         if not self._added or self._added[-1][0] + len(self._added[-1][1]) < len(self.items):
             self._added.append((len(self.items), []))
         self._added[-1][1].append(identity)
         self.items.append(item)
 
     def extend(self, items: list[JSON], part: slice) -> None:
-        """Put a slice of the other list at the end."""
+        """Append a slice of the other list."""
         self._slices.append((len(self.items), part))
         self.items += items[part]
 
     def numbers(self, known: list[int], taken: list[int]) -> list[int]:
-        """Those of the other list, which is given up, with gaps for the items of the patch in place of those taken."""
+        """Return the numbers of the other list, with gaps for the items of the patch in place of those in `taken`."""
         first, added = self._added[0] if self._added else (0, [])
         if len(self._added) <= 1 and (not taken or (taken[0], taken[-1]) == (first, first + len(taken) - 1)):
             known[first : first + len(taken)] = [0] * len(added)  # most patches: much faster than another list
@@ -269,7 +273,7 @@ class _Woven:
         return made
 
     def is_numbered(self, numbers: list[int], by_key: dict[Any, int | None]) -> bool:
-        """Whether the gaps hold a number for each item of the patch; they are given theirs, by their keys too."""
+        """Give each item of the patch a number within its gap; return whether all gaps were large enough."""
         for first, added in self._added:
             end, steps = first + len(added), len(added) + 1
             before = numbers[first - 1] if first else None
@@ -283,7 +287,7 @@ class _Woven:
 
 
 class _Others:
-    """The items of a list but those at some places, handed out from the left in slices."""
+    """The items of a list except those at some places, which are handed out from the left in slices."""
 
     __slots__ = ("_at", "_items", "_left_out", "_next")
 
@@ -293,7 +297,7 @@ class _Others:
         self._at = self._next = 0
 
     def move(self, into: _Woven, end: int) -> None:
-        """Hand out what stands before a place and was not handed out."""
+        """Hand out the items before a place that were not handed out yet."""
         while self._next < len(self._left_out) and self._left_out[self._next] < end:
             place = self._left_out[self._next]
             self._hand(into, place)
@@ -308,7 +312,7 @@ class _Others:
 
 
 def _merge_duplicates(kept: list[JSON], given: list[tuple[Any, JSON]], tag: Tags, name: str, walk: _Walk) -> list[JSON]:
-    """The same where the original has one of the patch's items twice, which no API server stores."""
+    """Merge a list in which the original has one of the patch's items twice, which no API server stores."""
     key = tag["merge"]
     before = _keys(kept, key, name)
     places, merged, fields = _places(before), list(kept), tags_of(tag.get("type"))
@@ -323,7 +327,7 @@ def _merge_duplicates(kept: list[JSON], given: list[tuple[Any, JSON]], tag: Tags
 
 
 def _directed(original: list[JSON], patch: list[JSON], key: str, name: str) -> tuple[list[JSON], list[JSON]]:
-    """What `$patch` items of a list leave of the original, and the items of the patch without them."""
+    """Return the items of the original that `$patch` items leave, and the items of the patch without them."""
     given, unwanted = [], []
     replaces = False
     for item in patch:
@@ -363,7 +367,7 @@ def _key(item: JSON, key: str, name: str) -> Any:
 def _ordered(
     items: list[JSON], patch_order: list[Any], original_order: list[Any], identify: Callable[[JSON], Any]
 ) -> list[JSON]:
-    """Items of the patch in its order, the original's other items before those that they stood before."""
+    """Return the patch's items in its order, with the original's other items before those that they preceded."""
     wanted, stood = _places(patch_order), _places(original_order)
     patched, others = [], deque[tuple[int, JSON]]()
     for item in items:
@@ -381,7 +385,7 @@ def _ordered(
 
 
 def _places(identities: list[Any]) -> dict[Any, int]:
-    """Where each stands first."""
+    """Return the first position of each identity."""
     positions: dict[Any, int] = {}
     for place, identity in enumerate(identities):
         positions.setdefault(identity, place)

@@ -1,4 +1,4 @@
-"""What an API server makes of a custom resource by its schema: defaults filled in, unknown fields and nulls left out.
+"""Changes a custom resource by its schema as an API server does: fills in defaults, removes unknown fields and nulls.
 
 Knows objects and OpenAPI schemas as CustomResourceDefinitions hold them; changes nothing, and gives the same value
 where there is nothing to do. Source: k8s.io/apiextensions-apiserver v0.36 pkg/apiserver/schema/{defaulting,pruning}/
@@ -23,7 +23,7 @@ _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 
 
 def with_schema_defaults(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
-    """The value with the defaults of fields that are absent, or null where they may not be."""
+    """Return the value with the defaults of fields that are absent, or null where null is not allowed."""
     if not schema:
         return value
     if isinstance(value, dict):
@@ -52,12 +52,12 @@ def _filled(value: JSON, schema: Schema | None, is_declared: bool, deadline: Dea
 
 
 def is_null(value: JSON, schema: Schema) -> bool:
-    """Whether a value is null where none may be."""
+    """Return whether a value is null where null is not allowed."""
     return value is None and schema.get("nullable") is not True
 
 
 def _field(name: str, schema: Schema) -> tuple[Schema | None, bool]:
-    """The schema of a field, and whether it is declared by its name."""
+    """Return the schema of a field, and whether the field is declared by its name."""
     declared = (schema.get("properties") or _EMPTY).get(name)
     if declared is not None:
         return declared, True
@@ -66,7 +66,7 @@ def _field(name: str, schema: Schema) -> tuple[Schema | None, bool]:
 
 
 def without_unknown_fields(value: JSON, schema: Schema, deadline: Deadline) -> JSON:
-    """The object without the fields that its schema does not know."""
+    """Return the object without the fields that its schema does not declare."""
     return _pruned(value, {**schema, _EMBEDDED: True}, deadline)
 
 
@@ -86,7 +86,7 @@ def _pruned(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
 
 
 def _pruned_field(name: str, value: JSON, schema: Schema, deadline: Deadline) -> JSON:
-    """A field as it stays; absent where it does not. What `additionalProperties: true` lets in has no fields."""
+    """Return a field without unknown fields, or _ABSENT if it is unknown itself."""
     if name in _META and schema.get(_EMBEDDED) is True:
         return value
     inner, is_declared = _field(name, schema)
@@ -100,7 +100,8 @@ def _keeps_unknown(schema: Schema | None) -> bool:
 
 
 def object_as_stored(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
-    """A merged object as it is stored: an empty list of CEL is null there, and left out where null may not be.
+    """Return a merged object as it is stored: an empty list of CEL becomes null, or is left out where null is not
+    allowed.
 
     Without a schema every such list is null.
     """

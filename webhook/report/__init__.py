@@ -1,1 +1,1 @@
-"""Findings, answers and case results, and one file per format that they are written in."""
+"""Findings, answers and case results, and one module for each output format."""

@@ -1,4 +1,6 @@
-"""Answers of replay: one per review, with its findings. Knows neither a format nor how an answer came about."""
+"""The answers of a replay: one for each review, with its findings. Knows neither formats nor how answers are
+computed.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ from webhook.report.finding import Finding, Locate, Place, Subject, findings
 from webhook.report.rule import Rules
 
 SERVER = "claimgate"
-"""The policy of findings about a server's answer: it says what it answers, not which policies decided."""
+"""The policy of findings about a server's answer, which does not name the policies that decided."""
 
 _OPEN: Final = "not evaluated: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What was answered to one review. `response` is the whole AdmissionReview; `phase` is the one asked for.
+    """The answer to one review. `response` is the whole AdmissionReview; `phase` is the requested one.
 
     `explanations` say why each policy spoke or did not, where that was asked for. `further` is what the validating
     phase says of a request that the mutating phase denied.
@@ -43,7 +45,7 @@ class Answer:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """What could not be evaluated but was let through, in the policies' words; once where a place is told."""
+        """Return the messages about what could not be evaluated but was let through, each once."""
         texts = (
             decision.message if decision.evaluation == "unknown" else f"{_OPEN}{decision.message}"
             for decision in self._open()
@@ -55,13 +57,13 @@ class Answer:
 
     @property
     def exceptions(self) -> tuple[str, ...]:
-        """What a site has excepted, each once with the rule and the reason."""
+        """Return the exceptions of a site that applied, each once with its rule and reason."""
         told = [each for _, each in self.decisions if each.exception]
         return tuple(dict.fromkeys(f"{each.rule or each.policy}: {each.exception}" for each in told))
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What rules of level advice say, each once with its rule."""
+        """Return the texts of advice, each once with its rule."""
         told = [each for _, each in self.decisions if each.is_advice and each.evaluation == "deny"]
         return tuple(
             dict.fromkeys(f"{problem_as_sentence(each)} ({each.code})" for made in told for each in made.problems)
@@ -69,17 +71,17 @@ class Answer:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether a rule that may deny could not be evaluated; one that only warns leaves the verdict as it is."""
+        """Return whether a rule that may deny could not be evaluated; rules that only warn do not count."""
         return any(each.is_enforced for each in self._open())
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
-        """The same as findings, for formats that know nothing else."""
+        """Return the findings of the answer, for formats that know only findings."""
         decided = (*self.decisions, *self.further) or self._messages_of_server()
         return findings(decided, self.subject, self.locate, rules)
 
     @property
     def further_warnings(self) -> tuple[str, ...]:
-        """What the validating phase warns of, which a denial in the mutating phase does not tell."""
+        """Return the warnings of the validating phase, which a denial in the mutating phase hides."""
         texts = warnings_of_decisions([each for _, each in self.further])
         return tuple(text for text in texts if text not in self.verdict.warnings)
 
@@ -89,7 +91,7 @@ class Answer:
                 yield decision
 
     def _messages_of_server(self) -> Iterator[tuple[Phase, Decision]]:
-        """What an answer without decisions says: the denial and each warning."""
+        """Yield a decision for the denial and for each warning of an answer without decisions."""
         status, phase = self.verdict.status, Phase.VALIDATE if self.phase == "auto" else Phase(self.phase)
         if status is not None and not self.verdict.allowed:
             for cause in status.details.causes if status.details else ():

@@ -1,4 +1,4 @@
-"""A baseline: findings that are known, so that a report shows the others alone. A file with a fingerprint for each.
+"""A baseline file: fingerprints of known findings, so that a report shows only the others.
 
 Lines may move and sentences may be written anew: fingerprint.py says what counts. Errors and what could not be decided
 are no findings that anybody accepts, so they are in no baseline.
@@ -19,22 +19,22 @@ from webhook.report.writer import Totals
 
 VERSION: Final = 1
 KNOWN: Final = frozenset((Result.FAIL, Result.WARN))
-"""The results that a baseline may hold."""
+"""The results that a baseline may contain."""
 
 
 class Findings:
-    """Writes the baseline of a run: one JSON document, a finding each line, in the order of the report."""
+    """Writes the baseline of a run: one JSON document, a line for each finding, in the order of the report."""
 
     def __init__(self) -> None:
         self._fingerprints = Fingerprints()
         self._is_first = True
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """The head."""
+        """Yield the beginning of the document."""
         yield f'{{"version": {VERSION}, "findings": ['
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """One finding; passes and what could not be decided are none."""
+        """Yield the line of one finding; passes and undecided results are left out."""
         if entry.result in KNOWN and not entry.is_advice:
             about = {
                 "fingerprint": self._fingerprints.of(entry),
@@ -47,12 +47,12 @@ class Findings:
             self._is_first = False
 
     def end(self, _totals: Totals) -> Iterator[str]:
-        """The end."""
+        """Yield the end of the document."""
         yield "\n]}\n"
 
 
 def read(file: Path) -> Mapping[str, str]:
-    """The fingerprints of a baseline, each with what it is about.
+    """Return the fingerprints of a baseline, with a description of each finding.
 
     Raises:
         InputError: the file cannot be read, or is no baseline.

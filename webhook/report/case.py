@@ -1,4 +1,4 @@
-"""How one case of a suite went. Knows neither a format nor how cases run."""
+"""The result of one case of a suite. Knows neither formats nor how cases run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DECIDED: Final[Mapping[Result, tuple[_Evaluation, Literal["admit", "deny"]]]] =
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """How a case went: `fail` where something differs, `skip` where it was not run, `error` where it has mistakes.
+    """The result of a case: `fail` if something differs, `skip` if it was not run, `error` if it has mistakes.
 
     `why` is "" for a pass. `line` is where it stands in the suite, from 1, 0 where nobody knows. `elapsed_s` is how
     long it took. `is_told`: a person wants it named though nothing is wrong with it.
@@ -40,11 +40,13 @@ class CaseResult:
 
     @property
     def place(self) -> Place:
-        """Where it stands."""
+        """Return the place of the case in its file."""
         return Place(file=self.suite, line=self.line)
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
-        """The same as a finding, for formats that know nothing else: the suite stands for the policy."""
+        """Return the case as a finding, for formats that know only findings: the suite takes the place of the
+        policy.
+        """
         subject = Subject(api_version="", kind="Case", namespace="", name=self.id)
         evaluation, action = _DECIDED[self.result]
         outcome = Decision(

@@ -1,4 +1,6 @@
-"""Explanations for people: a table for each phase, and in one sentence the policies that are about other kinds."""
+"""Prints explanations: a table for each phase, and a sentence with the policies that do not apply to the request's
+kind.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _WIDTH: Final = 116
 
 
 def lines(explanations: Sequence[tuple[Phase, Explanation]]) -> Iterator[str]:
-    """The tables of one review."""
+    """Yield the lines of the tables of one review."""
     for phase, listed in groupby(explanations, key=lambda each: each[0]):
         explained = [each for _, each in listed]
         told = [each for each in explained if not each.is_unasked]
@@ -40,7 +42,7 @@ def _row(explained: Explanation) -> tuple[str, ...]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns as wide as their widest cell; the last one runs on."""
+    """Yield rows with columns as wide as their widest cell; the last column may be longer."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True))
@@ -48,7 +50,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _unasked(explained: Sequence[Explanation]) -> Mapping[str, Sequence[str]]:
-    """The policies that are not asked at all, by the reason."""
+    """Return the policies that are not evaluated at all, by the reason."""
     names: dict[str, list[str]] = {}
     for each in explained:
         if each.is_unasked:

@@ -1,4 +1,4 @@
-"""Which findings are reported: those of some rules, as severe as somebody asks for, and not known from a baseline."""
+"""Filters findings by rule, by severity, and by a baseline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from webhook.report.fingerprint import Fingerprints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """rules: these alone; all where none is named. skip: never these. min_severity: the least, "" for any.
+    """The options of filters. `rules`: only these, all if empty. `skip`: never these. `min_severity`: the least, "" for
+    any.
 
     A rule is named by its id, or by its group or policy. baseline: fingerprints of known findings, each with a text.
     """
@@ -24,7 +25,7 @@ class Filters:
     baseline: Mapping[str, str] = field(default_factory=dict)
 
     def keep(self, finding: Finding) -> bool:
-        """Whether a finding is reported, but for the baseline."""
+        """Return whether a finding passes the filters, the baseline aside."""
         names = {finding.rule.id, finding.rule.id.partition("/")[0], finding.decision.policy}
         if self.rules and names.isdisjoint(self.rules):
             return False
@@ -35,11 +36,11 @@ class Filters:
 
 
 ALL = Filters()
-"""Everything is reported."""
+"""The filters that report everything."""
 
 
 class Filtering:
-    """Filters the findings of a whole run in their order, since fingerprints number what is found twice.
+    """Filters the findings of a whole run in order, because fingerprints number repeated findings.
 
     `known` are the fingerprints of the baseline that were found again.
     """
@@ -50,13 +51,13 @@ class Filtering:
         self.known: set[str] = set()
 
     def keeps(self, finding: Finding) -> bool:
-        """Whether this finding is reported."""
+        """Return whether this finding is reported."""
         if self._is_known(finding):
             return False
         return self._filters.keep(finding)
 
     def _is_known(self, finding: Finding) -> bool:
-        """Whether the baseline has it; asked before the other filters, so that nothing they hide is called stale."""
+        """Return whether the baseline contains it; checked first, so that hidden findings do not count as gone."""
         if not self._filters.baseline or finding.result not in KNOWN or finding.is_advice:
             return False
         fingerprint = self._fingerprints.of(finding)

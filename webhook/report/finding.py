@@ -1,4 +1,4 @@
-"""Findings: each decision with its rule, the object and the line that it is about.
+"""Findings: each decision with its rule, its object and its line in the input.
 
 Knows the result words of wgpolicyk8s.io/v1alpha2 and what each decision is in them; knows no output format and
 evaluates nothing.
@@ -46,7 +46,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where in the input a finding is: line and column count from 1, 0 is unknown."""
+    """The place of a finding in the input: line and column count from 1, 0 is unknown."""
 
     file: str
     line: int = 0
@@ -57,20 +57,20 @@ class Place:
 
     @property
     def in_full(self) -> str:
-        """With the column, as editors and terminals take it."""
+        """Return file, line and column, as editors and terminals read them."""
         return f"{self}:{self.column}" if self.line and self.column else str(self)
 
 
 Locate: TypeAlias = Callable[[str], Place]
-"""From a printed field path to its place in the input."""
+"""Returns the place in the input of a printed field path."""
 
 Lines: TypeAlias = Callable[[str], SourceLine | None]
-"""From a printed field path to the line at that place; None where there is none to show."""
+"""Returns the line at the place of a printed field path; None if there is none to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One result. `rule` says what is known of the rule; `decision` is what the finding was made from.
+    """One result. `rule` describes the rule; `decision` is the one that the finding is about.
 
     `problem` is the one of the decision's problems that the finding is about, None where it has none. `line` is the
     line at the place, None where there is none to show.
@@ -87,38 +87,38 @@ class Finding:
 
     @property
     def path(self) -> str:
-        """The field inside the object, "" for the object as a whole."""
+        """Return the field inside the object, "" for the object as a whole."""
         return self.problem.path if self.problem else self.decision.path
 
     @property
     def message(self) -> str:
-        """The text of the problem or the policy; it begins with the field path where there is one."""
+        """Return the text of the problem or the policy; it begins with the field path if there is one."""
         text = problem_as_sentence(self.problem) if self.problem else self.decision.message
         return f"{text} ({self.exception})" if self.exception else text
 
     @property
     def exception(self) -> str:
-        """Why it is let pass though it fails, "" where nobody has excepted it."""
+        """Return why a failure is let through, "" if there is no exception."""
         return self.decision.exception
 
     @property
     def is_advice(self) -> bool:
-        """Whether it is advice, which somebody asked to see: a warning that nobody counts."""
+        """Return whether it is advice: a warning that was asked for and is not counted."""
         return self.decision.is_advice
 
     @property
     def is_undecided(self) -> bool:
-        """Whether a policy that may deny could not be evaluated, and let the object pass."""
+        """Return whether a policy that may deny could not be evaluated, and let the object pass."""
         return self.result in (Result.ERROR, Result.SKIP) and self.decision.is_enforced and not self.exception
 
     @property
     def missing(self) -> tuple[MissingObject, ...]:
-        """What was needed and not there."""
+        """Return the objects that were needed and missing."""
         return self.problem.missing if self.problem else self.decision.missing
 
 
 def result(decision: Decision) -> Result:
-    """The report's word for a decision.
+    """Return the report's result for a decision.
 
     A failed validation is `fail` where its binding denies and `warn` where it only warns or audits; what could not be
     evaluated is `error`, what lacked an object to look at is `skip`, unless its policy fails closed.
@@ -135,7 +135,7 @@ def result(decision: Decision) -> Result:
 
 
 def subject(attributes: Attributes) -> Subject:
-    """The object of a request: the one that is, or on DELETE was, there."""
+    """Return the object of a request; on DELETE the one that existed."""
     held = attributes.object if attributes.object is not None else attributes.old_object
     metadata = held.get("metadata") if isinstance(held, dict) else None
     named = metadata if isinstance(metadata, dict) else {}
@@ -155,7 +155,7 @@ def findings(
     rules: Rules,
     lines: Lines = lambda _: None,
 ) -> tuple[Finding, ...]:
-    """The findings of one object: every problem, every other decision that says something, and passes.
+    """Return the findings of one object: every problem, every other decision that is not a pass, and passes.
 
     A policy that is content has one pass.
 
@@ -196,7 +196,7 @@ def findings(
 
 
 def _distinct(repeated: Iterable[Finding]) -> Iterator[Finding]:
-    """Without repetitions: a policy that speaks in both phases says the same thing once."""
+    """Yield the findings without repetitions, because a policy may report the same in both phases."""
     seen = set()
     for finding in repeated:
         key = (

@@ -1,4 +1,4 @@
-"""What tells one finding from another across runs: who keeps findings of yesterday knows those of today by it.
+"""Fingerprints that identify the same finding in different runs.
 
 Neither line nor message counts: an object that moves within its file, or a sentence that is written anew, is no new
 finding.
@@ -12,17 +12,17 @@ from collections import Counter
 from webhook.report.finding import Finding
 
 _SHORT = 32
-"""Hexadecimal digits, 128 bits: enough that no two findings of a repository ever share them."""
+"""How many hexadecimal digits a fingerprint has: 128 bits, enough for all findings of a repository to differ."""
 
 
 class Fingerprints:
-    """The fingerprints of one run, each different: what is found twice at one place is numbered."""
+    """The fingerprints of one run; findings that repeat at one place are numbered, so that all differ."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
 
     def of(self, finding: Finding) -> str:
-        """The fingerprint of the next finding, in hexadecimal digits."""
+        """Return the fingerprint of the next finding, in hexadecimal digits."""
         about = finding.subject
         parts = (finding.rule.id, finding.place.file, about.api_version, about.kind, str(about), finding.path)
         text = "\0".join(parts)

@@ -1,4 +1,4 @@
-"""Which output formats there are: a row each. A new format is a file with its writers and a row here.
+"""The table of output formats. A new format is a module with its writers and a row here.
 
 A format that knows only findings writes what all three verbs report: answers and case results are told to it as
 findings. One that says more of them has writers of its own for them.
@@ -32,7 +32,9 @@ from webhook.report.writer import ThroughFindings, Writer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A format, and what makes its writers: `findings` for audit, `answers` for replay, `cases` for test."""
+    """A format with the functions that create its writers: `findings` for audit, `answers` for replay, `cases` for
+    test.
+    """
 
     name: str
     findings: Callable[[], Writer[Finding]]
@@ -56,26 +58,26 @@ FORMATS: Final[tuple[Format, ...]] = (
 
 Made = TypeVar("Made")
 Writers: TypeAlias = Mapping[str, Callable[[], Writer[Made]]]
-"""What makes the writer of each format, by its name."""
+"""The function that creates the writer of each format, by its name."""
 
 
 def names() -> tuple[str, ...]:
-    """The names of all formats."""
+    """Return the names of all formats."""
     return tuple(each.name for each in FORMATS)
 
 
 def writers_of_findings() -> Writers[Finding]:
-    """The writers of an audit."""
+    """Return the writers for an audit."""
     return {each.name: each.findings for each in FORMATS}
 
 
 def writers_of_answers() -> Writers[Answer]:
-    """The writers of a replay."""
+    """Return the writers for a replay."""
     return {each.name: each.answers or _through(each) for each in FORMATS}
 
 
 def writers_of_cases() -> Writers[CaseResult]:
-    """The writers of a test."""
+    """Return the writers for a test."""
     return {each.name: each.cases or _through(each) for each in FORMATS}
 
 

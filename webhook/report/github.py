@@ -1,4 +1,4 @@
-"""Annotations of GitHub Actions: a line for each finding, which GitHub shows beside the changed line.
+"""Writes annotations of GitHub Actions: a line for each finding, which GitHub shows beside the changed line.
 
 Follows the grammar of workflow commands (actions/toolkit packages/core/src/command.ts): `%`, CR and LF are escaped in a
 message, `:` and `,` as well in a property. Passes and what lacked an object are left out.
@@ -19,20 +19,20 @@ _COMMANDS: Final = {Result.FAIL: "error", Result.WARN: "warning", Result.ERROR: 
 
 
 class Findings:
-    """A line for each finding, when it is there."""
+    """Writes a line for each finding at once."""
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Nothing."""
+        """Yield nothing, because the format has no beginning."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """The line of a finding."""
+        """Yield the line of a finding."""
         command = "notice" if entry.is_advice else _COMMANDS.get(entry.result)
         if command:
             yield _line(command, entry.place, entry.rule.id, f"{entry.subject}: {entry.message}")
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """What could not be read."""
+        """Yield the lines of files that could not be read."""
         yield from (_unreadable(each) for each in totals.unreadable)
 
 

@@ -1,4 +1,4 @@
-"""The code quality report of GitLab: what a merge request shows of the findings that it adds and removes.
+"""Writes the code quality report of GitLab, from which a merge request shows new and fixed findings.
 
 Follows the subset of the Code Climate specification that GitLab reads (docs.gitlab.com, "Code Quality report format"):
 description, check_name, fingerprint, severity, location. Passes and what lacked an object are left out.
@@ -21,24 +21,24 @@ _BY_RESULT: Final = {Result.FAIL: "major", Result.WARN: "minor", Result.ERROR: "
 
 
 class Findings:
-    """One JSON array, written as findings come."""
+    """Writes one JSON array, finding by finding."""
 
     def __init__(self) -> None:
         self._fingerprints = Fingerprints()
         self._is_first = True
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """The array begins."""
+        """Yield the beginning of the array."""
         yield "["
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """One issue."""
+        """Yield one issue."""
         if entry.result in _BY_RESULT:
             described = {"description": f"{entry.subject}: {entry.message}", "check_name": entry.rule.id}
             yield self._issue(described, self._fingerprints.of(entry), _severity(entry), entry.place)
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """What could not be read, and the end of the array."""
+        """Yield the files that could not be read, and the end of the array."""
         for each in totals.unreadable:
             described = {"description": each.message, "check_name": "cannot-be-read"}
             yield self._issue(described, str(each), "blocker", Place(file=each.file, line=each.line))

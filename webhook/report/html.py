@@ -1,4 +1,4 @@
-"""One HTML file for people who read findings together: it needs no network, and no JavaScript to be read.
+"""Writes one HTML file for people; it needs no network, and no JavaScript to be read.
 
 The sums come first, so findings are held. Text comes from people: all of it is escaped, and a policy in the page lets
 the browser run nothing but the script that stands here. The script only hides what a filter leaves out.
@@ -27,28 +27,28 @@ from webhook.wording import counted
 _WORDS: Final = {Result.FAIL: "denied", Result.WARN: "warning", Result.ERROR: "error", Result.SKIP: "not evaluated"}
 _ADVICE: Final = "advice"
 _MOST_ROWS: Final = 12
-"""Of a chart; what is left is one row more."""
+"""How many rows a chart has at most; the remaining ones share one more row."""
 _CLUSTER: Final = "(whole cluster)"
 
 
 class Findings:
-    """One document."""
+    """Writes one HTML document."""
 
     def __init__(self) -> None:
         self._spoken: dict[tuple[str, Subject], list[Finding]] = {}
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Nothing."""
+        """Yield nothing, because the document is written at the end."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Hold what is no pass."""
+        """Keep a finding that is not a pass."""
         if entry.result is not Result.PASS:
             self._spoken.setdefault((entry.place.file, entry.subject), []).append(entry)
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """The document."""
+        """Yield the document."""
         findings = [finding for several in self._spoken.values() for finding in several]
         yield _head(totals)
         yield _unreadable(totals)
@@ -101,13 +101,13 @@ def _chart(title: str, counts: Counter[str]) -> str:
 
 
 def _bar(name: str, count: int, most: int) -> str:
-    """A row; the number says what the bar shows, so that only one of them is read aloud."""
+    """Return a row of a chart; its bar is hidden from screen readers, since the number says the same."""
     bar = f'<meter aria-hidden="true" min="0" max="{most}" value="{count}"></meter>'
     return f'<tr><th scope="row">{_text(name)}</th><td class="bar">{bar}</td><td>{count}</td></tr>'
 
 
 def _filters(findings: Sequence[Finding]) -> str:
-    """Hidden until the script shows them: without it they would do nothing."""
+    """Return the filter form, hidden until the script shows it, because it needs the script."""
     if not findings:
         return ""
     fields = "".join(
@@ -154,7 +154,7 @@ def _item(finding: Finding) -> str:
 
 
 def _source(finding: Finding) -> str:
-    """The line of the file, with the place marked; it can be scrolled to by keyboard where it is too wide."""
+    """Return the line of the file with the place marked; a long line can be scrolled by keyboard."""
     shown = finding.line
     if shown is None:
         return ""
@@ -176,7 +176,7 @@ def _said(finding: Finding) -> str:
 
 
 def _words(text: str) -> str:
-    """A line of a message; what stands in backticks is code, where these come in pairs."""
+    """Return a line of a message as HTML; text in pairs of backticks becomes code."""
     parts = _text(text).split("`")
     if not len(parts) % 2:
         return "`".join(parts)
@@ -192,5 +192,5 @@ def _part(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """How a Content-Security-Policy names one inline text (CSP Level 3, hash-source)."""
+    """Return the hash by which a Content-Security-Policy names one inline text (CSP Level 3, hash-source)."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

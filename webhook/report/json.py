@@ -1,4 +1,4 @@
-"""For programs: one JSON document.
+"""Writes one JSON document, for programs.
 
 A list of findings or answers is written piece by piece; sums come after it.
 """
@@ -20,22 +20,22 @@ _LISTS = {"failed": Result.FAIL, "skipped": Result.SKIP, "errors": Result.ERROR}
 
 
 class Findings:
-    """An audit: `findings`, passes included, and then `summary`, `objects` and what was not audited."""
+    """Writes an audit: `findings`, passes included, then `summary`, `objects` and what was not audited."""
 
     def __init__(self) -> None:
         self._comma = ""
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Open the list."""
+        """Yield the beginning of the list."""
         yield '{\n  "findings": ['
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """One element of the list."""
+        """Yield one element of the list."""
         yield f"{self._comma}\n{_indented(record_of_finding(entry), 2)}"
         self._comma = ","
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Everything that is no finding."""
+        """Yield everything after the findings."""
         rest = {
             "notKubernetes": [{**record_of_place(each.place), "reason": each.why} for each in totals.skipped],
             "unreadable": [
@@ -54,27 +54,27 @@ class Findings:
 
 
 class Answers:
-    """A replay: the list of the answers."""
+    """Writes a replay: the list of the answers."""
 
     def __init__(self) -> None:
         self._comma = ""
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Open the list."""
+        """Yield the beginning of the list."""
         yield "["
 
     def entry(self, entry: Answer) -> Iterator[str]:
-        """One element of the list."""
+        """Yield one element of the list."""
         yield f"{self._comma}\n{_indented(record_of_answer(entry), 1)}"
         self._comma = ","
 
     def end(self, _totals: Totals) -> Iterator[str]:
-        """Close the list."""
+        """Yield the end of the list."""
         yield "\n]\n" if self._comma else "]\n"
 
 
 class Cases:
-    """A test: `{"total", "passed", "failed": [{"id", "why"}], "skipped", "errors"}`.
+    """Writes a test: `{"total", "passed", "failed": [{"id", "why"}], "skipped", "errors"}`.
 
     It begins with the sums: what is no pass is held.
     """
@@ -83,22 +83,22 @@ class Cases:
         self._held: dict[Result, list[dict[str, str]]] = {Result.FAIL: [], Result.SKIP: [], Result.ERROR: []}
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Nothing: the sums come first."""
+        """Yield nothing, because the sums come first."""
         yield from ()
 
     def entry(self, entry: CaseResult) -> Iterator[str]:
-        """Hold a case that did not pass."""
+        """Keep a case that did not pass."""
         if entry.result is not Result.PASS:
             self._held[entry.result].append({"id": entry.id, "why": entry.why})
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """The whole document."""
+        """Yield the whole document."""
         sums: dict[str, Any] = {"total": totals.entries, "passed": totals.results[Result.PASS]}
         lists = {name: self._held[result] for name, result in _LISTS.items()}
         yield encoded({**sums, **lists}, indent=2) + "\n"
 
 
 def _indented(value: dict[str, Any], depth: int) -> str:
-    """The value as a part of an indented document: line breaks stand between tokens only, inside texts none is left."""
+    """Return a value as a part of an indented document; texts inside contain no line breaks."""
     return "\n".join(_INDENT * depth + line for line in encoded(value, indent=2).split("\n"))

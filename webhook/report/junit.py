@@ -1,4 +1,4 @@
-"""JUnit XML, which CI systems show: one testsuite per file, one testcase per case, review or finding.
+"""Writes JUnit XML for CI systems: one testsuite for each file, one testcase for each case, review or finding.
 
 Follows the schema that Jenkins and GitLab read (junit-10.xsd). No times: the same results give the same text.
 Names and texts are those of a terminal: what XML 1.0 cannot hold, not even escaped, is a visible escape there.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _ELEMENTS = {Result.FAIL: "failure", Result.WARN: "system-out", Result.ERROR: "error", Result.SKIP: "skipped"}
 _PLAIN = frozenset(("system-out",))
-"""Elements that are only text."""
+"""Elements that contain only text."""
 _SUMS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 Entry = TypeVar("Entry")
@@ -32,7 +32,7 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True, slots=True)
 class _TestCase:
-    """One testcase element. `outcome` is the element inside it, "" for a pass; `text` is what that says."""
+    """One testcase element. `outcome` is the name of the element inside, "" for a pass; `text` is its text."""
 
     suite: str
     name: str
@@ -41,43 +41,43 @@ class _TestCase:
 
 
 class _Held(Generic[Entry]):
-    """Holds the test cases, and writes them in the end."""
+    """Keeps the test cases, and writes them at the end."""
 
     def __init__(self) -> None:
         self._cases: list[_TestCase] = []
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Nothing: the sums come first."""
+        """Yield nothing, because the sums come first."""
         yield from ()
 
     def entry(self, entry: Entry) -> Iterator[str]:
-        """Hold one test case."""
+        """Keep one test case."""
         self._cases.append(self.case(entry))
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """The whole document; what could not be read is an error."""
+        """Yield the whole document; a file that could not be read is an error."""
         unreadable = (_TestCase(each.file, "cannot be read", "error", str(each)) for each in totals.unreadable)
         yield _document([*self._cases, *unreadable])
 
     def case(self, entry: Entry) -> _TestCase:
-        """The entry as a test case."""
+        """Return the entry as a test case."""
         raise NotImplementedError
 
 
 class Cases(_Held[CaseResult]):
-    """The results of suites."""
+    """Writes the results of suites."""
 
     def case(self, entry: CaseResult) -> _TestCase:
-        """A case of a suite is a test case as it is."""
+        """Return a case of a suite as a test case."""
         return _TestCase(entry.suite, entry.id, _ELEMENTS.get(entry.result, ""), entry.why)
 
 
 class Answers(_Held[Answer]):
-    """The answers to reviews; a denial is a failure."""
+    """Writes the answers to reviews; a denial is a failure."""
 
     def case(self, entry: Answer) -> _TestCase:
-        """A review, named by its number in its file, since two may be about one object."""
+        """Return a review as a test case, named by its number in its file, since two may be about one object."""
         name = f"{entry.index}: {entry.operation} {entry.subject}"
         status = entry.verdict.status
         if entry.verdict.allowed or status is None:
@@ -86,10 +86,10 @@ class Answers(_Held[Answer]):
 
 
 class Findings(_Held[Finding]):
-    """The findings of an audit; a warning passes and is told, what could not be evaluated is an error or skipped."""
+    """Writes the findings of an audit; a warning is a pass, an undecided result is an error or skipped."""
 
     def case(self, entry: Finding) -> _TestCase:
-        """A rule and the object that it was asked about."""
+        """Return a rule and its object as a test case."""
         name = f"{entry.rule.id}: {entry.subject}"
         return _TestCase(entry.place.file, name, _ELEMENTS.get(entry.result, ""), entry.message)
 

@@ -1,4 +1,4 @@
-"""Markdown for a comment on a change: the sums, then a section for each object with its findings.
+"""Writes Markdown for a comment on a change: the sums, then a section for each object with its findings.
 
 Follows what GitHub and GitLab render alike (GitHub Flavored Markdown), and stays below the 65,536 characters that a
 comment may have there: what does not fit is counted. The sums come first, so findings are held.
@@ -22,27 +22,27 @@ _SYMBOLS: Final = {Result.FAIL: "❌", Result.WARN: "⚠️", Result.ERROR: "❗
 _WORDS: Final = {Result.FAIL: "denied", Result.WARN: "warning", Result.ERROR: "error", Result.SKIP: "not evaluated"}
 _ADVICE: Final = ("💡", "advice")
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~@])")
-"""What Markdown obeys, and `@`, with which a comment notifies people."""
+"""The characters that are special in Markdown, and `@`, with which a comment notifies people."""
 
 
 class Findings:
-    """One document."""
+    """Writes one Markdown document."""
 
     def __init__(self) -> None:
         self._spoken: dict[tuple[str, Subject], list[Finding]] = {}
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Nothing."""
+        """Yield nothing, because the document is written at the end."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Hold what is no pass."""
+        """Keep a finding that is not a pass."""
         if entry.result is not Result.PASS:
             self._spoken.setdefault((entry.place.file, entry.subject), []).append(entry)
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """The document."""
+        """Yield the document."""
         yield _head(totals)
         left, unsaid = MOST_CHARACTERS, 0
         for (file, subject), findings in self._spoken.items():
@@ -77,7 +77,7 @@ def _line(finding: Finding) -> str:
 
 
 def _text(text: str) -> str:
-    """Text as it reads; what stands in backticks stays in them, where these come in pairs."""
+    """Return text with special characters escaped; text in pairs of backticks stays code."""
     parts = one_line(text).split("`")
     if not len(parts) % 2:
         return _SPECIAL.sub(r"\\\1", "`".join(parts))
@@ -87,5 +87,5 @@ def _text(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Text in backticks, of which it has none itself then."""
+    """Return text in backticks, with its own backticks replaced."""
     return f"`{one_line(text).replace('`', chr(39))}`"

@@ -1,4 +1,4 @@
-"""For programs that read line by line: one compact JSON object a line. Nothing is held."""
+"""Writes one compact JSON object a line, for programs. Nothing is kept in memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from webhook.report.writer import Totals
 
 
 class Lines:
-    """A line for each entry; an audit's documents that are no Kubernetes objects follow."""
+    """Writes a line for each entry, then lines for documents of an audit that are not Kubernetes objects."""
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Nothing: there is no frame."""
+        """Yield nothing, because the format has no beginning."""
         yield from ()
 
     def entry(self, entry: Finding | Answer | CaseResult) -> Iterator[str]:
-        """One line."""
+        """Yield the line of one entry."""
         if isinstance(entry, Finding):
             yield f"{compact(record_of_finding(entry))}\n"
         elif isinstance(entry, Answer):
@@ -29,6 +29,6 @@ class Lines:
             yield f"{compact(record_of_case(entry))}\n"
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Lines for what was not audited."""
+        """Yield the lines for documents that were not audited."""
         for skipped in totals.skipped:
             yield f"{compact({'result': 'notKubernetes', **record_of_place(skipped.place), 'reason': skipped.why})}\n"

@@ -1,4 +1,4 @@
-"""The findings of one object as a report of its own, which Kubernetes deletes together with the object.
+"""Builds a report of the findings of one object, which Kubernetes deletes together with the object.
 
 Its name is the UID of the object, so that each run writes the same one. Conventions: kyverno/kyverno v1.19
 (pkg/utils/report, one report a resource, owned by it), openreports/reports-api.
@@ -18,14 +18,14 @@ from webhook.report.policyreport import NAME, Api, result_of
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 DIGEST: Final = "claimgate.dev/digest"
-"""The annotation by which a run knows that a report says the same already."""
+"""The annotation with a digest, by which a run knows that a report is up to date."""
 LEFT_OUT: Final = "claimgate.dev/results-left-out"
 MOST_RESULTS: Final = 200
-"""Results of one report, which then has some 200 KB: an API server takes 1.5 MB."""
+"""How many results one report has at most, which then has some 200 KB: an API server takes 1.5 MB."""
 
 
 def object_report(findings: Sequence[Finding], api: Api) -> JSON:
-    """The report of one object; `findings` are its findings, one at least."""
+    """Return the report of one object from its findings, at least one."""
     about, counts = findings[0].subject, Counter(finding.result for finding in findings)
     worst_first = sorted(findings, key=lambda each: _ORDER.index(each.result))
     content: dict[str, Any] = {
@@ -60,7 +60,7 @@ def _reference(about: Subject) -> dict[str, str]:
 
 
 def _unplaced(result: dict[str, Any]) -> dict[str, Any]:
-    """A result without what its report says: which object it is about. The field goes to the properties."""
+    """Return a result without the object, which its report names; the field path goes to the properties."""
     at = result["resources"][0].get("fieldPath", "")
     properties = {key: value for key, value in result["properties"].items() if key not in ("file", "line")}
     properties |= {"field": at} if at else {}

@@ -1,4 +1,4 @@
-"""A report as PolicyReport and ClusterPolicyReport objects of wgpolicyk8s.io/v1alpha2, or as those of OpenReports.
+"""Writes PolicyReport and ClusterPolicyReport objects of wgpolicyk8s.io/v1alpha2, or those of OpenReports.
 
 OpenReports calls them Report and ClusterReport (openreports.io/v1alpha1, openreports/reports-api), with the source of
 all results once more at the top; the rest is the same.
@@ -26,7 +26,7 @@ from webhook.report.writer import Totals
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """An API of reports: its version, and what it calls those of a namespace and of the cluster."""
+    """An API of reports: its version, and its kinds for namespaces and for the cluster."""
 
     version: str
     namespaced: str
@@ -41,35 +41,35 @@ NAME: Final = "claimgate"
 
 
 class Findings:
-    """One YAML stream that `kubectl apply -f` takes; empty when no policy said anything."""
+    """Writes one YAML stream for `kubectl apply -f`; empty when there are no findings."""
 
     def __init__(self, api: Api = POLICY_REPORT) -> None:
         self._api = api
         self._findings: list[Finding] = []
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Nothing."""
+        """Yield nothing, because the objects are written at the end."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Hold the finding."""
+        """Keep the finding."""
         self._findings.append(entry)
         yield from ()
 
     def end(self, _totals: Totals) -> Iterator[str]:
-        """All objects."""
+        """Yield all objects."""
         yield "---\n".join(yamlfile.dump(manifest) for manifest in objects(self._findings, self._api))
 
 
 class OpenReports(Findings):
-    """The same as objects of OpenReports."""
+    """Writes the objects of OpenReports."""
 
     def __init__(self) -> None:
         super().__init__(OPEN_REPORTS)
 
 
 def objects(findings: Iterable[Finding], api: Api = POLICY_REPORT) -> tuple[JSON, ...]:
-    """One PolicyReport per namespace in their order, then the ClusterPolicyReport of cluster-scoped objects."""
+    """Return one PolicyReport for each namespace, sorted, then the ClusterPolicyReport of cluster-scoped objects."""
     placed: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         placed[finding.subject.namespace].append(finding)
@@ -94,7 +94,7 @@ def _object(namespace: str, findings: Sequence[Finding], api: Api) -> JSON:
 
 
 def result_of(finding: Finding) -> dict[str, Any]:
-    """A finding as a result of a report."""
+    """Return a finding as a result of a report."""
     decision, severity = finding.decision, finding.rule.severity or finding.decision.severity
     optional = {
         "rule": _rule(finding),
@@ -114,7 +114,9 @@ def result_of(finding: Finding) -> dict[str, Any]:
 
 
 def _rule(finding: Finding) -> str:
-    """The rule's id, or which part of the policy: `validations[0]`; a pass is about the whole policy."""
+    """Return the id of the rule, or the part of the policy: `validations[0]`; "" for a pass, which is about the whole
+    policy.
+    """
     if "/" in finding.rule.id and finding.result is not Result.PASS:
         return finding.rule.id
     index = finding.decision.index
@@ -137,7 +139,7 @@ def _reference(finding: Finding) -> dict[str, str]:
 
 
 def _properties(finding: Finding) -> dict[str, str]:
-    """What the schema has no field for; all values are strings there."""
+    """Return the properties for which the schema has no field; all values are strings."""
     properties = {
         "binding": finding.decision.binding,
         "param": finding.decision.param,

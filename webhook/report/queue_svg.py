@@ -1,4 +1,4 @@
-"""The queues of Kueue as a picture: an indented tree, with a bar for each flavor's resource.
+"""Draws the queues of Kueue as SVG: an indented tree, with a bar for each flavor's resource.
 
 A bar is as long as what could be had: the dark part is the queue's own, the light part what it could borrow, and the
 line below it what is in use. That of a cohort is what its members share. Bars of one resource have one scale. Text
@@ -22,9 +22,9 @@ _MARGIN, _INDENT = 24, 26
 _LINE, _GAP = 20, 10
 _BAR_AT, _BAR, _NUMBERS_AT = 470, 330, 815
 _CHARACTERS, _LONG = 58, 150
-"""How much of a text is shown next to a bar, and on a line of its own."""
+"""How many characters of a text are shown next to a bar, and on a line of its own."""
 _LETTER: Final = 8
-"""How wide a letter of a name is at the most, in pixels."""
+"""The width of the widest letter of a name, in pixels."""
 _COLOURS: Final = {"Cohort": "#6f42c1", "ClusterQueue": "#0b62a8", "LocalQueue": "#2c7a3f"}
 _STYLE: Final = (
     "text{font:13px system-ui,sans-serif;fill:#1f2328}.name{font-weight:600}.small{font-size:12px;fill:#57606a}"
@@ -35,12 +35,12 @@ _LEGEND: Final = (("own", "own quota"), ("borrowed", "can be borrowed"), ("all",
 
 
 def queue_svg(made: Overview) -> str:
-    """The picture as one SVG document."""
+    """Return the picture as one SVG document."""
     return "".join(_Drawing(made).document())
 
 
 class _Drawing:
-    """One picture: rows from the top, each as high as it has lines."""
+    """Draws one picture from the top, with rows as high as they have lines."""
 
     def __init__(self, made: Overview) -> None:
         self._made = made
@@ -52,7 +52,7 @@ class _Drawing:
             self._scale[amount.resource] = max(self._scale.get(amount.resource, 1), largest)
 
     def document(self) -> Iterator[str]:
-        """Everything, once the height is known."""
+        """Yield the whole document, after the rows told its height."""
         drawn = [part for row in self._made.rows for part in self._row(row)]
         if self._made.unused_flavors:
             for line in _wrapped(f"Flavors without quota in any queue: {', '.join(self._made.unused_flavors)}"):
@@ -91,12 +91,12 @@ class _Drawing:
         self._at += _LINE * (lines + len(told)) + _GAP
 
     def _connected(self, depth: int, left: int, top: int) -> Iterator[str]:
-        """A line from the row above it in the tree."""
+        """Yield the line to the row above in the tree."""
         x, start = left - _INDENT + 6, self._bottoms.get(depth - 1, top)
         yield f'<path class="line" d="M{x} {start}V{top + 6}H{left - 2}"/>'
 
     def _bar(self, row: Row, amount: Amount, top: int) -> Iterator[str]:
-        """The length of a bar is its part of the largest of its resource."""
+        """Yield a bar whose length is relative to the largest amount of its resource."""
         largest = self._scale[amount.resource]
         most = _BAR * max(0, amount.most) // largest
         own = min(most, _BAR * amount.quota.nominal // largest) if row.kind == "ClusterQueue" else most
@@ -111,7 +111,7 @@ class _Drawing:
 
 
 def _numbers(row: Row, amount: Amount) -> str:
-    """`8 + 8 = 16 nvidia.com/gpu (3 in use) of a100`."""
+    """Return the numbers of a bar as a text: `8 + 8 = 16 nvidia.com/gpu (3 in use) of a100`."""
     nominal, most = amount.shown(amount.quota.nominal), amount.shown(amount.most)
     borrowed = amount.most - amount.quota.nominal
     is_sum = row.kind == "ClusterQueue" and borrowed > 0

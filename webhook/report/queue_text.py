@@ -1,4 +1,4 @@
-"""The queues of Kueue for people and for programs: a tree of lines, and the same as JSON."""
+"""Prints the queues of Kueue as a tree of lines, and as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INDENT = "  "
 
 
 def queue_text(made: Overview) -> str:
-    """A line for each queue, below it what it has."""
+    """Return a line for each queue with its quota below it."""
     return terminal.lines([*_lines(made)])
 
 
@@ -38,19 +38,19 @@ def _lines(made: Overview) -> Iterator[str]:
 
 
 def _source(made: Overview) -> str:
-    """Where it is read what is in use."""
+    """Return a text that names the objects from which usage is read."""
     if made.workloads is None:
         return "as the status of the ClusterQueues says"
     return f"the sum of {counted(made.workloads, 'Workload')} with reserved quota"
 
 
 def title(row: Row) -> str:
-    """`LocalQueue team-a/main`, `ClusterQueue gpus`, `Cohort research`."""
+    """Return the title of a row: `LocalQueue team-a/main`, `ClusterQueue gpus`, `Cohort research`."""
     return f"{row.kind} {row.namespace}/{row.name}" if row.namespace else f"{row.kind} {row.name}"
 
 
 def _table(row: Row) -> Iterator[str]:
-    """What it has, in columns."""
+    """Yield the quota of a row, in columns."""
     if row.kind == "LocalQueue":
         yield from admitted(row)
         return
@@ -61,7 +61,7 @@ def _table(row: Row) -> Iterator[str]:
 
 
 def admitted(row: Row) -> Iterator[str]:
-    """What a LocalQueue can admit at most, by flavor: `can admit at most 64 cpu, 4 nvidia.com/gpu of l4`."""
+    """Yield what a LocalQueue can admit at most, by flavor: `can admit at most 64 cpu, 4 nvidia.com/gpu of l4`."""
     flavors: dict[str, list[str]] = {}
     for each in row.amounts:
         if each.most > 0:
@@ -87,7 +87,7 @@ def _cells(row: Row, amount: Amount) -> Sequence[str]:
 
 
 def queue_json(made: Overview) -> str:
-    """The rows in their order, amounts as quantities."""
+    """Return the rows as JSON, with amounts as quantities."""
     described = {
         "queues": [_row(each) for each in made.rows],
         "unusedFlavors": list(made.unused_flavors),

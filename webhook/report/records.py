@@ -1,4 +1,4 @@
-"""Findings, answers and case results in plain JSON values, for every format that is JSON.
+"""Converts findings, answers and case results to plain JSON values, for all formats that are JSON.
 
 How long a decision took is left out, so that output is stable; explanations say it, which are for that.
 """
@@ -19,17 +19,17 @@ from webhook.report.finding import Finding, Place, Result
 
 
 def encoded(value: JSON, **options: Any) -> str:
-    """The text of a value, which no terminal and no CI system obeys."""
+    """Return the JSON text of a value with control characters escaped, for terminals and CI systems."""
     return terminal.exact_json(json.dumps(value, ensure_ascii=False, **options))
 
 
 def compact(value: JSON) -> str:
-    """The text of a value on one line without blanks."""
+    """Return the JSON text of a value on one line without spaces."""
     return encoded(value, separators=(",", ":"))
 
 
 def record_of_finding(finding: Finding) -> dict[str, Any]:
-    """A finding: its result, its rule, its decision, the object and the place."""
+    """Return a finding as JSON: its result, its rule, its decision, the object and the place."""
     about = finding.subject
     return {
         "result": str(finding.result),
@@ -53,7 +53,7 @@ def record_of_finding(finding: Finding) -> dict[str, Any]:
 
 
 def record_of_problem(problem: Problem) -> dict[str, Any]:
-    """A problem, its place with the finding or decision."""
+    """Return a problem as JSON; its place is in the finding or decision."""
     return {
         "rule": problem.code,
         "path": problem.path,
@@ -66,12 +66,12 @@ def record_of_problem(problem: Problem) -> dict[str, Any]:
 
 
 def record_of_missing(missing: MissingObject) -> dict[str, Any]:
-    """An object that was not there."""
+    """Return a missing object as JSON."""
     return {"kind": missing.kind, "namespace": missing.namespace, "name": missing.name, "why": missing.why}
 
 
 def record_of_decision(made: Decision) -> dict[str, Any]:
-    """A decision, without its problems."""
+    """Return a decision as JSON, without its problems."""
     return {
         "policy": made.policy,
         "binding": made.binding,
@@ -91,7 +91,9 @@ def record_of_decision(made: Decision) -> dict[str, Any]:
 
 
 def record_of_answer(answer: Answer) -> dict[str, Any]:
-    """An answer: code 200 and no reason or message when allowed; with explanations where there are some."""
+    """Return an answer as JSON: code 200 without reason and message when allowed; with explanations if there
+    are any.
+    """
     explained = [_record_of_explanation(phase, each) for phase, each in answer.explanations]
     verdict, status = answer.verdict, answer.verdict.status
     denied = None if verdict.allowed else status
@@ -129,7 +131,7 @@ def _record_of_explanation(phase: Phase, explained: Explanation) -> dict[str, An
 
 
 def _full_record_of_decision(phase: Phase, made: Decision) -> dict[str, Any]:
-    """A decision with everything that it says."""
+    """Return a decision as JSON with all its fields."""
     return {
         "phase": str(phase),
         "rule": made.rule,
@@ -140,7 +142,7 @@ def _full_record_of_decision(phase: Phase, made: Decision) -> dict[str, Any]:
 
 
 def record_of_case(case: CaseResult) -> dict[str, Any]:
-    """A case result: the suite, whether it passed, how else it went, and why."""
+    """Return a case result as JSON: the suite, whether it passed, its result, and the reason."""
     return {
         "suite": case.suite,
         "line": case.line,
@@ -152,5 +154,5 @@ def record_of_case(case: CaseResult) -> dict[str, Any]:
 
 
 def record_of_place(place: Place) -> dict[str, Any]:
-    """A place in the input."""
+    """Return a place in the input as JSON."""
     return {"file": place.file, "line": place.line, "column": place.column}

@@ -1,4 +1,4 @@
-"""What is known of a rule before anything breaks it: for formats that list rules, such as SARIF, and for links.
+"""Descriptions of rules, for formats that list rules, such as SARIF, and for links.
 
 Knows policies; knows no format. What no policy names is said under the name of the policy.
 """
@@ -17,7 +17,7 @@ from webhook.problem import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule as its author describes it. `id` is stable; `docs` is a link, "" where the author gives none."""
+    """A rule as its author describes it. `id` is stable; `docs` is a link, "" if there is none."""
 
     id: str
     policy: str
@@ -28,11 +28,11 @@ class Rule:
 
 
 Rules: TypeAlias = Mapping[str, Rule]
-"""Every rule of a run by its id; a policy as a whole is one by its name."""
+"""All rules of a run by id; a policy as a whole is a rule with the policy's name."""
 
 
 def rules(policies: PolicySet, address: str = "") -> Rules:
-    """The rules of all policies, in the order of their names: those that a policy names, and the policy itself.
+    """Return the rules of all policies, in the order of their names: those that a policy names, and the policy itself.
 
     Args:
         policies: the policies.
@@ -51,7 +51,7 @@ def rules(policies: PolicySet, address: str = "") -> Rules:
 
 
 def page_address(address: str, name: str) -> str:
-    """Where the page of a rule is in the published documentation: it stays the same while the rule has its id."""
+    """Return the address of a rule's page in the published documentation, which changes only with the rule's id."""
     return f"{address.rstrip('/')}/rules/{name.partition('/')[0]}/#{name.replace('/', '')}"
 
 
@@ -67,7 +67,7 @@ def _rule(policy: Policy, name: str, description: str) -> Rule:
 
 
 def rule_of(decision: Decision, rules: Rules, problem: Problem | None = None) -> Rule:
-    """The rule that a decision is about; what a server decided elsewhere has only what the decision says."""
+    """Return the rule that a decision is about; for an unknown one, a rule with the decision's fields."""
     name = problem.code if problem else decision.rule or decision.policy
     known = rules.get(name)
     if known is not None:

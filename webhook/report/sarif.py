@@ -1,4 +1,4 @@
-"""SARIF 2.1.0, which code scanning services read: rules with their help, and a result for each finding.
+"""Writes SARIF 2.1.0 for code scanning services: rules with their help, and a result for each finding.
 
 Follows the OASIS standard of 2020 and what GitHub reads of it: relative addresses of files, `partialFingerprints`, one
 location a result. What could not be evaluated is no result but a notification of the run. Rules stand before results,
@@ -27,7 +27,7 @@ _FINGERPRINT: Final = "claimgate/v1"
 
 
 class Findings:
-    """One log with one run."""
+    """Writes one log with one run."""
 
     def __init__(self) -> None:
         self._rules: dict[str, tuple[int, Rule]] = {}
@@ -36,11 +36,11 @@ class Findings:
         self._fingerprints = Fingerprints()
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Nothing: only rules of results are listed."""
+        """Yield nothing, because only rules with results are listed."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Hold the finding."""
+        """Keep the finding."""
         if entry.result in _LEVELS:
             self._rules.setdefault(entry.rule.id, (len(self._rules), entry.rule))
             self._results.append(self._result(entry))
@@ -50,7 +50,7 @@ class Findings:
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """The whole log; what could not be read is a notification."""
+        """Yield the whole log; a file that could not be read is a notification."""
         unread = [_notice("error", each.message, Place(file=each.file, line=each.line)) for each in totals.unreadable]
         driver = {
             "name": "claimgate",
@@ -81,7 +81,7 @@ class Findings:
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
-    """A reportingDescriptor; a rule without a description is described by its id."""
+    """Return a reportingDescriptor; a rule without a description is described by its id."""
     described = rule.description or rule.id
     made: dict[str, Any] = {
         "id": rule.id,
@@ -99,7 +99,7 @@ def _notice(level: str, text: str, place: Place) -> dict[str, Any]:
 
 
 def _physical(place: Place, line: SourceLine | None = None) -> dict[str, Any]:
-    """Where it is; the end of what is meant, and in a contextRegion the line without its confidential values."""
+    """Return a physicalLocation: the region, and in a contextRegion the line without its confidential values."""
     located: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file.removeprefix("./"))}}
     if place.line:
         column = {"startColumn": place.column} if place.column else {}

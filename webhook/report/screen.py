@@ -1,4 +1,4 @@
-"""What a report for people is shown on: how wide it is, whether it has colours, and which signs it can draw.
+"""The properties of the screen that a report is printed to: its width, its colours, and its symbols.
 
 Follows no-color.org (`NO_COLOR`), force-color.org (`FORCE_COLOR`) and terminfo's `dumb`. Knows no report.
 """
@@ -32,27 +32,27 @@ _STYLES: Final[Mapping[str, Style]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """`width` is in characters; 0 where lines may be as long as they are, as in a file or a pipe."""
+    """The properties of a screen. `width` is in characters; 0 does not limit lines, as in a file or a pipe."""
 
     width: int = 0
     is_colored: bool = False
     is_unicode: bool = True
 
     def styled(self, text: str, style: Style) -> str:
-        """A text in a style; it must hold no control characters."""
+        """Return a text in a style; it must hold no control characters."""
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.is_colored and style else text
 
     def symbol(self, said: str) -> str:
-        """The sign of a result or of advice, in its colour."""
+        """Return the symbol of a result or of advice, in its colour."""
         return self.styled(_SYMBOLS[said][0 if self.is_unicode else 1], _STYLES[said])
 
     def said(self, said: str) -> str:
-        """The sign and the word."""
+        """Return the symbol and the word of a result."""
         word = self.styled(said, _STYLES[said])
         return f"{self.symbol(said)} {word}"
 
     def wrapped(self, text: str, indent: str, hanging: str = "") -> list[str]:
-        """A text in lines that fit, each below the other; words are never cut.
+        """Return a text in lines that fit; words are never cut.
 
         Args:
             text: one line.
@@ -73,20 +73,20 @@ class Screen:
 
 
 PLAIN: Final = Screen()
-"""A file: no colours, and lines as long as they are."""
+"""The screen for a file: no colours, and lines of any length."""
 
 
 @runtime_checkable
 class ShowsOn(Protocol):
-    """A writer that a screen makes a difference for."""
+    """A writer whose output depends on the screen."""
 
     def show_on(self, screen: Screen) -> None:
-        """Write for this screen from now on."""
+        """Use this screen from now on."""
         ...
 
 
 def screen_of(stream: TextIO, variables: Mapping[str, str] = os.environ) -> Screen:
-    """The screen that a stream leads to.
+    """Return the properties of the screen that a stream is connected to.
 
     Args:
         stream: standard output.
@@ -105,7 +105,7 @@ def screen_of(stream: TextIO, variables: Mapping[str, str] = os.environ) -> Scre
 
 
 def _width(stream: TextIO, variables: Mapping[str, str], *, is_terminal: bool) -> int:
-    """What COLUMNS says, else the terminal; 0 for anything else."""
+    """Return the width from COLUMNS, else that of the terminal; 0 for other streams."""
     said = variables.get("COLUMNS", "")
     if said.isdecimal():
         return int(said)
@@ -118,5 +118,5 @@ def _width(stream: TextIO, variables: Mapping[str, str], *, is_terminal: bool) -
 
 
 def result_word(result: Result, *, is_advice: bool) -> str:
-    """What a person reads of a result: advice is a warning that nobody counts."""
+    """Return the word for a result; advice is a warning that is not counted."""
     return "advice" if is_advice and result is Result.WARN else str(result)

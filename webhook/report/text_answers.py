@@ -1,4 +1,4 @@
-"""Answers for people: a line for each review, below it what the caller would see and what changes, and the sums."""
+"""Prints answers: a line for each review, below it the messages to the caller and the changes, and the sums."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from webhook.report.writer import Totals
 from webhook.wording import counted
 
 _VALUE_WIDTH = 160
-"""Characters of a patch's value; the whole value is in json and ndjson."""
+"""How many characters of a patch's value are shown; json and ndjson have the whole value."""
 _INDENT: Final = "    "
 _STYLES: Final[Mapping[str, Style]] = {"warning": "yellow", "further warning": "yellow", "advice": "cyan"}
 
 
 class Answers:
-    """One replay, each answer as it comes."""
+    """Prints one replay, answer by answer."""
 
     def __init__(self) -> None:
         self._screen = PLAIN
 
     def show_on(self, screen: Screen) -> None:
-        """Write for this screen."""
+        """Use this screen."""
         self._screen = screen
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Nothing."""
+        """Yield nothing, because the text has no beginning."""
         yield from ()
 
     def entry(self, entry: Answer) -> Iterator[str]:
-        """The lines of one review."""
+        """Yield the lines of one review."""
         yield "".join(f"{line}\n" for line in _answer(entry, self._screen))
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """The sums."""
+        """Yield the sums."""
         allowed = totals.entries - totals.failures
         yield terminal.lines([f"{counted(totals.entries, 'review')}: {allowed} allowed, {totals.failures} denied"])
 
@@ -69,7 +69,7 @@ def _answer(answer: Answer, screen: Screen) -> Iterator[str]:
 
 
 def _told(answer: Answer) -> Mapping[str, tuple[str, ...]]:
-    """What users are told besides the verdict, by what it is."""
+    """Return the messages to users in addition to the verdict, by their kind."""
     return {
         "warning": answer.verdict.warnings,
         "advice": answer.advice,
@@ -79,7 +79,7 @@ def _told(answer: Answer) -> Mapping[str, tuple[str, ...]]:
 
 
 def operation(change: Mapping[str, JSON]) -> str:
-    """One patch operation on one line: `add /metadata/labels = {"a":"b"}`."""
+    """Return one patch operation on one line: `add /metadata/labels = {"a":"b"}`."""
     shown = f"{change['op']} {change['path']}"
     if "from" in change:
         return f"{shown} from {change['from']}"

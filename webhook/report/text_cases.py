@@ -1,4 +1,4 @@
-"""Cases of suites for people: a line for each suite, each failure with its difference, and the sums.
+"""Prints cases of suites: a line for each suite, each failure with its difference, and the sums.
 
 Why cases were skipped comes last.
 """
@@ -18,7 +18,7 @@ from webhook.wording import counted
 
 
 class Cases:
-    """One test; a suite is held until its last case is known."""
+    """Prints one test; a suite is kept until its last case is known."""
 
     def __init__(self) -> None:
         self._screen = PLAIN
@@ -27,15 +27,15 @@ class Cases:
         self._skipped: Counter[str] = Counter()
 
     def show_on(self, screen: Screen) -> None:
-        """Write for this screen."""
+        """Use this screen."""
         self._screen = screen
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Nothing."""
+        """Yield nothing, because the text has no beginning."""
         yield from ()
 
     def entry(self, entry: CaseResult) -> Iterator[str]:
-        """The suite before this one, once its last case is known."""
+        """Keep the case; yield the previous suite when a new one begins."""
         if self._suite and self._suite[0].suite != entry.suite:
             yield from self._told()
         self._suite.append(entry)
@@ -43,14 +43,14 @@ class Cases:
             self._skipped[entry.why] += 1
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """The last suite and the sums."""
+        """Yield the last suite and the sums."""
         yield from self._told()
         yield terminal.lines(self._sums(totals))
         if totals.coverage:
             yield "".join(f"{line}\n" for line in self._screen.wrapped(terminal.one_line(_coverage(totals)), "", "  "))
 
     def _told(self) -> Iterator[str]:
-        """The suite that is held."""
+        """Yield the suite that is kept."""
         if self._suite:
             self._suites[any(case.result is not Result.SKIP for case in self._suite)] += 1
             yield "".join(f"{line}\n" for line in _suite(self._suite, self._screen))
@@ -67,7 +67,7 @@ class Cases:
 
 
 def _outcomes(results: Mapping[Result, int]) -> str:
-    """`2 passed, 1 failed`; what was skipped or has mistakes where there is any."""
+    """Return `2 passed, 1 failed`; skipped and unreadable cases are added if there are any."""
     always = [f"{results[Result.PASS]} passed", f"{results[Result.FAIL]} failed"]
     skipped = [f"{results[Result.SKIP]} skipped"] * bool(results[Result.SKIP])
     errors = [f"{results[Result.ERROR]} not readable"] * bool(results[Result.ERROR])
@@ -89,7 +89,7 @@ def _suite(results: Sequence[CaseResult], screen: Screen) -> Iterator[str]:
 
 
 def _case(result: CaseResult, screen: Screen) -> Iterator[str]:
-    """A case with its line, how long it took where somebody wants to know, and what differs."""
+    """Yield a case with its line, its duration if wanted, and its differences."""
     took = f"  {result.elapsed_s * 1000:.0f} ms" if result.is_told and result.elapsed_s else ""
     name = terminal.one_line(f"{result.id}  {result.place}{took}")
     yield f"  {screen.symbol(result.result)} {name}"
@@ -98,7 +98,7 @@ def _case(result: CaseResult, screen: Screen) -> Iterator[str]:
 
 
 def _coverage(totals: Totals) -> str:
-    """How many of the rules a case breaks, and which none does."""
+    """Return how many rules are broken by a case, and which are not."""
     unbroken = [rule for rule, is_broken in totals.coverage.items() if not is_broken]
     told = f"{len(totals.coverage) - len(unbroken)} of {counted(len(totals.coverage), 'rule')} broken by a case"
     return f"{told}; by none: {', '.join(unbroken)}" if unbroken else told

@@ -1,4 +1,4 @@
-"""Findings for people, as linters print theirs: below each object its findings, the sums of the rules last.
+"""Prints findings as linters do: below each object its findings, and at the end the sums of the rules.
 
 A finding is a line with its sign, place and rule, then what is wrong, what to do, and the line of the file. What is
 missing is said once, with how often: a folder without its cluster misses the same few objects hundreds of times.
@@ -26,17 +26,17 @@ from webhook.wording import counted, named
 _ORDER: Final = ("fail", "warn", "error", "skip", "advice")
 _INDENT: Final = "    "
 _MOST_HELD: Final = 500
-"""Findings of one object that are put in order; a file may have the same object thousands of times."""
+"""How many findings of one object are sorted together; a file may have the same object thousands of times."""
 _BREAK: Final = re.compile(r"\s*\n(?! \| |\* )\s*")
-"""A line break of a message that does not begin a line of source or of a list."""
+"""Matches a line break of a message, unless the next line shows source or an item of a list."""
 _MOST_RULES: Final = 20
 _WIDEST: Final = 120
-"""Characters of a line of a file, where the screen does not say how many it shows."""
+"""How many characters of a line of a file are shown if the screen has no width."""
 
 
 @dataclass(slots=True)
 class _Missed:
-    """What is missing: where first, how often, and which rules could not be evaluated."""
+    """A missing object: its first place, how often it was missed, and the rules that could not be evaluated."""
 
     first: Finding
     times: int = 0
@@ -44,7 +44,7 @@ class _Missed:
 
 
 class Findings:
-    """One report; of each object, findings are held until the next one comes."""
+    """Prints one report; the findings of an object are kept until the next object comes."""
 
     def __init__(self) -> None:
         self._screen = PLAIN
@@ -53,15 +53,15 @@ class Findings:
         self._rules: Counter[tuple[str, str, str]] = Counter()
 
     def show_on(self, screen: Screen) -> None:
-        """Write for this screen."""
+        """Use this screen."""
         self._screen = screen
 
     def begin(self, _rules: Rules) -> Iterator[str]:
-        """Nothing."""
+        """Yield nothing, because the text has no beginning."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """The object before this one, once its last finding is known."""
+        """Keep the finding; yield the previous object when a new one begins."""
         if entry.result is Result.PASS:
             return
         self._rules[_said(entry), entry.rule.severity or entry.decision.severity, _rule(entry)] += 1
@@ -73,7 +73,7 @@ class Findings:
         self._object.append(entry)
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """The last object, what is missing, and the sums."""
+        """Yield the last object, the missing objects, and the sums."""
         if self._object:
             yield self._told()
         if self._missed:
@@ -91,7 +91,7 @@ class Findings:
             missed.rules[entry.rule.id] = None
 
     def _told(self) -> str:
-        """The object that is held, with what is worst first."""
+        """Return the findings of the object that is kept, the worst first."""
         findings = sorted(self._object, key=lambda each: _ORDER.index(_said(each)))
         self._object = []
         heading = self._screen.styled(terminal.one_line(str(findings[0].subject)), "bold")
@@ -108,7 +108,7 @@ class Findings:
         yield from fix_lines("name files that have them with --context", self._screen)
 
     def _table(self) -> Iterator[str]:
-        """Each rule with how often it was broken, what is worst first."""
+        """Yield each rule with how often it was broken, the worst first."""
         ordered = sorted(
             self._rules.items(),
             key=lambda each: (_ORDER.index(each[0][0]), severity_rank(each[0][1]), -each[1], each[0][2]),
@@ -122,7 +122,7 @@ class Findings:
 
 
 def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
-    """A finding of one object."""
+    """Yield the lines of one finding."""
     rule = screen.styled(terminal.one_line(_rule(finding)), "cyan")
     yield f"  {screen.said(_said(finding))}  {terminal.one_line(finding.place.in_full)}  {rule}"
     problem = finding.problem
@@ -139,14 +139,14 @@ def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
 
 
 def fix_lines(fix: str, screen: Screen) -> Iterator[str]:
-    """What to do."""
+    """Yield the lines of a fix."""
     first, *others = screen.wrapped(f"fix: {terminal.one_line(fix)}", _INDENT, "     ")
     yield first.replace("fix:", screen.styled("fix:", "green"), 1)
     yield from others
 
 
 def _source(line: SourceLine, number: int, screen: Screen) -> Iterator[str]:
-    """The line of the file, and below it a mark under the place."""
+    """Yield the line of the file, and below it a mark under the place."""
     margin = f"{_INDENT}{number} | "
     shown = line.within((screen.width or _WIDEST) - len(margin))
     end = shown.column - 1 + shown.length
@@ -160,7 +160,9 @@ def _source(line: SourceLine, number: int, screen: Screen) -> Iterator[str]:
 
 
 def _cells(text: str) -> int:
-    """How many columns of a terminal a text takes: East Asian wide letters take two (Unicode Standard Annex 11)."""
+    """Return how many columns of a terminal a text takes: East Asian wide letters take two (Unicode Standard
+    Annex 11).
+    """
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
@@ -173,19 +175,19 @@ def _said(finding: Finding) -> str:
 
 
 def _rule(finding: Finding) -> str:
-    """The id of the rule; the policy where the rule has none."""
+    """Return the id of the rule, or the policy if the rule has none."""
     return _ids((finding.rule.id,))
 
 
 def _ids(ids: Sequence[str]) -> str:
-    """The ids of rules, then the policies that have none."""
+    """Return the ids of rules, then the policies without ids."""
     policies = [name for name in ids if "/" not in name]
     listed = [name for name in ids if "/" in name]
     return ", ".join((*listed, named(policies, "policy", "policies")) if policies else listed)
 
 
 def _not_audited(totals: Totals) -> Iterator[str]:
-    """Documents that are no objects, and with -v kinds that no policy is about."""
+    """Yield documents that are not objects, and with -v kinds that no policy applies to."""
     for skipped in totals.skipped:
         if skipped.is_half or totals.is_verbose:
             yield f"{skipped.place}: not audited: {skipped.why}"

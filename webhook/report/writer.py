@@ -1,4 +1,5 @@
-"""What an output format is: begin, one entry after the other, end. Each call gives the text that is ready by then.
+"""The interface of an output format: begin, then one entry after the other, then end; each returns the text that is
+ready.
 
 A format that can be written piece by piece holds nothing; one that begins with its sums holds what it needs of each
 entry. Knows no format.
@@ -32,7 +33,7 @@ class SkippedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What is known in the end.
+    """The totals of a run, which are known at its end.
 
     entries: objects that were audited, reviews that were answered, or cases of suites. failures: reviews that were
     denied, or cases that failed. results: how many findings an audit made, or cases a test has, of each kind, every
@@ -56,34 +57,34 @@ class Totals:
 
 
 class Writer(Protocol[Entry_contra]):
-    """One report while it is written: one `begin`, an `entry` for each entry, one `end`.
+    """Writes one report: one call of `begin`, one of `entry` for each entry, one of `end`.
 
     An entry is a Finding of audit, an Answer of replay or a CaseResult of test.
     """
 
     def begin(self, rules: Rules) -> Iterable[str]:
-        """What stands before the first entry; `rules` are those of the run, and empty where nobody knows them."""
+        """Return the text before the first entry; `rules` are those of the run, or empty."""
         ...
 
     def entry(self, entry: Entry_contra) -> Iterable[str]:
-        """What can be written once this entry is known."""
+        """Return the text that can be written once this entry is known."""
         ...
 
     def end(self, totals: Totals) -> Iterable[str]:
-        """Everything that is left."""
+        """Return the remaining text."""
         ...
 
 
 class HasFindings(Protocol):
-    """An entry that can be told as findings."""
+    """An entry that can be converted to findings."""
 
     def findings(self, rules: Rules) -> Iterable[Finding]:
-        """Its findings."""
+        """Return its findings."""
         ...
 
 
 class ThroughFindings:
-    """Writes answers or case results in a format that knows findings only."""
+    """Writes answers or case results in a format that knows only findings."""
 
     def __init__(self, writer: Writer[Finding]) -> None:
         self._writer = writer
@@ -102,6 +103,6 @@ class ThroughFindings:
             yield from self._writer.entry(finding)
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """End with the sums of the findings."""
+        """Write the end with the sums of the findings."""
         results = {result: self._results[result] for result in Result}
         yield from self._writer.end(replace(totals, results=results))

@@ -1,4 +1,4 @@
-"""What type each value of an object has, and what is wrong where it has another.
+"""The types of all values of an object, and the mistakes in values that have another type.
 
 Two levels. Types, which is what a decoder asks for: object, list, text, number, truth, quantity, and the like; values,
 which is what a validation asks for: forms of names, ranges, choices, fields that do not exist. The declarations are

@@ -1,4 +1,4 @@
-"""Whether a value has neither nulls nor keys of merge directives anywhere, as nearly none has: told by its MessagePack.
+"""Tells quickly, by its MessagePack encoding, whether a value has neither nulls nor keys of merge directives.
 
 msgspec writes it, and CPython searches it, far faster than Python walks the value: MessagePack has texts as they are.
 """
@@ -15,13 +15,13 @@ from webhook.deadline import Deadline
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _NIL: Final = b"\xc0"
-"""How a null is written (MessagePack specification, "nil format"). No UTF-8 has this byte; lengths and numbers may."""
+"""The encoding of a null (MessagePack specification, "nil format"). No UTF-8 has this byte; lengths and numbers may."""
 _DIRECTIVE: Final = re.compile(rb"[\xa0-\xbf]\$|\xd9.\$|\xda..\$|\xdb....\$", re.DOTALL)
-"""A text that begins with a dollar, after its length ("str format family"); the end of others may look like it."""
+"""Matches a text that begins with a dollar, after its length ("str format family"); other bytes may match too."""
 
 
 def is_bare(value: JSON, deadline: Deadline) -> bool:
-    """Whether a value has no null and no key that begins with a dollar; False where nobody can tell so."""
+    """Return whether a value has no null and no key that begins with a dollar; False if that is not certain."""
     deadline.look()  # msgspec cannot be interrupted
     try:
         written = _encode(value)

@@ -1,4 +1,4 @@
-"""An object as a decoder reads it: without nulls, and without the values that are not of their type, which are named.
+"""Decodes an object by its type: removes nulls, and removes and lists values of a wrong type.
 
 A null is as good as absent, as a field and in a map. In a list it is an empty value, as Go makes it, so that the others
 keep their numbers; so is an entry that is not of its type. An amount alone may be null: Kubernetes takes it for 0 in
@@ -28,12 +28,12 @@ _ABSENT: Final = object()
 _CUSTOM: Final = frozenset(("int64", "int32"))
 _WHOLE: Final[Mapping[str, str]] = {"int32": "number"}
 _LONG: Final = 8
-"""Entries of a list from which on it is worth to ask whether all fit before each is decoded."""
+"""From how many entries on a list is first tested as a whole before each entry is decoded."""
 _EMPTY: Final[Mapping[str, JSON]] = {"text": "", "number": 0, "int64": 0, "int32": 0, "truth": False}
 
 
 class Decoded(NamedTuple):
-    """The object, what of it was not of its type, and the paths of placeholders for values that are not texts."""
+    """The decoded object, its values of a wrong type, and the paths of placeholders for values that are not texts."""
 
     value: JSON
     mismatches: tuple[Mismatch, ...] = ()
@@ -41,14 +41,13 @@ class Decoded(NamedTuple):
 
 
 def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None = None) -> Decoded:
-    """A value as one of a type; None where it is not of that type at all.
+    """Decode a value by a type; the result is None if the value does not have that type at all.
 
     Args:
         value: what stands there.
         of: the type.
         at: where it stands, with which every path begins.
         deadline: is charged for what is walked.
-
     """
     until = deadline or Deadline()
     until.look()  # msgspec cannot be interrupted; it takes a third of the time that decoding JSON took
@@ -61,7 +60,7 @@ def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None 
 
 @dataclass(slots=True)
 class _Decoding:
-    """One walk over one value. `at` is where it is by now."""
+    """Decodes one value. `at` is the current path."""
 
     deadline: Deadline
     at: list[str | int]
@@ -69,7 +68,7 @@ class _Decoding:
     unfilled: list[FieldPath] = field(default_factory=list)
 
     def value(self, value: JSON, of: Type) -> JSON:
-        """A value that is not null as one of a type, or _ABSENT."""
+        """Return a value that is not null, decoded by a type, or _ABSENT."""
         if isinstance(of, Fields):
             return self._object(value, of) if isinstance(value, dict) else self._refused(value, "an object")
         if isinstance(of, Items):
@@ -122,7 +121,7 @@ class _Decoding:
 
 
 def _is(of: Scalar, value: JSON) -> bool:
-    """Whether a value that is not null is of a scalar type."""
+    """Return whether a value that is not null has a scalar type."""
     if of in ("any", "quantity"):
         return True
     kind = type(value)
@@ -133,7 +132,7 @@ def _is(of: Scalar, value: JSON) -> bool:
 
 
 def empty(of: Type) -> JSON:
-    """The value of a type that Go starts from."""
+    """Return the zero value of a type in Go."""
     if isinstance(of, Fields):
         return {}
     return [] if isinstance(of, Items) else _EMPTY.get(of)

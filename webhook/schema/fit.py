@@ -1,4 +1,4 @@
-"""Whether a value is of its type already, as nearly all are: told by msgspec, which walks it some ten times as fast.
+"""Tests whether a value has its type already, with msgspec, which is some ten times as fast as decoding.
 
 Decoding has to look at what does not fit: it may hold a null, a field that nobody declares, or a value of another type.
 """
@@ -39,7 +39,7 @@ _SCALARS: Final[dict[Scalar, Any]] = {
 
 @cache
 def fit(of: Type) -> Fit:
-    """Says whether a value is of a type. Any thread may ask; a type is built by one of them."""
+    """Return a function that tells whether a value has a type. Any thread may call it; one of them builds the type."""
     with _BUILDING:
         wanted = _native(of)
         msgspec.json.Decoder(wanted)  # builds the type and all within it
@@ -56,7 +56,7 @@ def fit(of: Type) -> Fit:
 
 @cache
 def _native(of: Type) -> Any:
-    """The type as msgspec has it, made once."""
+    """Return the type as msgspec declares it, built once."""
     if isinstance(of, Items):
         return list[_native(of.item)]  # type: ignore[misc]
     if not isinstance(of, Fields):
@@ -69,7 +69,7 @@ def _native(of: Type) -> Any:
 
 
 def _names(of: Fields) -> Iterator[tuple[str, str]]:
-    """What the attributes are called, and the fields: a field may be a word of Python."""
+    """Yield an attribute name for each field, because a field's name may be a keyword of Python."""
     yield from ((f"f{number}", name) for number, name in enumerate(of.fields))
 
 

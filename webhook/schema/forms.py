@@ -1,4 +1,4 @@
-"""Names that Kubernetes and drivers take: each form by its name in the data files, with a test and its rule in words.
+"""Forms of names that Kubernetes and drivers accept: each form has a name, a test and a description.
 
 Sources: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go (validateQualifiedName, validatePoolName),
 pkg/apis/core/validation ValidateCSIDriverName, pkg/apis/core/v1/helper IsExtendedResourceName, and
@@ -21,38 +21,42 @@ _DEVICE = re.compile(r"[0-9]+|(GPU|MIG)-[0-9A-Za-z/-]+")
 
 
 def is_label(value: str) -> bool:
-    """A DNS label: a name without dots."""
+    """Return whether a text is a DNS label: a name without dots."""
     return not dns1123_label(value)
 
 
 def is_subdomain(value: str) -> bool:
-    """The name of most objects."""
+    """Return whether a text is a DNS subdomain, as the names of most objects are."""
     return not dns1123_subdomain(value)
 
 
 def is_driver(value: str) -> bool:
-    """The name of a driver, which may have upper case letters (core validation ValidateCSIDriverName)."""
+    """Return whether a text is the name of a driver, which may have upper case letters (core validation
+    ValidateCSIDriverName).
+    """
     return len(value) <= _LONGEST_DRIVER and not dns1123_subdomain(value.lower())
 
 
 def is_identifier(value: str) -> bool:
-    """The last part of an attribute's or a capacity's name."""
+    """Return whether a text may be the last part of an attribute's or a capacity's name."""
     return len(value) <= _LONGEST_ID and _IDENTIFIER.fullmatch(value) is not None
 
 
 def is_capacity(value: str) -> bool:
-    """The name of an attribute or a capacity, with or without a domain."""
+    """Return whether a text is the name of an attribute or a capacity, with or without a domain."""
     domain, slash, id_ = value.partition("/")
     return is_identifier(value) if not slash else is_driver(domain) and is_identifier(id_)
 
 
 def is_attribute(value: str) -> bool:
-    """The name of an attribute with its domain. One with more slashes is let pass, as Kubernetes does."""
+    """Return whether a text is an attribute's name with its domain; one with several slashes passes, as in
+    Kubernetes.
+    """
     return value.count("/") > 1 or ("/" in value and is_capacity(value))
 
 
 def is_extended_resource(value: str) -> bool:
-    """The name of an extended resource, also as `requests.` of a quota."""
+    """Return whether a text is the name of an extended resource that a quota can name with `requests.`."""
     if "/" not in value or "kubernetes.io/" in value or value.startswith("requests."):
         return False
     return not qualified_name(f"requests.{value}")
@@ -86,12 +90,12 @@ def _extended_resource_fault(name: str) -> str:
 
 
 def is_pool(value: str) -> bool:
-    """The name of a pool of devices: subdomains separated by slashes."""
+    """Return whether a text is the name of a pool of devices: subdomains separated by slashes."""
     return len(value) <= 253 and all(map(is_subdomain, value.split("/")))
 
 
 def is_duration(value: str) -> bool:
-    """A duration as Go writes it (time.ParseDuration)."""
+    """Return whether a text is a duration as Go writes it (time.ParseDuration)."""
     return _DURATION.fullmatch(value) is not None
 
 
@@ -136,5 +140,5 @@ _FAULT_OF: Final = {FORMS[form][1]: fault for form, fault in _FAULTS.items()}
 
 
 def fault_of(value: str, expected: str) -> str:
-    """What is wrong with a name, by the words for what was expected: `it contains `-``; "" where it is no name."""
+    """Return the fault of a name of an expected form: `it contains `-``; "" if the form is not a name."""
     return _FAULT_OF[expected](value) if expected in _FAULT_OF else ""

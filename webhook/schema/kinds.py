@@ -1,4 +1,4 @@
-"""Which type the objects of a kind have: custom kinds by the files of `data/`, Kubernetes' own by its table.
+"""The type of the objects of each kind: custom kinds from the files of `data/`, Kubernetes' own from its table.
 
 A file of `data/` has `group`, `kinds` (kind, versions, spec, and `group` where it is another one) and `types`, which
 all files share. A type is written as
@@ -34,18 +34,17 @@ _SCALARS: Final = get_args(Scalar)
 
 @dataclass(slots=True)
 class Declarations:
-    """What the files declare: kinds, and the types that they name, each made when it is first asked for."""
+    """The declarations of the files: kinds, and the types that they name, each built when it is first needed."""
 
     written: dict[str, Any] = field(default_factory=dict)
     kinds: dict[GroupVersionKind, Type] = field(default_factory=dict)
     _made: dict[str, Type] = field(default_factory=dict)
 
     def type(self, written: Any) -> Type:
-        """A type as it is written.
+        """Return the type of a declaration.
 
         Raises:
             KeyError: it names a type that nobody declares.
-
         """
         if isinstance(written, list):
             return Items(self.type(written[0]))
@@ -66,7 +65,7 @@ class Declarations:
 
 @cache
 def declarations() -> Declarations:
-    """All files of `data/`; read on first use."""
+    """Return the declarations of all files of `data/`; they are read on first use."""
     files = [yamlfile.read(path)[0].value for path in sorted(DATA.glob("*.yaml"))]
     made = Declarations({name: written for file in files for name, written in file["types"].items()})
     made.kinds = {
@@ -83,7 +82,7 @@ def _whole(spec: Type) -> Type:
 
 
 def type_of(kind: GroupVersionKind) -> Type | None:
-    """The type of the objects of a kind; None where nothing is known of it."""
+    """Return the type of the objects of a kind; None if it is not known."""
     return declarations().kinds.get(kind) or (_builtin(kind) if kubernetes.is_builtin(kind) else None)
 
 
@@ -99,13 +98,13 @@ def _without_status(of: Type) -> Type:
 
 
 def decode_object(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> Decoded:
-    """An object as one of its kind; as it is where nothing is known of the kind."""
+    """Decode an object by its kind; an object of an unknown kind is returned unchanged."""
     of = type_of(kind)
     return Decoded(obj) if of is None else decode(obj, of, (), deadline)
 
 
 def at(of: Type | None, path: tuple[str | int, ...]) -> Type | None:
-    """The type of what stands at a path inside a value; None where nothing is declared."""
+    """Return the type of the value at a path inside a type; None if nothing is declared."""
     for step in path:
         if isinstance(of, Items) and isinstance(step, int):
             of = of.item

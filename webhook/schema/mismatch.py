@@ -1,4 +1,4 @@
-"""A value that is not of its type: where it stands, what is there and what must be."""
+"""A value of a wrong type: its path, the value and the expected type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from webhook.wording import shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mismatch:
-    """`at` is the path from the root of the object, `expected` says in words what must stand there: `a list`."""
+    """A value of a wrong type. `at` is the path from the root of the object, `expected` describes the type: `a
+    list`.
+    """
 
     at: FieldPath
     expected: str
@@ -22,22 +24,22 @@ class Mismatch:
 
     @property
     def path(self) -> str:
-        """The path as users know it."""
+        """Return the path as users know it."""
         return path_as_text(self.at)
 
     @property
     def shown(self) -> str:
-        """What stands there, in words."""
+        """Return a description of the value."""
         return described(self.value)
 
     @property
     def message(self) -> str:
-        """What is wrong, without the path: ``must be a list, not an object``."""
+        """Return the message without the path: ``must be a list, not an object``."""
         return f"must be {self.expected}, not {self.shown}"
 
     @property
     def fix(self) -> str:
-        """What to do where the value is right but for its quotes, else "": YAML makes other types of such texts."""
+        """Return the fix if only quotes are wrong, else "": YAML reads some texts as other types."""
         if self.expected == "a string":
             if isinstance(self.value, bool):
                 return "put it in quotes, because YAML reads words such as yes, no, on and off as true or false"
@@ -53,11 +55,11 @@ _UNQUOTED: Final = {
     "a whole number of 32 bits": _WHOLE,
     "true or false": re.compile("true|false"),
 }
-"""What a text must be to be of another type without its quotes, by what is expected (schema/types.py)."""
+"""Matches texts that have the expected type once their quotes are removed (schema/types.py)."""
 
 
 def described(value: JSON) -> str:
-    """A value of the wrong type in words: ``an object``, ``the string `2 GPUs` ``, ``the number 4``."""
+    """Return a description of a value: ``an object``, ``the string `2 GPUs` ``, ``the number 4``."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""An object of a kind of Kubernetes as an API server sends it: decoded into Go's types, and written again.
+"""Rewrites an object of a kind of Kubernetes as an API server sends it: decoded into Go's types, and encoded again.
 
 A field that is not set is left out, also where an empty list or map stands for it, unless Go writes it always: then it
 is null (written_null.yaml). A null among the texts of a map is an empty text, one among amounts is 0, and an
@@ -22,11 +22,11 @@ from webhook.schema.types import Fields, Items, Type
 
 _ABSENT: Final = object()
 _UNJUDGED: Final = "status"
-"""Controllers write it; types of kinds leave it out (kinds.py)."""
+"""The field that controllers write; types of kinds leave it out (kinds.py)."""
 
 
 def as_sent(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> JSON | None:
-    """What an API server sends of an object that a user wrote.
+    """Return an object that a user wrote as an API server sends it; None if it cannot be decoded.
 
     Args:
         obj: the object as it is written.
@@ -37,7 +37,6 @@ def as_sent(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None)
         The object, the same value where nothing changes. None where an API server refuses it: a value is of another
         type, as in a template that is not filled in, or a field does not exist. None, too, of a kind that is not
         Kubernetes' own: nobody here knows what it would send.
-
     """
     of = type_of(kind) if is_builtin(kind) else None
     if of is None:
@@ -54,12 +53,12 @@ def as_sent(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None)
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes values that are of their types."""
+    """Encodes values that have their types."""
 
     deadline: Deadline
 
     def written(self, value: JSON, of: Type) -> JSON:
-        """A value that is set. Raises ValueError for an amount that is none."""
+        """Return a value that is set, encoded. Raises ValueError for an invalid quantity."""
         if of == "quantity":
             return _amount(value)
         if isinstance(of, Items):
@@ -108,17 +107,17 @@ class _Writer:
 
 
 def _unless_same(value: JSON, made: JSON, pairs: Iterable[tuple[JSON, JSON]]) -> JSON:
-    """The value itself where everything in it is the same."""
+    """Return the value itself if all its parts are unchanged, else `made`."""
     return value if all(before is after for before, after in pairs) else made
 
 
 def _may_be_left_out(of: Type) -> bool:
-    """Whether an empty value is as good as none: a list, or a map, which has no fields of its own."""
+    """Return whether an empty value of the type is left out: a list, or a map without declared fields."""
     return isinstance(of, Items) or (isinstance(of, Fields) and not of.fields)
 
 
 def _amount(value: JSON) -> str:
-    """An amount in its canonical form. Raises ValueError for what is none."""
+    """Return a quantity in its canonical form. Raises ValueError for an invalid one."""
     read = quantity.read(value)
     if read is None:
         raise ValueError(f"{value} is not a quantity")

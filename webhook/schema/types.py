@@ -1,4 +1,4 @@
-"""Types of JSON values: what a declaration comes to, and those that Kubernetes itself declares.
+"""Types of JSON values, from declarations and from Kubernetes' own table.
 
 A type is a scalar's name, `Items` or `Fields`. Kubernetes' own are named as in its OpenAPI documents without the
 prefix, `core.v1.PodTemplateSpec`, and come from the table of the patch package (k8s.io/client-go v0.36.1
@@ -33,7 +33,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "truth": "true or false",
     "intOrText": "a whole number or a string",
 }
-"""What a scalar must be, in words; anything may be `any` and `quantity`."""
+"""The description of each scalar type; `any` and `quantity` accept everything."""
 _WRITTEN_NULL: Final = Path(__file__).with_name("written_null.yaml")
 _SCALARS: Final[Mapping[str | None, Scalar]] = {"string": "text", "numeric": "number", "boolean": "truth"}
 _SPECIAL: Final[Mapping[str, Scalar]] = {
@@ -53,7 +53,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fields:
-    """An object: the types of its fields, and that of every other entry where it is a map.
+    """An object with the types of its fields, and the type of all other entries if it is a map.
 
     An entry that has no type is kept as it is. `written_null` are the fields that an API server writes as null where
     they are not set.
@@ -65,11 +65,10 @@ class Fields:
 
 
 def named(name: str) -> Type:
-    """A type of Kubernetes by its name, such as `core.v1.PodTemplateSpec`.
+    """Return a type of Kubernetes by its name, such as `core.v1.PodTemplateSpec`.
 
     Raises:
         KeyError: Kubernetes has no such type.
-
     """
     return type_of_node(f"#{name}")
 
@@ -83,14 +82,14 @@ def _type_of_name(name: str) -> Type:
 
 @cache
 def _written_null() -> Mapping[str, Sequence[str]]:
-    """The fields that Go writes as null, by the names of types."""
+    """Return the fields that Go writes as null, by the names of types."""
     (document,) = yamlfile.read(_WRITTEN_NULL)
     held: Mapping[str, Sequence[str]] = document.value
     return held
 
 
 def type_of_node(node: kubernetes.Node) -> Type:
-    """The type that a node of the patch package's table describes; `any` where it describes nothing."""
+    """Return the type that a node of the patch package's table describes; `any` if it describes none."""
     if isinstance(node, str):
         return _SPECIAL.get(node) or _type_of_name(node)
     return _type_of_shape(kubernetes.shape_of_node(node)) if node else "any"

@@ -1,4 +1,4 @@
-"""What is wrong with the values of an object: forms, ranges, choices, and fields that do not exist, as a file declares.
+"""Checks the values of an object by the declarations of a file: forms, ranges, choices, and unknown fields.
 
 A file has `objects`. Of each, a field is declared by one key, which is its type as well:
 
@@ -52,12 +52,12 @@ _SCALARS: Final[Mapping[str, Scalar]] = {
 }
 Field: TypeAlias = Mapping[str, Any]
 Judge: TypeAlias = "Callable[[_Walk, JSON, FieldPath, JSON], None]"
-"""Notes what is wrong with a value that is there and of its type; the last argument is the object that holds it."""
+"""Notes the breaches of a value that is set and has its type; the last argument is the object that holds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breach:
-    """One thing that is wrong; `what` says how, the rest fills the sentence.
+    """One breach; `what` is its kind, the other fields fill the message.
 
     `what` is wrongType, notQuantity, missing, tooMany, tooFew, tooLong, duplicate, badName or what `otherwise` says
     instead, notOneOf, outOfRange, forbidden, excluded or unknownField.
@@ -80,14 +80,13 @@ class Values:
     judges: dict[str, Judge] = field(default_factory=dict)
 
     def breaches(self, value: JSON, name: str, at: FieldPath, deadline: Deadline) -> Iterator[Breach]:
-        """Everything that is wrong with an object: first what has another type, then the rest in the order of fields.
+        """Yield all breaches of an object: wrong types first, then the others in the order of fields.
 
         Args:
             value: the object.
             name: the entry of `objects` that declares it.
             at: where it stands.
             deadline: is charged for what is walked.
-
         """
         decoded = decode(value, _type(self, {"object": name}), at, deadline)
         for each in decoded.mismatches:
@@ -99,26 +98,26 @@ class Values:
     def breaches_of_decoded(
         self, value: JSON, name: str, at: FieldPath, deadline: Deadline, settled: Collection[FieldPath] = ()
     ) -> Sequence[Breach]:
-        """The same of an object whose values are of their types; the places that are `settled` need no further word."""
+        """Return the breaches of an object whose values have their types; `settled` places are skipped."""
         walk = _Walk(deadline, settled)
         self.judge(name)(walk, value, at, None)
         return walk.breaches
 
     def judge(self, named: str | Mapping[str, str]) -> Judge:
-        """What judges an entry of `objects`, made once."""
+        """Return the function that checks an entry of `objects`, created once."""
         name = self.name(named)
         if name not in self.judges:
             self.judges[name] = _judge_of_object(self, self.objects[name])
         return self.judges[name]
 
     def name(self, named: str | Mapping[str, str]) -> str:
-        """The entry of `objects` that a declaration names."""
+        """Return the entry of `objects` that a declaration names."""
         return named if isinstance(named, str) else named[self.version]
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """One walk over one object. `settled` are the places that need no further word."""
+    """Collects the breaches of one object. `settled` are the places that are skipped."""
 
     deadline: Deadline
     settled: Collection[FieldPath]
@@ -130,7 +129,7 @@ class _Walk:
 
 @cache
 def declared(file: Path) -> Mapping[str, Any]:
-    """A data file."""
+    """Return the content of a data file."""
     (document,) = yamlfile.read(file)
     value: Mapping[str, Any] = document.value
     return value
@@ -138,12 +137,12 @@ def declared(file: Path) -> Mapping[str, Any]:
 
 @cache
 def values(file: Path, version: str = "") -> Values:
-    """The declarations of a data file for one version of its API."""
+    """Return the declarations of a data file for one version of its API."""
     return Values(declared(file)["objects"], version)
 
 
 def _type(known: Values, declaration: Field) -> Type:
-    """The type of a declaration; that of an entry of `objects` is made once."""
+    """Return the type of a declaration; that of an entry of `objects` is created once."""
     if "object" in declaration:
         name = known.name(declaration["object"])
         if name not in known.types:
@@ -158,7 +157,7 @@ def _type(known: Values, declaration: Field) -> Type:
 
 
 def _judge(known: Values, declaration: Field) -> Judge | None:
-    """What judges the values of a field; None where any is good."""
+    """Return the function that checks the values of a field; None if every value is valid."""
     if "object" in declaration:
         return known.judge(declaration["object"])
     return next((make(known, declaration) for kind, make in _KINDS.items() if kind in declaration), None)
@@ -186,7 +185,7 @@ def _judge_of_object(known: Values, declared: Mapping[str, Any]) -> Judge:
 
 
 def _judge_of_field(known: Values, declaration: Field) -> Judge | None:
-    """What judges a field of an object, which others may exclude."""
+    """Return the function that checks a field of an object, including fields that exclude it."""
     forbidden, others, inner = declaration.get("forbidden"), declaration.get("with"), _judge(known, declaration)
 
     def refuse(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
@@ -233,7 +232,7 @@ def _judge_of_list(known: Values, declaration: Field) -> Judge:
 
 
 def _differ(entries: Sequence[JSON], key: str, deadline: Deadline) -> bool:
-    """Whether each entry has a value of its own under a key, as nearly always; False also where that is not plain."""
+    """Return whether all entries have different values under a key; False also if that is not certain."""
     deadline.spend(len(entries) // 10)  # of what is done in C
     try:
         return len({each[key] for each in entries}) == len(entries)
@@ -317,7 +316,7 @@ def _parsed(value: JSON) -> Quantity | None:
 
 
 def _expected(declaration: Field) -> str:
-    """What a field wants, in words."""
+    """Return a description of the value that a field expects."""
     if "expected" in declaration:
         return str(declaration["expected"])
     if "one" in declaration:

@@ -1,1 +1,1 @@
-"""Suites of policies: reading four formats of them into the same cases, and judging what came out of each."""
+"""Reads four formats of policy suites into the same cases, runs the cases and judges their answers."""

@@ -1,4 +1,4 @@
-"""One case of a suite, whatever its format: something to ask, and everything that is not as it should be.
+"""One case of a suite of any format: a request, and a function that returns the differences from what is expected.
 
 Knows no format. Cases that are a request with policies of their own are asked here, through the door that replay uses.
 """
@@ -26,12 +26,12 @@ from webhook.report.case import CaseResult
 from webhook.report.finding import Result
 
 _ADVICE: Final = ReviewOptions(advice=True)
-"""Suites may expect advice."""
+"""The options of cases, which may expect advice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case. `mismatches` gives a readable text for everything that differs; () is a pass.
+    """One case. `mismatches` returns a readable text for each difference; () is a pass.
 
     It may raise what reading the parts of the case raises: that is a failure of the case, with its text, and a mistake
     of the case where a param names a rule that does not exist. `notes` says what somebody who reads a pass should know.
@@ -51,7 +51,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A case that is not run, and why: the same reason has the same text in every suite."""
+    """A case that is not run, with the reason, which has the same text in every suite."""
 
     id: str
     suite: str
@@ -61,7 +61,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """A case, or a whole suite, that cannot be run because of its mistakes."""
+    """A case or a whole suite that cannot be run because of its mistakes."""
 
     id: str
     suite: str
@@ -69,17 +69,17 @@ class Unreadable:
 
 
 def unreadable_case(document: yamlfile.Document, path: FieldPath, message: str) -> Unreadable:
-    """What is wrong at a path of a suite."""
+    """Return an entry for a mistake at a path of a suite."""
     name = f"{Path(document.file).parent.name}/{path_as_text(path)}"
     return Unreadable(id=name, suite=document.file, problems=(document.problem(path, message),))
 
 
 Entry: TypeAlias = Case | Skipped | Unreadable
-"""What a suite holds."""
+"""A case of a suite, whether it is run or not."""
 
 
 def run_case(entry: Entry) -> CaseResult:
-    """Run one case, or say why it is not run."""
+    """Run one case, or return why it is not run."""
     if isinstance(entry, Skipped):
         return CaseResult(id=entry.id, suite=entry.suite, result=Result.SKIP, why=entry.why, line=entry.line)
     if isinstance(entry, Unreadable):
@@ -108,7 +108,7 @@ def run_case(entry: Entry) -> CaseResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a case asks, and of whom. `context` is what the cluster holds, params included; all of it if it is whole."""
+    """The request of a case. `context` are the objects of the cluster, params included; all of them if it is whole."""
 
     attributes: Attributes
     policies: PolicySet
@@ -119,14 +119,14 @@ class Request:
 
 
 def answer_of_case(request: Request) -> Outcome:
-    """What the core says."""
+    """Return the answer to a request."""
     cluster = AssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
     door = Local(policies=request.policies, cluster=cluster, authorizer=Decisions(request.authorizer), options=_ADVICE)
     return run_phases(request.attributes, request.phase, door)
 
 
 def policies_of_case(objects: Iterable[JSON], how: Options) -> PolicySet:
-    """The policies and bindings that a case carries itself.
+    """Return the policies and bindings that a case contains itself.
 
     Raises:
         PolicyError: every problem.

@@ -1,4 +1,4 @@
-"""Policy cases: policies, parameters and one recorded review with the answer it must get, one JSON object per line.
+"""Policy cases as JSON lines: policies, parameters and one recorded review with the expected answer.
 
 The format is that of recorded native suites: `policies`, `bindings`, `params`, `namespaceObject`, `review` (an
 AdmissionReview, null where an API server sends none), `authorizer`, and `expect`: `allowed`, and where given `code`,
@@ -37,21 +37,21 @@ class Case:
 
     @property
     def id(self) -> str:
-        """The name of the case."""
+        """Return the name of the case."""
         return str(self.value.get("id", ""))
 
     def listed(self, key: str) -> list[JSON]:
-        """A list of the case; absent ones are empty."""
+        """Return a list of the case; () if it is not set."""
         return list(self.value.get(key) or ())
 
 
 def read_recorded_cases(lines: Iterable[str]) -> Iterator[Case]:
-    """The cases of a file's lines."""
+    """Yield the cases of a file's lines."""
     return (Case(json.loads(line)) for line in lines if line.strip())
 
 
 def mismatches(case: Case, options: Options) -> tuple[str, ...]:
-    """Where the answer differs from the expected one; () when it is the same."""
+    """Return the differences between the answer and the expected one; () when there are none."""
     expect = case.value["expect"]
     if "policyRefused" in expect:
         return _differ("policyRefused", expect["policyRefused"], _refusal(case, options))
@@ -83,12 +83,12 @@ def _policies(case: Case, options: Options) -> PolicySet:
 
 @lru_cache(maxsize=8)
 def _loaded(written: str, options: Options) -> PolicySet:
-    """The policies of a case: the next case has the same ones more often than not."""
+    """Return the policies of a case; cached, because the next case often has the same ones."""
     return load_documents([Document(value, "case", index) for index, value in enumerate(json.loads(written))], options)
 
 
 def _completed(value: JSON) -> JSON:
-    """A manifest with what an API server demands and the tools whose suites are read take for granted."""
+    """Return a manifest with fields that an API server requires and other tools' suites leave out."""
     spec = dict(value.get("spec") or {})
     constraints = spec.get("matchConstraints")
     if constraints:
@@ -102,7 +102,7 @@ def _completed(value: JSON) -> JSON:
 
 
 def _orders(case: Case, policies: PolicySet) -> Iterator[PolicySet]:
-    """The policies in the order of their names, and in every other where the server has none."""
+    """Yield the policies in the order of their names, and in every other order if the server defines none."""
     if not case.value.get("orderDependent"):
         yield policies
         return
@@ -112,7 +112,7 @@ def _orders(case: Case, policies: PolicySet) -> Iterator[PolicySet]:
 
 
 def _answer(case: Case, policies: PolicySet) -> Verdict:
-    """The verdict of the phases that the case's policies speak in, one after the other."""
+    """Return the verdict of the phases that the case's policies apply to, one after the other."""
     attributes = decode_review(case.value["review"])
     held = [*_params(case), *filter(None, [case.value.get("namespaceObject")])]
     cluster = FilesCluster([*held, *case.listed("namespaces")])
@@ -129,7 +129,7 @@ def _answer(case: Case, policies: PolicySet) -> Verdict:
 
 
 def _params(case: Case) -> list[JSON]:
-    """The parameters; in Kyverno's own suites those that a selector chooses are one list, as Kyverno has it."""
+    """Return the parameters; in Kyverno's own suites those that a selector chooses are one list, as in Kyverno."""
     params = case.listed("params")
     if len(params) > 1 and str(case.value.get("upstream", "")).startswith("kyverno/"):
         chosen = [(binding.get("spec") or {}).get("paramRef") or {} for binding in case.listed("bindings")]
@@ -161,7 +161,9 @@ def _compare(case: Case, verdict: Verdict) -> tuple[str, ...]:
 
 
 def _says(expect: JSON, message: str) -> bool:
-    """The whole message where a server's status was recorded, else a part of it."""
+    """Return whether the message is as expected: the whole text if a server's status was recorded, else a part
+    of it.
+    """
     return bool(expect["message"] == message if "code" in expect else expect["message"] in message)
 
 

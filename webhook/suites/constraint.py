@@ -1,4 +1,4 @@
-"""A Gatekeeper ConstraintTemplate with CEL and its constraint, as the native policy and binding that they mean.
+"""Converts a Gatekeeper ConstraintTemplate with CEL and its constraint to a native policy and binding.
 
 The constraint is the parameter object, `variables.params` its spec.parameters and `variables.anyObject` the object that
 is, or on DELETE was, there; `match` becomes rules, selectors and matchConditions. Source: open-policy-agent/gatekeeper
@@ -23,7 +23,7 @@ _ACTIONS = {"deny": ["Deny"], "warn": ["Warn"], "dryrun": ["Audit"]}
 
 
 def policy_and_binding(template: JSON, constraint: JSON, row: RowOf) -> Sequence[JSON]:
-    """The native objects; a native policy and binding are taken as they are.
+    """Return the native objects; a native policy and binding are returned unchanged.
 
     Raises:
         InputError: the template has no CEL.
@@ -60,7 +60,7 @@ def policy_and_binding(template: JSON, constraint: JSON, row: RowOf) -> Sequence
 
 
 def other_engines(template: JSON) -> str:
-    """The languages of a ConstraintTemplate that has no CEL; "" of one that has, and of every other object."""
+    """Return the languages of a ConstraintTemplate without CEL; "" for one with CEL, and for every other object."""
     if get(template, ("kind",)) != "ConstraintTemplate" or _source(template) is not None:
         return ""
     engines = (str(code.get("engine")) for code in _codes(template))
@@ -68,7 +68,7 @@ def other_engines(template: JSON) -> str:
 
 
 def _source(template: JSON) -> Mapping[str, Any] | None:
-    """The CEL of a template."""
+    """Return the CEL of a template."""
     return next((code.get("source") or {} for code in _codes(template) if code.get("engine") == _ENGINE), None)
 
 
@@ -100,7 +100,7 @@ def _binding(policy: str, constraint: JSON, match: Mapping[str, Any]) -> JSON:
 
 
 def _rules(match: Mapping[str, Any], row: RowOf) -> Iterator[JSON]:
-    """The kinds of a constraint as resources; without kinds it is about everything."""
+    """Yield the kinds of a constraint as resource rules; without kinds it applies to everything."""
     scope = match.get("scope") or "*"
     for kinds in match.get("kinds") or [{"apiGroups": ["*"], "kinds": ["*"]}]:
         groups = kinds.get("apiGroups") or ["*"]
@@ -123,7 +123,7 @@ def _resource(kind: str, groups: Sequence[str], row: RowOf) -> str:
 
 
 def _conditions(match: Mapping[str, Any]) -> Iterator[JSON]:
-    """`namespaces`, `excludedNamespaces` and `name`, with * at either end, as matchConditions."""
+    """Yield `namespaces`, `excludedNamespaces` and `name`, with * at either end, as matchConditions."""
     where = "(has(request.namespace) ? request.namespace : '')"
     for key, negate in (("namespaces", False), ("excludedNamespaces", True)):
         if match.get(key):

@@ -1,4 +1,4 @@
-"""What an API server adds to native objects after a patch, as far as pod templates go; for comparing objects.
+"""The defaults that an API server adds to pod templates of native objects after a patch, for comparing objects.
 
 An expected object recorded from a server has its defaults, a webhook's patch has not. Neither the core nor a patch uses
 this: defaulting is the server's. Source: kubernetes v1.36 pkg/apis/core/v1/defaults.go, pkg/util/parsers.
@@ -30,7 +30,7 @@ _NATIVE = frozenset(("v1", "apps/v1", "batch/v1"))
 
 
 def comparable_object(obj: JSON) -> JSON:
-    """An object in a form in which two can be compared: defaulted, without what only a server writes."""
+    """Return an object with defaults and without fields that only a server writes, for comparison."""
     if not isinstance(obj, dict):
         return obj
     metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _SERVER_METADATA}
@@ -50,7 +50,7 @@ def _without_empty(value: JSON) -> JSON:
 
 
 def with_template_defaults(obj: JSON) -> JSON:
-    """A native object with the defaults of its pod template; others as they are."""
+    """Return a native object with the defaults of its pod template; other objects are returned unchanged."""
     if obj.get("apiVersion") == "v1" and obj.get("kind") == "Service":
         return _service(obj)
     path = _TEMPLATES.get(obj.get("kind", "")) if obj.get("apiVersion") in _NATIVE else None
@@ -97,7 +97,7 @@ def _container(container: JSON, *, is_pod: bool) -> JSON:
 
 
 def pull_policy(image: str) -> str:
-    """Always for `latest`, said or meant; IfNotPresent for every other tag and for digests."""
+    """Return the imagePullPolicy of an image: Always for the tag `latest` or none, else IfNotPresent."""
     name, _, digest = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return "Always" if (tag == "latest") or (not tag and not digest) else "IfNotPresent"

@@ -1,4 +1,4 @@
-"""Examples of rules: the cases of suites that name one, bad where they expect a denial or a warning, else good.
+"""Finds examples of rules in suites: cases that name a rule are bad if they expect a denial or a warning, else good.
 
 What an example says is what the policies say of it, so that a reference made of examples cannot be wrong about them.
 """
@@ -24,7 +24,9 @@ from webhook.suites.own import CaseModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A case of a suite. `old` is what an updated object was before; `said` what is said of a bad example."""
+    """One case as an example. `old` is the former state of an updated object; `said` are the messages of a bad
+    example.
+    """
 
     rule: str
     name: str
@@ -44,7 +46,7 @@ class Pair:
 
 
 def examples(folders: Iterable[Path], how: Options) -> Mapping[str, Pair]:
-    """The examples of every rule that a suite of this project's own format names.
+    """Return the examples of every rule that a suite of this project's own format names.
 
     Raises:
         InputError: a suite has mistakes.

@@ -1,4 +1,4 @@
-"""Comparing an answer with what a case expects of it; every difference is a text that a person can act on."""
+"""Compares an answer with the expectation of a case, and describes every difference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webhook.terminal import one_line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """What an answer must be; None is not looked at.
+    """The expected parts of an answer; parts that are None are not compared.
 
     message is a part of the denial's text. warnings, advice, unknown and errors are parts of the texts, one for each
     and no others. patched is a part of the object that comes out, patched_object all of it, patch the exact operations.
@@ -39,12 +39,12 @@ class Expectation:
     rules: Sequence[str] = ()
 
     def judge(self, outcome: Outcome) -> tuple[str, ...]:
-        """Every difference between this and what came out."""
+        """Return every difference between the expectation and the outcome."""
         return (*self._verdict(outcome), *self._rule(outcome), *self._texts(outcome), *self._changes(outcome))
 
     @property
     def is_bad(self) -> bool:
-        """Whether the case shows a rule that is broken."""
+        """Return whether the case is an example of a broken rule."""
         return self.allowed is False or bool(self.warnings or self.advice)
 
     def _rule(self, outcome: Outcome) -> Iterator[str]:
@@ -93,7 +93,7 @@ class Expectation:
 
 
 def broken_rules(outcome: Outcome) -> tuple[str, ...]:
-    """The ids of the rules that are broken, in the order of the decisions, those besides a denial too."""
+    """Return the ids of the broken rules, in the order of the decisions, including those beside a denial."""
     rules: dict[str, None] = {}
     for _, made in (*outcome.decisions, *outcome.further):
         if made.action == "deny":
@@ -104,17 +104,17 @@ def broken_rules(outcome: Outcome) -> tuple[str, ...]:
 
 
 def advice_texts(outcome: Outcome) -> tuple[str, ...]:
-    """The distinct texts of advice, in order."""
+    """Return the distinct texts of advice, in order."""
     return tuple(dict.fromkeys(made.message for _, made in outcome.decisions if made.is_advice))
 
 
 def message_texts(outcome: Outcome, evaluation: str) -> tuple[str, ...]:
-    """The distinct texts of what evaluated so, in order."""
+    """Return the distinct messages of decisions with this evaluation, in order."""
     return tuple(dict.fromkeys(made.message for _, made in outcome.decisions if made.evaluation == evaluation))
 
 
 def missing_from_found(expected: JSON, actual: JSON, path: paths.FieldPath) -> Iterator[str]:
-    """What of `expected` is not in `found`: maps may have more keys, lists are of equal length."""
+    """Yield the parts of `expected` that `actual` lacks: maps may have more keys, lists must have equal length."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key, value in expected.items():
             if key in actual:
@@ -129,7 +129,7 @@ def missing_from_found(expected: JSON, actual: JSON, path: paths.FieldPath) -> I
 
 
 def diff_as_yaml(expected: JSON, actual: JSON) -> str:
-    """A unified diff of two values as YAML, keys sorted."""
+    """Return a unified diff of two values as YAML, keys sorted."""
     before, after = (yamlfile.dump(_sorted(value)).splitlines() for value in (expected, actual))
     lines = difflib.unified_diff(before, after, "expected", "found", n=2, lineterm="")
     return "\n".join(f"  {line}" for line in lines)
@@ -147,7 +147,7 @@ def _unequal(name: str, expected: JSON, actual: JSON) -> Iterator[str]:
 
 
 def _unlike(name: str, expected: Sequence[str] | None, actual: Sequence[str]) -> Iterator[str]:
-    """Texts that are not one for one what is expected, each expected part in a text of its own."""
+    """Yield the difference if the texts cannot be paired so that each contains one expected part."""
     if expected is None or _pairs(list(expected), list(actual)):
         return
     shown = [f"  - {one_line(text)}" for text in expected] or ["  - none"]

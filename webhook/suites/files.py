@@ -1,4 +1,4 @@
-"""A suite file and the files that it may name: those of the folder that the command line named, and no others.
+"""A suite file and the files that it names, which must be in the folder that the command line named.
 
 A suite often comes with a change that somebody proposes, and runs where secrets are mounted. What it names must be in
 the folder of the run, wherever `..`, absolute paths and symbolic links lead; suites of kyverno and gator that share
@@ -19,18 +19,18 @@ from webhook.errors import InputError, Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A suite file; `root` is the folder that the command line named, or the one that the named file is in."""
+    """A suite file; `root` is the folder that the command line named, or the folder of the named file."""
 
     file: Path
     root: Path
 
     @property
     def folder(self) -> Path:
-        """What names of files are relative to."""
+        """Return the folder that names of files are relative to."""
         return self.file.parent
 
     def objects(self, names: Sequence[str]) -> tuple[JSON, ...]:
-        """The objects of files and folders that the suite names.
+        """Return the objects of files and folders that the suite names.
 
         Raises:
             InputError: one of them is outside the root, or cannot be read.
@@ -38,7 +38,7 @@ class Suite:
         return assembly.read_objects([file for name in names for file in self._files(self.folder / name, name)])
 
     def policies(self) -> Path:
-        """The folder of the suite, whose policies it is about, once no file in it leads out.
+        """Return the folder of the suite, which holds its policies, after checking that no file in it leads out.
 
         Raises:
             InputError: one does.

@@ -1,4 +1,4 @@
-"""Which suites there are: known file names in named folders, each with the reader of its format."""
+"""Finds suites by their file names in named folders, and chooses the reader of each format."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from webhook.suites.files import Suite
 Reader: TypeAlias = Callable[[Suite, Options], Iterator[Entry]]
 
 _KYVERNO: Final = ".kyverno-test"
-"""Where policies of Kyverno keep their suites: a hidden folder."""
+"""The hidden folder where policies of Kyverno keep their suites."""
 _GATOR: Final = re.compile(rb"""^apiVersion: *["']?test\.gatekeeper\.sh/""", re.MULTILINE)
 
 
 def find_suites(named: Sequence[Path]) -> Iterator[Suite]:
-    """The suite files of folders, sorted; a file that is named is taken to be one.
+    """Yield the suite files of folders, sorted; a named file always counts as a suite.
 
     Raises:
         InputError: a path that does not exist.
@@ -41,7 +41,7 @@ def find_suites(named: Sequence[Path]) -> Iterator[Suite]:
 
 
 def _is_suite(file: Path) -> bool:
-    """By name; gator's by what they say, since `gator verify` reads them whatever their name."""
+    """Return whether a file is a suite by its name; gator's are recognized by their content, as `gator verify` does."""
     if golden.is_golden(file):
         return True
     if file.name in {"suite.yaml", "kyverno-test.yaml", "kyverno-test.yml"} or file.name.endswith("cases.jsonl"):
@@ -50,7 +50,7 @@ def _is_suite(file: Path) -> bool:
 
 
 def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
-    """The cases of a suite file, those that are not run too.
+    """Yield the cases of a suite file, including those that are not run.
 
     Raises:
         InputError: the file is no suite, or has mistakes.
@@ -65,14 +65,14 @@ def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
 
 
 def is_own(suite: Suite) -> bool:
-    """Say whether a suite is of this project's own format."""
+    """Return whether a suite has this project's own format."""
     from webhook.suites import own
 
     return _reader(suite.file) is own.read_own_cases
 
 
 def _reader(file: Path) -> Reader:
-    """By name, and for YAML by what it says it is: gator suites are also called suite.yaml."""
+    """Return the reader of a file by its name, and for YAML by its kind: gator suites are also called suite.yaml."""
     if file.suffix == ".jsonl":
         from webhook.suites import recorded
 

@@ -1,4 +1,4 @@
-"""gator `Suite` files (test.gatekeeper.sh/v1alpha1), for templates whose code is CEL.
+"""Reads gator `Suite` files (test.gatekeeper.sh/v1alpha1), for templates whose code is CEL.
 
 A ConstraintTemplate with engine K8sNativeValidation and its constraint are what Gatekeeper itself makes of them: a
 ValidatingAdmissionPolicy with the constraint as its parameter (open-policy-agent/gatekeeper 3.23,
@@ -38,7 +38,7 @@ from webhook.wording import shown
 
 
 def read_gator_cases(suite: Suite, how: Options) -> Iterator[Entry]:
-    """The cases of one file.
+    """Yield the cases of one file.
 
     Raises:
         InputError: the file cannot be read.
@@ -56,7 +56,7 @@ def read_gator_cases(suite: Suite, how: Options) -> Iterator[Entry]:
 
 
 def _listed(value: Mapping[str, Any], key: str, path: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
-    """The entries of a list with their paths; a value that is no list stands for its only entry."""
+    """Yield the entries of a list with their paths; another value counts as the only entry."""
     held = value.get(key) or ()
     if not isinstance(held, list | tuple):
         yield (*path, key), held
@@ -87,14 +87,14 @@ def _cases(
 
 
 def _left_out(skip: Any) -> str:
-    """Why a suite skips a case itself: gator takes any text for a reason."""
+    """Return why a suite skips a case itself, "" if it does not; gator accepts any text as a reason."""
     if not skip:
         return ""
     return "the suite skips it" if skip is True else f"the suite skips it: {one_line(str(skip))}"
 
 
 def _not_evaluated(test: Mapping[str, Any], suite: Suite) -> str:
-    """Why none of the cases of a test can be run, "" where they can, or where running them says what is wrong."""
+    """Return why the cases of a test cannot be run, "" if they can, or if running them tells the mistake."""
     if test.get("expansion"):
         return "expansion templates of Gatekeeper are not evaluated"
     try:
@@ -121,7 +121,7 @@ def _notes(case: Mapping[str, Any], suite: Suite) -> tuple[str, ...]:
 
 
 def _refused(test: Mapping[str, Any], suite: Suite, how: Options) -> tuple[str, ...]:
-    """A test that says `invalid`: its template or constraint must be refused."""
+    """Return the difference of a test with `invalid`, whose template or constraint must be rejected."""
     try:
         policies_of_case(_policies(test, suite, how), how)
     except ClaimgateError:
@@ -161,7 +161,9 @@ def _one(suite: Suite, name: Any) -> JSON:
 
 
 def _judge(assertions: Sequence[Mapping[str, Any]], outcome: Outcome) -> tuple[str, ...]:
-    """Compare with the assertions: how many violations have a message that matches. A case needs at least one."""
+    """Return the differences from the assertions, which count the violations with matching messages; at least one is
+    needed.
+    """
     if not assertions:
         return ("assertions: expected at least one, found none",)
     said = [made.message for _, made in outcome.decisions if made.evaluation == "deny"]

@@ -1,4 +1,4 @@
-"""Golden folders: a review, the objects that were looked up for it, and the answer that it must get.
+"""Golden folders: a recorded review, the objects that were looked up for it, and the expected answer.
 
     NAME/review.yaml     the AdmissionReview
     NAME/cluster/*.yaml  what the cluster held of what policies asked for
@@ -39,12 +39,12 @@ Policies = Callable[[], PolicySet]
 
 
 def is_golden(file: Path) -> bool:
-    """Whether a file is the answer of a golden folder."""
+    """Return whether a file is the answer of a golden folder."""
     return file.name == EXPECTED and (file.parent / REVIEW).is_file()
 
 
 def read(suite: Suite, how: Options, policies: Policies, *, updates: bool = False) -> Iterator[Entry]:
-    """The one case of a golden folder.
+    """Yield the one case of a golden folder.
 
     Args:
         suite: the file with the answer.
@@ -91,7 +91,7 @@ def _one(suite: Suite, name: str) -> JSON:
 
 
 def _record(outcome: Outcome, request: Request) -> dict[str, Any]:
-    """The answer as plain JSON values, with how it was asked for."""
+    """Return the answer as plain JSON values, with the options of the request."""
     verdict, status = outcome.verdict, outcome.verdict.status
     denied = {"code": status.code, "reason": status.reason, "message": status.message} if status else {}
     return {
@@ -117,7 +117,7 @@ class Recorder:
     def write(
         self, number: int, attributes: Attributes, cluster: RecordingCluster, phase: PhaseName, outcome: Outcome
     ) -> str:
-        """Write one review; gives a note where it is answered otherwise without confidential values, else "".
+        """Write one review; return a note if its answer differs without confidential values, else "".
 
         Args:
             number: of the review, from 0.
@@ -150,7 +150,7 @@ class Recorder:
 
     @staticmethod
     def _emptied(folder: Path) -> Path:
-        """The folder without what was recorded into it before."""
+        """Return the folder after removing what was recorded into it before."""
         if not folder.exists():
             return folder
         if not (folder / EXPECTED).is_file():
@@ -175,7 +175,7 @@ def _redacted(attributes: Attributes) -> Attributes:
 
 
 def _placed(cluster: RecordingCluster) -> Iterator[JSON]:
-    """The objects of the cluster, each with the namespace that it was found in; no namespaces that are assumed."""
+    """Yield the objects of the cluster, each with its namespace; assumed namespaces are left out."""
     for gvk, namespace, obj in cluster.every():
         if gvk.kind == "Namespace" and not cluster.place(obj):
             continue

@@ -1,4 +1,4 @@
-"""Whether a mutating policy changes again what it has changed: then an object grows with every update.
+"""Finds mutating policies that change their own result again, so that an object grows with every update.
 
 An API server may call a mutation twice for one request, and calls it again for every update of the object
 (https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/, "idempotence"). Each policy is
@@ -36,7 +36,7 @@ _POD_SPEC: Final[JSON] = {
 
 
 def not_idempotent(policy: Policy, loaded: PolicySet, how: Options) -> str:
-    """A sentence about the first sample that a policy changes twice; "" where there is none."""
+    """Return a sentence about the first sample that a policy changes twice; "" if there is none."""
     if policy.kind != "mutating":
         return ""
     # a policy that reinvokes would run twice within one request, and its third run would be judged
@@ -63,7 +63,7 @@ def _changed_again(policies: PolicySet, sample: Request) -> str:
 
 
 def _minimal(policy: Policy, loaded: PolicySet, how: Options) -> Iterator[Request]:
-    """A request to create a small object of each kind that the policy names."""
+    """Yield a request to create a small object of each kind that the policy names."""
     for kind in filter(None, named_kinds(policy)):
         obj = _object(kind, how)
         attributes = fixtures.attributes_of_object(obj, how.table.row, operation=Operation.CREATE)
@@ -85,7 +85,7 @@ def _object(kind: GroupVersionKind, how: Options) -> JSON:
 
 
 def _requests_of_suite(policy: Policy, loaded: PolicySet, how: Options) -> Iterator[Request]:
-    """What the cases of the suite beside a policy ask; a suite that cannot be read is the business of its own verb."""
+    """Yield the requests of the suite beside a policy; a suite that cannot be read is skipped."""
     file = Path(policy.file).parent / "suite.yaml"
     if not policy.file or policy.file == "-" or not file.is_file():
         return

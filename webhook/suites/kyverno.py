@@ -1,4 +1,4 @@
-"""`kyverno-test.yaml` for ValidatingAdmissionPolicies and MutatingAdmissionPolicies.
+"""Reads `kyverno-test.yaml` for ValidatingAdmissionPolicies and MutatingAdmissionPolicies.
 
 Follows what `kyverno test` does with them (kyverno/kyverno 1.19, cmd/cli/kubectl-kyverno/commands/test): a policy
 without a binding applies everywhere, namespaces have the labels of the values file, `fail` is a denial, `skip` a policy
@@ -27,12 +27,12 @@ from webhook.wording import shown
 _GROUP = "admissionregistration.k8s.io"
 _NATIVE = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
 _OWN = "ClusterPolicy or Policy"
-"""What a result without a flag is about where its policy cannot be found."""
+"""The kinds of a result without a flag whose policy cannot be found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Files:
-    """What the files named by one test hold."""
+    """The objects in the files that one test names."""
 
     suite: Suite
     policies: tuple[JSON, ...]
@@ -43,11 +43,11 @@ class _Files:
 
 
 _Lazy: TypeAlias = Callable[[], _Files]
-"""The files are read for the first case that needs them."""
+"""Returns the files, which are read for the first case that needs them."""
 
 
 def read_kyverno_cases(suite: Suite, how: Options) -> Iterator[Entry]:
-    """The cases of one file: one for each result and resource.
+    """Yield the cases of one file: one for each result and resource.
 
     Raises:
         InputError: the file cannot be read.
@@ -68,7 +68,7 @@ def read_kyverno_cases(suite: Suite, how: Options) -> Iterator[Entry]:
 
 
 def _mistake(result: JSON) -> str:
-    """What a result cannot do without."""
+    """Return the mistake of a result that lacks a required field; "" if there is none."""
     if not isinstance(result, dict):
         return f"expected a map, found `{shown(result)}`"
     lacking = [key for key in ("policy", "result") if not isinstance(result.get(key), str)]
@@ -76,7 +76,7 @@ def _mistake(result: JSON) -> str:
 
 
 def _entries(result: Mapping[str, Any], suite: Suite, files: _Lazy, how: Options) -> Iterator[Case | Skipped]:
-    """One case for each resource of a result, whether it is run or not."""
+    """Yield one case for each resource of a result, whether it is run or not."""
     kind = _kind(result, files)
     why = f"policies of kind {kind} are not evaluated, only {' and '.join(_NATIVE)}" if kind not in _NATIVE else ""
     for name in _wanted(result, files):
@@ -87,7 +87,7 @@ def _entries(result: Mapping[str, Any], suite: Suite, files: _Lazy, how: Options
 
 
 def _kind(result: Mapping[str, Any], files: _Lazy) -> str:
-    """The kind of the policy: a flag such as `isValidatingPolicy` names it, else the policy itself."""
+    """Return the kind of the policy: from a flag such as `isValidatingPolicy`, else from the policy itself."""
     flags = [key for key, value in result.items() if key.startswith("is") and value is True]
     if flags:
         return str(flags[0]).removeprefix("is")
@@ -104,7 +104,7 @@ def _is_binding(policy: JSON) -> bool:
 
 
 def _wanted(result: Mapping[str, Any], files: _Lazy) -> Sequence[str]:
-    """The names of the resources: those of the result, or all of its kind; one case says so where there are none."""
+    """Return the names of the resources: those of the result, or all of its kind, or `*` if there are none."""
     if result.get("resources"):
         return [str(name) for name in result["resources"]]
     try:
@@ -142,7 +142,7 @@ def _name(resource: JSON) -> str:
 
 
 def _find(resources: Sequence[JSON], kind: str | None, name: str) -> JSON:
-    """The resource of a kind by `name` or `namespace/name`."""
+    """Return the resource of a kind by `name` or `namespace/name`."""
     namespace, _, plain = name.rpartition("/")
     for one in resources:
         if _is(one, kind) and _name(one) == plain and namespace in ("", get(one, ("metadata", "namespace"), "")):
@@ -172,7 +172,7 @@ def _mismatches(result: Mapping[str, Any], name: str, lazy: _Lazy, how: Options)
 
 
 def _bound(policies: Sequence[JSON], name: str) -> Iterator[JSON]:
-    """The policy and its bindings; where the files have none, one that applies everywhere."""
+    """Yield the policy and its bindings; if the files have none, a binding that applies everywhere."""
     native = [one for one in policies if str(one.get("apiVersion", "")).startswith(f"{_GROUP}/")]
     yield from (one for one in native if one.get("kind") in _NATIVE and _name(one) == name)
     bindings = [one for one in native if get(one, ("spec", "policyName")) == name]
@@ -189,7 +189,7 @@ def _bound(policies: Sequence[JSON], name: str) -> Iterator[JSON]:
 
 
 def _namespaces(files: _Files, used: str) -> Iterator[JSON]:
-    """The namespaces of the resources, of the values file, and the one that the request is in."""
+    """Yield the namespaces of the resources, of the values file, and of the request."""
     yield from (one for one in files.resources if _is(one, "Namespace"))
     for name in dict.fromkeys((*files.labels, used)):
         labels = {NAME_LABEL: name, **files.labels.get(name, {})}
@@ -197,7 +197,9 @@ def _namespaces(files: _Files, used: str) -> Iterator[JSON]:
 
 
 def _expect(result: Mapping[str, Any], name: str, files: _Files) -> JSON:
-    """`fail` is a denial, `pass` and `skip` are not; a mutation that passes gives the patched resource."""
+    """Return the expectation: `fail` is a denial, `pass` and `skip` are not; a passing mutation returns the patched
+    resource.
+    """
     expect: dict[str, Any] = {"allowed": result["result"] != "fail"}
     patched = result.get("patchedResources")
     if patched and result["result"] == "pass":

@@ -1,4 +1,4 @@
-"""What goes wrong late without claimgate, as Markdown: tables by topic and moment, and what no rule tells.
+"""The page about failures that come late without claimgate, as Markdown: tables by topic, and failures without a rule.
 
 Made of catalogues and policies, and of not_covered.yaml; docs/late-failures.md is that of the shipped ones, which a
 test holds to them.
@@ -39,7 +39,7 @@ _SPELLED: Final = {"gpu": "GPU", "jobset": "JobSet", "opensandbox": "OpenSandbox
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotCovered:
-    """A late failure without a rule. `issues` are links; `reason` says why there is none."""
+    """A late failure without a rule. `issues` are links; `reason` explains why there is no rule."""
 
     topic: str
     what: str
@@ -48,13 +48,13 @@ class NotCovered:
 
 
 def not_covered(file: Path = NOT_COVERED) -> Sequence[NotCovered]:
-    """The failures that no rule tells."""
+    """Return the failures that no rule reports."""
     listed: Sequence[Mapping[str, Any]] = yamlfile.read(file)[0].value
     return tuple(NotCovered(**{**each, "issues": tuple(each.get("issues", ()))}) for each in listed)
 
 
 def late_failures_as_markdown(policies: Iterable[Policy], left: Sequence[NotCovered] = ()) -> str:
-    """The whole page, topics in the order of the alphabet."""
+    """Return the whole page, topics in alphabetical order."""
     topics: dict[str, list[Stated]] = {}
     for entry in rules_of_policies(policies).values():
         if entry.rule.fails not in ("", AT_ONCE) or entry.rule.reports:
@@ -67,7 +67,7 @@ def late_failures_as_markdown(policies: Iterable[Policy], left: Sequence[NotCove
 
 
 def _index(topics: Mapping[str, Sequence[Stated]], left: Sequence[NotCovered]) -> Iterator[str]:
-    """The topics, and how many rules each has."""
+    """Yield the list of topics with their numbers of rules."""
     yield from (f"- [{_heading(topic)}](#{topic.replace(' ', '-')}): {len(topics[topic])}" for topic in sorted(topics))
     if left:
         yield f"- [Not covered](#not-covered): {len(left)}"

@@ -1,4 +1,4 @@
-"""`suite.yaml` in the folder of a policy: this project's own format, strict about what it does not know.
+"""Reads `suite.yaml` in the folder of a policy: this project's own format, which forbids unknown fields.
 
 A suite runs only the policies of its own folder. Fields: the models below; a name of a file is relative to the suite.
 """
@@ -32,7 +32,7 @@ class _Model(BaseModel):
 
 
 class ExpectModel(_Model):
-    """`expect` of a case; expectation.py says what each field means."""
+    """`expect` of a case; expectation.py documents each field."""
 
     allowed: bool
     code: int | None = None
@@ -48,7 +48,7 @@ class ExpectModel(_Model):
 
 
 class CaseModel(_Model):
-    """One case: the request, what the cluster holds, and what is expected.
+    """One case: the request, the objects of the cluster, and the expectation.
 
     `rule` is the id of the rule that the case is an example of, or a list of them: a bad example where it denies or
     warns, else a good one.
@@ -72,28 +72,28 @@ class CaseModel(_Model):
 
     @property
     def is_bad(self) -> bool:
-        """Whether something is said against the request."""
+        """Return whether the case expects a denial, a warning or advice."""
         return not self.expect.allowed or bool(self.expect.warnings or self.expect.advice)
 
     @property
     def subject(self) -> Any:
-        """What the request is about."""
+        """Return the object that the request is about, as written."""
         return self.old_input if self.input is None and self.operation == "DELETE" else self.input
 
     @property
     def rules(self) -> list[str]:
-        """The rules that the case is an example of."""
+        """Return the rules that the case is an example of."""
         return [self.rule] if isinstance(self.rule, str) else self.rule
 
 
 class SuiteModel(_Model):
-    """The file."""
+    """The content of a suite file."""
 
     cases: list[Any] = Field(min_length=1)
 
 
 def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
-    """The cases of one suite file; one with mistakes leaves the others alone.
+    """Yield the cases of one suite file; mistakes in one do not affect the others.
 
     Raises:
         InputError: every mistake of the file, with line and column, where it has no list of cases.
@@ -126,7 +126,7 @@ def _notes(case: CaseModel, suite: Suite) -> tuple[str, ...]:
 
 
 def cases(suite: Suite) -> Iterator[CaseModel]:
-    """The cases of one suite file as they are written.
+    """Yield the cases of one suite file as they are written.
 
     Raises:
         InputError: every mistake of the file, with line and column.
@@ -138,7 +138,7 @@ def cases(suite: Suite) -> Iterator[CaseModel]:
 
 
 def _entries(suite: Suite) -> Iterator[tuple[CaseModel | Unreadable, int]]:
-    """Each case, or what is wrong with it, and its line."""
+    """Yield each case, or its mistakes, with its line."""
     documents = yamlfile.read(suite.file)
     if len(documents) != 1:
         message = f"expected one document with cases, found {len(documents)}"
@@ -157,7 +157,7 @@ def _entries(suite: Suite) -> Iterator[tuple[CaseModel | Unreadable, int]]:
 
 
 def _listed(document: yamlfile.Document) -> Sequence[JSON]:
-    """The cases as they are written, of a file that is a suite."""
+    """Return the cases of a suite file as they are written."""
     try:
         return SuiteModel.model_validate(document.value).cases
     except ValidationError as error:
@@ -167,7 +167,7 @@ def _listed(document: yamlfile.Document) -> Sequence[JSON]:
 def _validated(
     raw: JSON, index: int, document: yamlfile.Document, seen: Container[str]
 ) -> CaseModel | tuple[Problem, ...]:
-    """One case, or its mistakes."""
+    """Return one case, or its mistakes."""
     path = ("cases", index)
     try:
         case = CaseModel.model_validate(raw)
@@ -190,7 +190,9 @@ def _advice(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], ho
 
 
 def _rules(policies: Callable[[], PolicySet]) -> tuple[str, ...]:
-    """The ids of the rules of validating policies: those of its checks and those that it names, else its own name."""
+    """Return the ids of the rules of validating policies: those of its checks and those that it names, else its own
+    name.
+    """
     listed = [
         [rule.id for rule in (*policy.catalogue.values(), *policy.named)] or [policy.name]
         for policy in policies().validating
@@ -208,7 +210,7 @@ def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet]
 
 
 def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Request:
-    """What a case asks.
+    """Return the request of a case.
 
     Raises:
         InputError: a file that it names cannot be read, or what it asks about cannot be sent.
@@ -230,7 +232,7 @@ def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], Policy
 
 
 def object_as_written(case: CaseModel, suite: Suite, attributes: Attributes) -> tuple[JSON, JSON]:
-    """The object that a case asks about as its author wrote it, and for an update what it was before.
+    """Return the object of a case as its author wrote it, and for an update its former state.
 
     Raises:
         InputError: a file that it names cannot be read.
@@ -255,7 +257,7 @@ def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
 
 
 def _one(value: JSON, suite: Suite) -> JSON:
-    """The one object that stands there or in the file that is named."""
+    """Return the one object that is written there or in the named file."""
     objects = list(_objects(value, suite))
     if len(objects) != 1:
         raise InputError(Problem(message=f"`{value}` contains {counted(len(objects), 'object')}, expected one"))

@@ -1,4 +1,4 @@
-"""`*cases.jsonl`: suites of other projects and answers of a real API server; cases.py has their meaning."""
+"""Reads `*cases.jsonl`: suites of other projects and answers of a real API server; cases.py has their meaning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEEDED = ("id", "policies", "expect")
 
 
 def read_recorded_file(suite: Suite, how: Options) -> Iterator[Entry]:
-    """The cases of one file; a line that is no case leaves the others alone."""
+    """Yield the cases of one file; a line that is not a case does not affect the others."""
     file = suite.file
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():

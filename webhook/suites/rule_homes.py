@@ -1,4 +1,4 @@
-"""Where a rule is found: the function that finds objects which break it, or the validation of a policy in CEL.
+"""Finds the source of a rule: the function that finds objects which break it, or the validation of a policy in CEL.
 
 Read from the source whenever somebody wants to know, so that a line is never out of date in a running program; the
 pages in docs/rules are held to it by a test. An id is written once, in the record of its rule, and one function uses
@@ -22,7 +22,7 @@ from webhook.problems.rule import Rule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """A place in the source: `part` is a function, a method, a table or a validation, "" where nothing is there."""
+    """A place in the source: `part` is a function, a method, a table or a validation, "" if it is none of these."""
 
     file: str
     line: int
@@ -34,13 +34,13 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """The homes of the rules of some packages, and of policies; a file is read when a rule of it is looked for."""
+    """Finds the places of rules in some packages and policies; a file is read when one of its rules is looked up."""
 
     registry: Registry = SHIPPED
     _modules: dict[str, Mapping[str, tuple[Home, ...]]] = field(default_factory=dict)
 
     def of_checks(self, rule: Rule) -> tuple[Home, ...]:
-        """Every function or table that uses the record of a rule of checks: one, where all is well."""
+        """Return every function or table that uses the record of a rule of checks; there should be exactly one."""
         packages = (package for package in self.registry.packages if rule.group in package.groups)
         modules = (self._homes(name, rule) for package in packages for name in package.rule_modules)
         return tuple(home for homes in modules for home in homes.get(rule.id, ()))
@@ -54,7 +54,7 @@ class Homes:
         return self._modules[module]
 
     def of_policy(self, rule: Rule, policy: Policy) -> tuple[Home, ...]:
-        """Every validation of a policy that states a rule."""
+        """Return every validation of a policy that states a rule."""
         documents = [each for each in yamlfile.read(policy.file) if _is(policy, each)] if policy.file else []
         return tuple(
             Home(
@@ -69,7 +69,7 @@ class Homes:
 
 
 def _shown_policy(path: Path) -> str:
-    """A file of a policy; of a shipped one as in the repository."""
+    """Return the name of a policy's file; for a shipped policy its path in the repository."""
     folder = shipped.policies_folder()
     return f"policies/{path.relative_to(folder)}" if path.is_relative_to(folder) else shipped.path_as_shown(path)
 
@@ -80,7 +80,7 @@ def _is(policy: Policy, document: yamlfile.Document) -> bool:
 
 
 def source_file(module: str) -> Path:
-    """The file of a module, which is not imported for it; its packages are."""
+    """Return the file of a module without importing the module; its packages are imported."""
     spec = find_spec(module)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(module)
@@ -88,12 +88,12 @@ def source_file(module: str) -> Path:
 
 
 def _shown(path: Path, module: str) -> str:
-    """A file as in the repository, wherever the package is installed."""
+    """Return a file's path in the repository, wherever the package is installed."""
     return "/".join(path.parts[-len(module.split(".")) :])
 
 
 def homes_in(source: str, file: str) -> Mapping[str, tuple[Home, ...]]:
-    """The ids of the records that a module defines, and every function, or table of its own, that uses the record."""
+    """Return the functions and tables that use each record of a rule in a module, by the rule's id."""
     tree = ast.parse(source)
     records = dict(_records(tree))
     homes: dict[str, dict[Home, None]] = {rule: {} for rule in records.values()}
@@ -104,7 +104,7 @@ def homes_in(source: str, file: str) -> Mapping[str, tuple[Home, ...]]:
 
 
 def _records(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """The names of records, and their ids: `NAME: Final = GROUP.rule("group/rule", …)`."""
+    """Yield the names of records, and their ids: `NAME: Final = GROUP.rule("group/rule", …)`."""
     for statement in tree.body:
         call = getattr(statement, "value", None)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "rule":
@@ -114,13 +114,13 @@ def _records(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _assigned(statement: ast.AST) -> str:
-    """The name that an assignment at the top of a module defines, or ""."""
+    """Return the name that an assignment at the top of a module defines, or ""."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     return targets[0].id if isinstance(targets[0], ast.Name) else ""
 
 
 def _uses(node: ast.AST, part: str, line: int) -> Iterator[tuple[str, str, int]]:
-    """Every name that is read, with the function or table that reads it and the line of this; comparisons aside."""
+    """Yield every name that is read outside comparisons, with the function or table that reads it and its line."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.ClassDef):
             yield from _uses(child, f"{part}.{child.name}".lstrip("."), child.lineno)

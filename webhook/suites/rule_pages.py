@@ -1,4 +1,4 @@
-"""The reference of all rules, as Markdown: an index, and a page for each group of rules.
+"""Writes the reference of all rules as Markdown: an index, and a page for each group of rules.
 
 Made of catalogues, policies and suites; docs/rules is that of the shipped ones, which a test holds to them. A page for
 all of them would have more than 1 MB, which GitHub shows as plain text.
@@ -38,7 +38,7 @@ params name is treated by the strictest.
 
 
 def rule_pages(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> Mapping[str, str]:
-    """Every page by the name of its file, groups in the order of the alphabet, rules in that of their modules."""
+    """Return every page by its file name, groups in alphabetical order, rules in the order of their modules."""
     groups: dict[str, list[Stated]] = {}
     for entry in rules_of_policies(policies).values():
         groups.setdefault(entry.rule.group, []).append(entry)
@@ -48,14 +48,14 @@ def rule_pages(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> Mapp
 
 
 def _effects() -> Iterator[str]:
-    """The table of what a rule can do."""
+    """Yield the table of levels and their effects."""
     yield from ("| level | at admission | in reports |", "|---|---|---|")
     yield from (f"| `{level}` | {effect.at_admission} | {effect.in_reports} |" for level, effect in EFFECTS.items())
     yield ""
 
 
 def rules_as_text(policies: Iterable[Policy], examples: Mapping[str, Pair], named: Sequence[str] = ()) -> str:
-    """Rules one after the other: those that are named, else all.
+    """Return the sections of the named rules as one text; of all rules if none is named.
 
     Raises:
         InputError: no policy states a rule that is named.

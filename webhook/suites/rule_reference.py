@@ -1,4 +1,4 @@
-"""What the reference says of one rule, as Markdown. rule_pages.py makes pages of it."""
+"""Writes the section of one rule in the reference as Markdown. rule_pages.py makes pages of it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from webhook.suites.rule_homes import Home, Homes
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A rule, and the policies that state it, the first of which says what the rule is about."""
+    """A rule, and the policies that state it; the first one gives its topic."""
 
     rule: Rule
     policies: list[Policy]
 
 
 def rules_of_policies(policies: Iterable[Policy]) -> Mapping[str, Stated]:
-    """Every rule that policies state, by its id, in the order of the policies."""
+    """Return every rule that policies state, by its id, in the order of the policies."""
     by_id: dict[str, Stated] = {}
     for policy in policies:
         for rule in (*policy.catalogue.values(), *policy.named):
@@ -34,7 +34,7 @@ def rules_of_policies(policies: Iterable[Policy]) -> Mapping[str, Stated]:
 
 
 def rule_section(entry: Stated, pair: Pair, homes: Homes) -> Iterator[str]:
-    """The lines about one rule: what, why, who refuses, where it is found, how to switch it off, and its examples."""
+    """Yield the section of one rule: title, reason, source, function, policies, and examples."""
     rule = entry.rule
     yield from (f"## {rule.id}", "", rule.title, "", rule.why, "")
     if rule.refused_by:
@@ -53,29 +53,29 @@ def rule_section(entry: Stated, pair: Pair, homes: Homes) -> Iterator[str]:
 
 
 def _homes(entry: Stated, homes: Homes) -> Iterator[Home]:
-    """The function that finds what breaks a rule, or the validations that say so in CEL."""
+    """Yield the function that finds objects which break a rule, or its validations in CEL."""
     yield from homes.of_checks(entry.rule)
     for policy in entry.policies:
         yield from homes.of_policy(entry.rule, policy)
 
 
 def _within(title: str) -> str:
-    """A title as a part of a sentence."""
+    """Return a title with a small first letter, as a part of a sentence."""
     return title[:1].lower() + title[1:]
 
 
 def rule_address(rule: Rule) -> str:
-    """The address of a rule below the folder of all pages."""
+    """Return the address of a rule below the folder of all pages."""
     return f"{rule.group}.md#{rule.id.replace('/', '')}"
 
 
 def links_to_issues(reports: Mapping[str, str]) -> str:
-    """Issues by their short names, as links."""
+    """Return links to issues by their short names."""
     return ", ".join(f"[{name}]({link})" for name, link in reports.items())
 
 
 def _stated_by(policy: Policy, rule: Rule) -> str:
-    """The policy of a rule, what its bindings do, and how the rule is switched off there."""
+    """Return a text with the policy of a rule, the actions of its bindings, and how to switch the rule off."""
     actions = sorted({str(action) for binding in policy.bindings for action in binding.actions})
     if rule.id not in policy.catalogue:
         return f"Policy `{policy.name}` ({', '.join(actions) or 'not bound'})"

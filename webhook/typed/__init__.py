@@ -1,4 +1,4 @@
-"""Objects with typed fields: what a check reads of an object instead of its JSON.
+"""Objects with typed fields, which checks read in place of JSON.
 
 A class declares the fields of one type of an API; an instance wraps the JSON of one object, knows where it stands, and
 reads a field when it is first asked for. A field that is absent, null or of another type has its default, so a check

@@ -1,4 +1,4 @@
-"""Lists and maps that charge a request for what is walked: whoever writes them can make them long.
+"""Lists and maps that charge a request for their iteration, because users can make them long.
 
 Walking one charges its length; walking a long one looks at the clock on the way. Access to one entry costs nothing.
 """
@@ -17,7 +17,7 @@ Other = TypeVar("Other")
 
 
 class Items(Sequence[Item]):
-    """A list of values."""
+    """A list of values that charges its iteration."""
 
     __slots__ = ("_deadline", "_values")
 
@@ -26,7 +26,7 @@ class Items(Sequence[Item]):
         self._deadline = deadline
 
     def of(self, values: Sequence[Other]) -> Items[Other]:
-        """Other values, whose walk the same request pays for."""
+        """Return a list of other values that charges the same request."""
         return Items(values, self._deadline)
 
     def __len__(self) -> int:
@@ -47,7 +47,7 @@ class Items(Sequence[Item]):
         return value in self._values
 
     def shares(self, values: AbstractSet[object]) -> bool:
-        """Whether a set has any of the values."""
+        """Return whether a set has any of the values."""
         self._deadline.spend(len(self._values))
         return not values.isdisjoint(self._values)
 
@@ -74,7 +74,7 @@ class Items(Sequence[Item]):
 
 
 class Entries(Mapping[str, Value]):
-    """A map from texts to values."""
+    """A map from texts to values that charges its iteration."""
 
     __slots__ = ("_deadline", "_values")
 
@@ -101,21 +101,21 @@ class Entries(Mapping[str, Value]):
     def get(self, key: str, default: Value | Other, /) -> Value | Other: ...
 
     def get(self, key: str, default: Any = None, /) -> Any:
-        """The value of a key, or the default."""
+        """Return the value of a key, or the default."""
         return self._values.get(key, default)
 
     def keys(self) -> KeysView[str]:
-        """The keys, charged when they are asked for."""
+        """Return the keys, and charge for them."""
         self._deadline.spend(len(self._values))
         return self._values.keys()
 
     def values(self) -> ValuesView[Value]:
-        """The values, charged when they are asked for."""
+        """Return the values, and charge for them."""
         self._deadline.spend(len(self._values))
         return self._values.values()
 
     def items(self) -> ItemsView[str, Value]:
-        """The entries; of many, the clock is looked at on the way."""
+        """Return the entries; for many, the clock is read during the iteration."""
         if len(self._values) > STEP:
             return _ChargedItems(self._values, self._deadline)
         self._deadline.spend(len(self._values))
@@ -133,7 +133,7 @@ class Entries(Mapping[str, Value]):
 
 
 class _ChargedItems(ItemsView[str, Value]):
-    """The entries of a map, charged as they are walked."""
+    """The entries of a map, charged during their iteration."""
 
     __slots__ = ("_deadline",)
 

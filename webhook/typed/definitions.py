@@ -1,4 +1,4 @@
-"""Definitions of custom kinds, in apiextensions.k8s.io/v1, and as they were before Kubernetes 1.22."""
+"""CustomResourceDefinitions of apiextensions.k8s.io/v1, and as they were before Kubernetes 1.22."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CustomResourceDefinition(Object):
     spec = Part(Spec)
 
     def serves(self, group: str, version: str, kind: str) -> bool:
-        """Whether it defines the kind, and serves it in that version."""
+        """Return whether it defines the kind, and serves it in that version."""
         if (self.spec.group, self.spec.names.kind) != (group, kind):
             return False
         return self.spec.version == version or any(each.name == version and each.served for each in self.spec.versions)

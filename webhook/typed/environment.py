@@ -1,4 +1,4 @@
-"""The variables of a container, of which there may be hundreds: names and values, without an object for each."""
+"""The environment variables of a container: names and values, without an object for each of perhaps hundreds."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _VALUES: Final = frozenset((str, type(None)))
 
 
 class Environment(NamedTuple):
-    """Variables in order: their names, "" for one without, and their values, None where one comes from elsewhere."""
+    """Variables in order: their names, "" if not set, and their values, None if a value comes from elsewhere."""
 
     names: Sequence[str] = ()
     values: Sequence[str | None] = ()
 
     def pairs(self) -> tuple[tuple[str, str | None], ...]:
-        """The names with their values."""
+        """Return the names with their values."""
         return tuple(zip(self.names, self.values, strict=True))
 
     def by_name(self) -> Mapping[str, str | None]:
-        """The values by their names, of which the last counts."""
+        """Return the values by their names; the last one of a name counts."""
         return dict(zip(self.names, self.values, strict=True))
 
 
@@ -34,15 +34,15 @@ _NONE: Final = Environment()
 
 
 class EnvironmentOf(Field[Environment]):
-    """The variables that a list declares."""
+    """The field of a list of environment variables."""
 
     def read(self, value: Any, owner: Typed) -> Environment:
-        """The variables."""
+        """Return the variables."""
         return read_environment(value, owner.reading.deadline) if isinstance(value, list) and value else _NONE
 
 
 def read_environment(listed: Sequence[Any], deadline: Deadline) -> Environment:
-    """The variables of a list; fast where all are of their types."""
+    """Return the variables of a list; fast if all have their types."""
     deadline.spend(len(listed))
     try:
         names, values = [variable["name"] for variable in listed], [variable.get("value") for variable in listed]
@@ -58,7 +58,7 @@ def read_environment(listed: Sequence[Any], deadline: Deadline) -> Environment:
 
 
 def first_value(name: str, listed: Any, deadline: Deadline) -> str:
-    """The text of the first variable of a name; "" where there is none. Reads no other variable."""
+    """Return the text of the first variable of a name without reading the others; "" if there is none."""
     if not isinstance(listed, list):
         return ""
     deadline.spend(len(listed))

@@ -1,4 +1,4 @@
-"""The fields of typed objects: each reads one field of the JSON, and gives a default where that is not of its type.
+"""The fields of typed objects: each reads one field of the JSON, or gives a default for a value of another type.
 
     class PodSpec(Typed):
         node_name = Text()                      # nodeName
@@ -23,7 +23,7 @@ T = TypeVar("T")
 Inner = TypeVar("Inner", bound=Typed)
 _TEXT: Final = frozenset((str,))
 Amount: TypeAlias = str | int | float
-"""A quantity as it is written."""
+"""A quantity as written."""
 
 
 class Field(Generic[T]):
@@ -59,25 +59,25 @@ class Field(Generic[T]):
         return result
 
     def read(self, value: Any, owner: Typed) -> T:
-        """The value of the field of an object."""
+        """Return the value of the field of an object."""
         raise NotImplementedError
 
 
 def camel_case(attribute: str) -> str:
-    """The name of a field as an API spells it: `resourceClaims` of `resource_claims`."""
+    """Return the name of a field as an API spells it: `resourceClaims` for `resource_claims`."""
     first, *others = attribute.split("_")
     return first + "".join(map(str.capitalize, others))
 
 
 def read_whole_number(value: Any) -> int | None:
-    """A whole number, which custom kinds may write as 2.0; None for everything else."""
+    """Return a whole number, which custom kinds may write as 2.0; None for other values."""
     if type(value) is int:
         return value
     return int(value) if isinstance(value, float) and value.is_integer() else None
 
 
 class Text(Field[str]):
-    """A string; "" where there is none."""
+    """A string; "" if it is not set."""
 
     plain = str
 
@@ -86,7 +86,7 @@ class Text(Field[str]):
         self._default = default
 
     def read(self, value: Any, owner: Typed) -> str:  # noqa: ARG002
-        """The text, or the default."""
+        """Return the text, or the default."""
         return value if isinstance(value, str) else self._default
 
 
@@ -100,18 +100,18 @@ class Number(Field[int]):
         self._default = default
 
     def read(self, value: Any, owner: Typed) -> int:  # noqa: ARG002
-        """The number, or the default."""
+        """Return the number, or the default."""
         number = read_whole_number(value)
         return self._default if number is None else number
 
 
 class OptionalNumber(Field[int | None]):
-    """A whole number; None where there is none."""
+    """A whole number; None if it is not set."""
 
     plain = int
 
     def read(self, value: Any, owner: Typed) -> int | None:  # noqa: ARG002
-        """The number, or None."""
+        """Return the number, or None."""
         return read_whole_number(value)
 
 
@@ -125,45 +125,45 @@ class Truth(Field[bool]):
         self._default = default
 
     def read(self, value: Any, owner: Typed) -> bool:  # noqa: ARG002
-        """The truth value, or the default."""
+        """Return the boolean, or the default."""
         return value if isinstance(value, bool) else self._default
 
 
 class OptionalTruth(Field[bool | None]):
-    """True or false; None where there is neither."""
+    """A boolean; None if it is not set."""
 
     plain = bool
 
     def read(self, value: Any, owner: Typed) -> bool | None:  # noqa: ARG002
-        """The truth value, or None."""
+        """Return the boolean, or None."""
         return value if isinstance(value, bool) else None
 
 
 class Raw(Field[Any]):
-    """Whatever stands there, as JSON: a quantity, a number or a text, an object that nobody declares."""
+    """Any JSON value: a quantity, a number or a text, an object without a declared type."""
 
     def read(self, value: Any, owner: Typed) -> Any:  # noqa: ARG002
-        """The value; None where there is none."""
+        """Return the value; None if it is not set."""
         return value
 
 
 class Values(Field[Items[Any]]):
-    """A list of whatever stands there, as JSON."""
+    """A list of any JSON values."""
 
     def read(self, value: Any, owner: Typed) -> Items[Any]:
-        """The values."""
+        """Return the values."""
         return Items(value if isinstance(value, list) else (), owner.reading.deadline)
 
 
 class Part(Field[Inner]):
-    """An object inside this one; false, and with nothing in it, where there is none."""
+    """An object inside this one; false and empty if it is not set."""
 
     def __init__(self, kind: type[Inner], *, name: str = "") -> None:
         super().__init__(name=name)
         self.kind = kind
 
     def read(self, value: Any, owner: Typed) -> Inner:
-        """The object."""
+        """Return the object."""
         if isinstance(value, dict):
             return self.kind(value, (*owner.at, self.name), owner.reading)
         if value is not None:
@@ -172,23 +172,23 @@ class Part(Field[Inner]):
 
 
 class AnyPart(Part[Inner]):
-    """An object in a field that may hold anything, which no API server decodes; false where something else stands."""
+    """An object in a field that may hold any value, which no API server decodes; false for other values."""
 
     def read(self, value: Any, owner: Typed) -> Inner:
-        """The object."""
+        """Return the object."""
         reading = replace(owner.reading, is_decoded=False)
         return self.kind.of(value, (*owner.at, self.name), reading)
 
 
 class Parts(Field[Items[Inner]]):
-    """A list of objects. An entry that is no object is false and empty, so that the others keep their place."""
+    """A list of objects. An entry that is not an object is false and empty, so that the others keep their index."""
 
     def __init__(self, kind: type[Inner], *, name: str = "") -> None:
         super().__init__(name=name)
         self.kind = kind
 
     def read(self, value: Any, owner: Typed) -> Items[Inner]:
-        """The objects, each with its place."""
+        """Return the objects, each with its path."""
         reading = owner.reading
         deadline = reading.deadline
         if value is None:  # as mostly
@@ -207,7 +207,7 @@ class Parts(Field[Items[Inner]]):
 
 
 def part_at(owner: Typed, name: str, kind: type[Inner]) -> Inner:
-    """The object inside another one in a field whose name no class declares; false where there is none."""
+    """Return the object in a field whose name no class declares; false if there is none."""
     return _part(kind, owner.json.get(name), (*owner.at, name), owner)
 
 
@@ -219,17 +219,17 @@ class PartMap(Field[Entries[Inner]]):
         self.kind = kind
 
     def read(self, value: Any, owner: Typed) -> Entries[Inner]:
-        """The objects by their keys, each with its place."""
+        """Return the objects by their keys, each with its path."""
         deadline, at = owner.reading.deadline, (*owner.at, self.name)
         entries = deadline.each(_mapping(value).items())
         return Entries({key: _part(self.kind, part, (*at, key), owner) for key, part in entries}, deadline)
 
 
 class Texts(Field[Items[str]]):
-    """A list of strings; "" for what is none, so that the others keep their place."""
+    """A list of strings; "" for other values, so that the others keep their index."""
 
     def read(self, value: Any, owner: Typed) -> Items[str]:
-        """The texts."""
+        """Return the texts."""
         if not value:
             return Items((), owner.reading.deadline)
         deadline = owner.reading.deadline
@@ -239,10 +239,12 @@ class Texts(Field[Items[str]]):
 
 
 class Names(Field[Items[str]]):
-    """The names of the objects of a list, without the objects, of which there may be hundreds; "" for one without."""
+    """The names of the objects of a list, without the objects, of which there may be hundreds; "" for one without a
+    name.
+    """
 
     def read(self, value: Any, owner: Typed) -> Items[str]:
-        """The names."""
+        """Return the names."""
         deadline = owner.reading.deadline
         listed: Sequence[Any] = value if isinstance(value, list) else ()
         deadline.spend(len(listed))
@@ -256,10 +258,10 @@ class Names(Field[Items[str]]):
 
 
 class Numbers(Field[Items[int]]):
-    """A list of whole numbers, without what is none."""
+    """A list of whole numbers, without other values."""
 
     def read(self, value: Any, owner: Typed) -> Items[int]:
-        """The numbers."""
+        """Return the numbers."""
         deadline = owner.reading.deadline
         listed: Sequence[Any] = value if isinstance(value, list) else ()
         return Items([number for number in deadline.each(listed) if type(number) is int], deadline)
@@ -269,7 +271,7 @@ class Labels(Field[Entries[str]]):
     """A map from texts to texts: labels, annotations, a node selector."""
 
     def read(self, value: Any, owner: Typed) -> Entries[str]:
-        """The texts by their keys."""
+        """Return the texts by their keys."""
         deadline = owner.reading.deadline
         if not value or not isinstance(value, dict):
             return Entries({}, deadline)
@@ -283,7 +285,7 @@ class Amounts(Field[Entries[Amount]]):
     """A map from the names of resources to quantities; null, which the API server drops, is left out."""
 
     def read(self, value: Any, owner: Typed) -> Entries[Amount]:
-        """The quantities by the names of their resources."""
+        """Return the quantities by the names of their resources."""
         if not value:
             return Entries({}, owner.reading.deadline)
         deadline = owner.reading.deadline
@@ -297,10 +299,10 @@ class Amounts(Field[Entries[Amount]]):
 
 
 class ValueMap(Field[Entries[Any]]):
-    """A map from texts to whatever stands there, as JSON, null included."""
+    """A map from texts to any JSON values, null included."""
 
     def read(self, value: Any, owner: Typed) -> Entries[Any]:
-        """The values by their keys."""
+        """Return the values by their keys."""
         if isinstance(value, dict):
             return Entries(value, owner.reading.deadline)
         if value is not None:

@@ -1,4 +1,4 @@
-"""YAML text: its values, the places of their paths, and values as YAML.
+"""Reads YAML text with the places of all paths, and writes values as YAML.
 
 JSON is YAML, too. The only package that knows the YAML library. Knows no files.
 """

@@ -1,4 +1,4 @@
-r"""One line of YAML in block style: its indentation, its dashes, its key, and the scalar behind them.
+r"""Parses one line of YAML in block style: its indentation, its dashes, its key, and its scalar.
 
 Knows the subset of lines that `block_style` reads, and raises OtherStyle for every other one: each pattern here is
 narrower than what YAML 1.1 allows. Rules: YAML 1.1 as libyaml 0.2.5 reads it (src/scanner.c).
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from webhook import yamlscalar
 
 _PLAIN: Final = r"(?:[A-Za-z0-9_/.+$(<~=^;\\]|-(?=[^ ]))(?:[^ :#]++|:(?=[^ ])|(?<! )#| ++(?=[^ #]))*+"
-"""A plain scalar of one line: it ends before ` #`, and has no `: ` and no `:` at its end."""
+"""Matches a plain scalar of one line: it ends before ` #`, and has no `: ` and no `:` at its end."""
 _DOUBLE: Final = r'"(?:[^"\\]|\\["\\nt])*+"'
 _SINGLE: Final = r"'(?:[^']|'')*+'"
 _ITEM: Final = rf"(?:(?:[A-Za-z0-9_./$]|-(?=[A-Za-z0-9-]))[A-Za-z0-9_./$=-]*+|{_DOUBLE}|{_SINGLE})"
@@ -24,20 +24,20 @@ _LINE: Final = re.compile(
     rf"({_DOUBLE}|{_SINGLE}|{_LIST}|\{{\}}|\|-?|-(?= *$)|{_PLAIN})?"
     r" *+(?:(?<![^ ])#.*)?"
 )
-"""Indentation, dashes, key and value, each of which may be empty, and a comment."""
+"""Matches indentation, dashes, key and value, each of which may be empty, and a comment."""
 _ITEMS: Final = re.compile(_ITEM)
 _DASH: Final = re.compile(r"- +")
 _ESCAPE: Final = re.compile(r"\\(.)")
 _ESCAPED: Final = {"n": "\n", "t": "\t"}
 _LONGEST_KEY: Final = 500
-"""Half of what libyaml takes for a key of one line."""
+"""Half of the length that libyaml accepts for a key of one line."""
 
 SCALAR, BELOW, BLANK, LIST, MAP, LITERAL = range(6)
-"""What a value is: BELOW is on the lines below, or null."""
+"""The kinds of a line's value: BELOW is on the lines below, or null."""
 
 
 class OtherStyle(Exception):
-    """The text has something that is not read here."""
+    """The error for a text in a style that this reader does not support."""
 
 
 Line: TypeAlias = tuple[int, tuple[int, ...], str | None, int, Any]
@@ -45,12 +45,12 @@ Line: TypeAlias = tuple[int, tuple[int, ...], str | None, int, Any]
 nothing does; what its value is; the scalar, the items of a list in brackets, or the line break that ends literal text.
 """
 _SHORT: Final = 100
-"""Characters of the lines that are kept: 8192 of them take about 4 MB with what they say."""
+"""The most characters of a line that is cached: 8192 lines take about 4 MB with their results."""
 _BLANK: Final[Line] = 0, (), None, BLANK, None
 
 
 def line(text: str) -> Line:
-    """What a line says; manifests repeat their lines.
+    """Return the parsed line; short lines are cached, because manifests repeat them.
 
     Raises:
         OtherStyle: it is not one that is read here.

@@ -1,4 +1,4 @@
-"""A quick reader of the YAML that manifests are written in: one key, item or value a line.
+"""A quick reader of YAML in the style of most manifests: one key, item or value a line.
 
 Reads a subset of block style and gives up at the first line that is anything else: anchors, tags, `<<`, nested flow
 collections, folded text, scalars of several lines, tabs, a key that stands twice. What it reads means what the parser
@@ -18,16 +18,16 @@ from webhook.yamltext.block_lines import BELOW, BLANK, LIST, LITERAL, SCALAR, Ot
 
 _BEGUN: Final = re.compile(r"---(?: +(?:#.*)?)?")
 _FOREIGN: Final = re.compile("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-"""Characters that YAML refuses, takes for the end of a line or for a byte order mark, and tabs."""
+"""Matches characters that YAML rejects or treats as the end of a line or a byte order mark, and tabs."""
 _DEEPEST: Final = MAX_DEPTH - 1
-"""Open collections; what is deeper, the other reader judges."""
+"""How many collections may be open; a deeper text goes to the other reader."""
 _NOTHING: Final = object()
 _ITEM: Final = object()
-"""In the place of a key: no value comes next, or that of an item."""
+"""Stands for a key where no value comes next, or that of an item."""
 
 
 def value(text: str) -> JSON:
-    """The value of one document, with or without the `---` above it.
+    """Return the value of one document, with or without the `---` above it.
 
     Raises:
         OtherStyle: it is written in another way, or is wrong; the other reader knows which.
@@ -39,7 +39,7 @@ def value(text: str) -> JSON:
 
 
 def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, whose calls would be most of its time
-    """The value of the lines from the first one on."""
+    """Return the value of the lines from index `at` on."""
     result: list[JSON] = []
     # the innermost open collection, the column where it stands, and whose value comes next
     container: Any = result
@@ -111,7 +111,9 @@ def _put(container: Any, key: Any, value: JSON) -> JSON:
 
 
 def _literal(lines: Sequence[str], first: int, indent: int) -> tuple[str, int]:
-    """The text of the lines that stand further right than the collection around them, and the line after them."""
+    """Return the text of the lines that are indented further than the collection around them, and the next line's
+    index.
+    """
     at = first
     while at < len(lines) and not lines[at]:
         at += 1

@@ -1,4 +1,4 @@
-"""Where values stand that nobody may read in a report: those of Secrets and of environment variables.
+"""Finds the places of confidential values, which no report may show: those of Secrets and of environment variables.
 
 Values are found in the nodes of the text, not in what was read of it: of a key that stands twice both are found, and
 what an anchor holds wherever it is used.
@@ -18,7 +18,9 @@ _OWN: Final = {"secret": OF_SECRETS, "variable": frozenset(("value",))}
 
 
 class Span(NamedTuple):
-    """Where a value begins and ends; lines and columns count from 0, and the last column is the first after it."""
+    """The beginning and the end of a value; lines and columns count from 0, and the last column is the first
+    after it.
+    """
 
     line: int
     column: int
@@ -27,7 +29,7 @@ class Span(NamedTuple):
 
 
 def confidential(root: Any) -> list[Span]:
-    """The places of such values below a node, in the order of the text."""
+    """Return the places of confidential values below a node, in the order of the text."""
     hidden: set[Span] = set()
     seen: set[tuple[int, str]] = set()
     nodes: list[tuple[Any, _Inside]] = [(root, "")]
@@ -48,7 +50,7 @@ def confidential(root: Any) -> list[Span]:
 
 
 def _apart(spans: list[Span]) -> Iterator[Span]:
-    """The same without those that lie in others, as what an anchor holds may: nodes never overlap otherwise."""
+    """Yield the spans without those inside others, which anchors may cause."""
     end = (-1, -1)
     for span in spans:
         if span[2:] > end:
@@ -57,7 +59,7 @@ def _apart(spans: list[Span]) -> Iterator[Span]:
 
 
 def _values(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Inside | None]]:
-    """The values of a mapping, each with what it is inside of; None where nobody may read it."""
+    """Yield the values of a mapping with the state of each; None marks a confidential value."""
     if any(key.value == "<<" or (key.value == "kind" and value.value == "Secret") for key, value in node.value):
         inside = inside or "secret"  # what is merged into a mapping may say that it is one
     for key, value in node.value:
@@ -73,7 +75,7 @@ def _values(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Inside | None]]:
 
 
 def _hidden(value: Any) -> Iterator[Span]:
-    """The places of a value, or of those of a mapping, whose names may be read."""
+    """Yield the place of a confidential value; for a mapping only those of its values, since its keys may be shown."""
     if isinstance(value, yaml.MappingNode):
         yield from (_span(inner) for _, inner in value.value)
     else:

@@ -1,4 +1,4 @@
-"""The documents of a YAML text, each read by the quick reader of block style or, where that gives up, by the parser.
+"""Reads the documents of a YAML text, each with the quick reader or, if that gives up, with the parser.
 
 A line that begins with `---` begins a document wherever it stands (YAML 1.1, l-forbidden in 1.2), so that documents can
 be told apart without the parser, unless a text has directives, `...` or rare ends of lines: such a text is read by the
@@ -20,13 +20,13 @@ from webhook.yamltext.reading import YamlError, parsed
 
 _BEGINS: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _WHOLE: Final = re.compile("^(?:%|\\.\\.\\.)|[\r\x85\u2028\u2029]", re.MULTILINE)
-"""Directives, ends of documents, and what ends a line for YAML alone."""
+"""Matches directives, ends of documents, and characters that end a line only in YAML."""
 _BEFORE: Final = re.compile(r"(?:---[^\n]*\n)?(?: *(?:#[^\n]*)?\n)*( *)")
-"""What stands before the value of a document in block style."""
+"""Matches the text before the value of a document in block style."""
 
 
 def values(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
-    """Every document of a text with its number in the stream; some of the empty ones are left out.
+    """Yield every document of a text with its number in the stream; some empty ones are left out.
 
     Args:
         places: the text; gets to know where its documents begin.
@@ -46,7 +46,7 @@ def values(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSO
 
 
 def parts_of(text: str) -> tuple[str, ...]:
-    """The documents of a text, each with the `---` above it; none where only a parser can tell them apart."""
+    """Return the documents of a text, each with the `---` above it; none if only a parser can separate them."""
     return () if _WHOLE.search(text) else tuple(text[start:end] for start, end in pairwise(_starts(text)))
 
 
@@ -56,7 +56,7 @@ def _starts(text: str) -> list[int]:
 
 
 def _part(places: Places, part: str, start: int, above: int, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
-    """The document of a part of the text, which begins at this character and below so many lines."""
+    """Yield the document of a part of the text that begins at this character, below so many lines."""
     number = len(places.extents)
     try:
         value = block_style.value(part)
@@ -73,7 +73,7 @@ def _part(places: Places, part: str, start: int, above: int, repeated: list[Yaml
 def _shifted(
     places: Places, part: str, start: int, above: int, repeated: list[YamlError]
 ) -> Iterator[tuple[int, JSON]]:
-    """What the parser reads in the part, whose places are those of the whole text."""
+    """Yield the parser's documents in a part, with places in the whole text."""
     inside, twice = Places(part), list[YamlError]()
     try:
         for at, value in parsed(inside, twice):

@@ -1,4 +1,4 @@
-"""Values as YAML that kubectl reads back as the same values."""
+"""Writes values as YAML that kubectl reads back as the same values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def dump(value: JSON) -> str:
-    """The YAML of a value: keys in order, no aliases, and quoted whatever kubectl would not read as text.
+    """Return the YAML of a value: keys in order, no aliases, and quotes around texts that kubectl would read as another
+    type.
 
     One that holds characters which a terminal obeys, or nobody sees, has escapes for all that is not ASCII.
     """

@@ -1,4 +1,4 @@
-"""Where the paths of JSON values stand in their text, looked up when somebody asks, and the lines of these places."""
+"""Finds the places of paths of JSON values in their text when they are needed, and the lines there."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from webhook.yamltext.places import LONGEST_SHOWN, Places, places_of_json
 
 @dataclass(slots=True)
 class JsonPlaces:
-    """`text` is the whole text; `at` is everywhere the offset of a value in it."""
+    """The places in one JSON text. `text` is the whole text; `at` is always the offset of a value in it."""
 
     text: str
     lines: list[int] | None = None
     has_repeated: bool = False
     items: dict[tuple[int, FieldPath], list[int]] = field(default_factory=dict)
-    """Where the items of a list begin: a dump of a cluster is one list, and each of its thousands is asked for."""
+    """The offsets of the items of a list, because a dump of a cluster is one list with thousands of items."""
     shown: dict[int, Places | None] = field(default_factory=dict)
-    """The objects of which lines were asked for; None where one is too long."""
+    """The objects whose lines were shown; None if one is too long."""
 
     def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
-        """Line and column, from 1, of a path of the value there, or of its nearest existing ancestor."""
+        """Return line and column, from 1, of a path of the value at an offset, or of its nearest existing ancestor."""
         if self.lines is None:
             self.lines = [0, *(index + 1 for index, character in enumerate(self.text) if character == "\n")]
         offset = self._offset(at, path)
@@ -33,7 +33,7 @@ class JsonPlaces:
         return line, offset - self.lines[line - 1] + 1
 
     def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None:
-        """The line of that place; None where the object is too long."""
+        """Return the line of that place; None if the object is too long."""
         first, begins = self.position(at)
         if at not in self.shown:
             end = jsontext.end_of_value(self.text, at, LONGEST_SHOWN)

@@ -1,4 +1,4 @@
-"""Where the paths of YAML documents stand, looked up in the nodes of a document when somebody asks."""
+"""Finds the places of paths in YAML documents when they are needed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from webhook.yamltext.confidential import Span, confidential
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LONGEST_SHOWN: Final = 1 << 20
-"""Characters of a document of which lines are shown: every node of it is looked at before."""
+"""The most characters of a document whose lines are shown, because all its nodes are visited first."""
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-"""What ends a line for YAML 1.1 (b-break)."""
+"""Matches what ends a line in YAML 1.1 (b-break)."""
 
 
 class Extent(NamedTuple):
-    """Where a document of a text begins, with its directives, and ends, in characters, and the place of its value.
+    """The beginning of a document with its directives, its end in characters, and the place of its value.
 
     Lines and columns count from 0.
     """
@@ -37,7 +37,7 @@ class Extent(NamedTuple):
     place: tuple[int, int]
 
     def moved(self, characters: int, lines: int) -> Extent:
-        """The same in a text that has so much more before it."""
+        """Return the extent in a text with so many more characters and lines before it."""
         line, column = self.place
         return Extent(
             self.start + characters, self.end + characters, self.line + lines, self.column, (line + lines, column)
@@ -45,14 +45,14 @@ class Extent(NamedTuple):
 
 
 def places_of_json(text: str, column: int) -> Places:
-    """The places of one JSON value that stands at this column, from 1, of its first line; YAML has all of JSON."""
+    """Return the places of one JSON value that begins at this column, from 1; YAML includes all of JSON."""
     padded = " " * (column - 1) + text
     return Places(padded, {0: Extent(0, len(padded), 0, 0, (0, column - 1))})
 
 
 @dataclass(slots=True)
 class Places:
-    """Where the paths of a text's documents stand.
+    """The places of all paths in a text's documents.
 
     `extents` are those of its documents, by their numbers; `nodes` are made of the documents that somebody asks about:
     beside a Deployment often stand definitions of some MB, whose nodes would take seconds and gigabytes.
@@ -65,7 +65,7 @@ class Places:
     confidential: dict[int, list[Span]] = field(default_factory=dict, repr=False)
 
     def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
-        """Line and column, from 1, of a path of the document with this number, or of its nearest ancestor."""
+        """Return line and column, from 1, of a path of the document with this number, or of its nearest ancestor."""
         extent = self.extents[at]
         line, column = extent.place
         node = self._node(at) if path else None
@@ -78,11 +78,11 @@ class Places:
         return line + 1, column + 1
 
     def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None:
-        """The line of that place, without what nobody may read; None of a document that is too long."""
+        """Return the line of that place without confidential values; None if the document is too long."""
         return self.line_at(at, *self.position(at, path))
 
     def line_at(self, at: int, line: int, column: int) -> SourceLine | None:
-        """The same of a place of this document that is known, from 1."""
+        """Return the line at a known place of this document, from 1, without confidential values."""
         extent = self.extents[at]
         if extent.end - extent.start > LONGEST_SHOWN or (node := self._node(at)) is None:
             return None
@@ -101,7 +101,7 @@ class Places:
 
 
 def within_line(spans: list[Span], line: int, length: int) -> Iterator[Columns]:
-    """Which parts of a line of so many characters lie in spans; the line counts from 0, as those of the spans do."""
+    """Yield the columns of a line of so many characters that lie in spans; the line counts from 0."""
     first = bisect_left(spans, line, key=lambda span: span.last_line)
     for span in takewhile(lambda span: span.line <= line, islice(spans, first, None)):
         start = span.column if span.line == line else 0
@@ -120,7 +120,9 @@ def _composed(document: str) -> Any:
 
 
 class _Repeating(yaml.SafeLoader):
-    """Composes texts in which an anchor stands twice, which PyYAML refuses: in YAML an alias means the last before."""
+    """Composes texts in which an anchor is defined twice, which PyYAML rejects: an alias means the last one
+    before it.
+    """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if not self.check_event(yaml.AliasEvent):
@@ -129,7 +131,7 @@ class _Repeating(yaml.SafeLoader):
 
 
 def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
-    """The mark and the node of one step below a node; a key is marked where it stands, an item where it begins."""
+    """Return the mark and the node of one step below a node: the mark of the key, or the beginning of the item."""
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
         return node.value[step].start_mark, node.value[step]
     if not isinstance(node, yaml.MappingNode) or isinstance(step, int):

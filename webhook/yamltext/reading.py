@@ -1,4 +1,4 @@
-"""The values of any YAML text, built from the parser's events without recursion, so that no text can exhaust the stack.
+"""Builds the values of any YAML text from the parser's events without recursion, so that no text can exhaust the stack.
 
 Values mean what kubectl takes them for (yamlscalar); of a key that stands twice in a mapping the last counts, and it is
 told.
@@ -19,24 +19,26 @@ from webhook.paths import MAX_DEPTH
 from webhook.yamltext.places import LOADER, Extent, Places
 
 MAX_ALIASED = 100_000
-"""Most values that aliases may add to one document; Kubernetes manifests with aliases add hundreds."""
+"""The most values that aliases may add to one document; Kubernetes manifests with aliases add hundreds."""
 
 
 class YamlError(Exception):
-    """Text that is not YAML, or not the YAML that Kubernetes takes; line and column from 1, 0 where unknown."""
+    """The error for text that is not YAML, or not YAML that Kubernetes accepts; line and column from 1, 0 if
+    unknown.
+    """
 
     def __init__(self, message: str, line: int = 0, column: int = 0, path: str = "") -> None:
         super().__init__(message)
         self.line, self.column, self.path = line, column, path
 
     def below(self, lines: int) -> YamlError:
-        """The same in a text that has so many more lines above."""
+        """Return the error for a text with so many more lines above."""
         return YamlError(str(self), self.line and self.line + lines, self.column, self.path)
 
 
 @dataclass(slots=True)
 class _Frame:
-    """A mapping or list that is being read. `key` is the key whose value comes next; None before a key."""
+    """A mapping or list that is being read. `key` is the key of the next value; None before a key."""
 
     container: Any
     anchor: str | None
@@ -47,7 +49,7 @@ class _Frame:
 
 
 def parsed(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
-    """Every document of a text with its number in the stream, empty ones included.
+    """Yield every document of a text with its number in the stream, empty ones included.
 
     Args:
         places: the text; gets to know where its documents begin.
@@ -77,7 +79,7 @@ def parsed(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSO
 
 
 def _extent(begun: Any, first: Any, ended: Any) -> Extent:
-    """Of a document whose start, first value and end these events are."""
+    """Return the extent of a document from the events of its start, its first value and its end."""
     start, value = begun.start_mark, first.start_mark
     return Extent(start.index, ended.start_mark.index, start.line, start.column, (value.line, value.column))
 
@@ -94,7 +96,7 @@ class _Reader:
         self.result: JSON = None
 
     def take(self, event: Any) -> None:
-        """One event that belongs to the document."""
+        """Process one event of the document."""
         if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             self._open(event)
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
@@ -142,7 +144,7 @@ class _Reader:
         return value
 
     def _put(self, value: JSON, event: Any) -> None:
-        """A finished value: the document, an item, a key, or the value of a key."""
+        """Store a finished value: the document, an item, a key, or the value of a key."""
         self.size += 1
         if not self.frames:
             self.result = value
@@ -177,7 +179,7 @@ class _Reader:
         frame.merged.extend(sources)
 
     def _scalar(self, event: Any) -> JSON:
-        """The value of a scalar by its tag, else by its style: quoted is text, plain is resolved."""
+        """Return the value of a scalar by its tag, else by its style: quoted is text, plain is resolved."""
         tag = (event.tag or "").removeprefix("tag:yaml.org,2002:")
         try:
             if tag == "binary":

@@ -1,4 +1,4 @@
-"""What can be said of a claim or a template that is not there: known to be absent, promised, or near another one.
+"""Explains why a claim or a template does not exist: certainly absent, promised by a ComputeDomain, or misspelled.
 
 It is known to be absent from a whole cluster alone. A ComputeDomain promises the template that it names; its controller
 makes it. The objects of a kind are looked through once for all claims of a fact.
@@ -16,16 +16,16 @@ from webhook.facts.view import View
 from webhook.typed.objects import Object
 
 DEFAULT: Final = "default"
-"""The namespace of an object whose file leaves it out, as kubectl takes it."""
+"""The namespace of an object whose file names none, as kubectl assumes."""
 DOMAINS: Final = interest_in_fields(ComputeDomain.gvk, "spec.channel.resourceClaimTemplate.name")
-"""What is read of ComputeDomains."""
+"""The fields of ComputeDomains that are read."""
 _SHOWN: Final = 3
 ClaimKind: TypeAlias = type[ResourceClaim | ResourceClaimTemplate]
 
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """What is known of a claim or a template that is not there.
+    """What is known about a claim or a template that does not exist.
 
     Args:
         is_absent: whether it is known not to be there.
@@ -42,14 +42,14 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The objects of a kind: their names in the namespace, and the namespaces that have a name."""
+    """The objects of one kind: their names in the namespace, and the namespaces that have each name."""
 
     here: tuple[str, ...]
     namespaces: Mapping[str, tuple[str, ...]]
 
 
 class Absences:
-    """Answers for the namespace of one view; a kind is listed once."""
+    """Finds out why objects do not exist in the namespace of one view; each kind is listed once."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -58,7 +58,7 @@ class Absences:
         self._promised: frozenset[str] | None = None
 
     def of(self, kind: ClaimKind, name: str) -> Absence:
-        """Say why an object that was looked up does not exist."""
+        """Return why an object that was looked up does not exist."""
         names = self._names_of(kind)
         is_promised = kind is ResourceClaimTemplate and name in self._promised_templates()
         elsewhere = names.namespaces.get(name, ())
@@ -91,7 +91,7 @@ class Absences:
 
 
 def promised_templates(view: View) -> frozenset[str]:
-    """The templates that the ComputeDomains of a view's namespace promise."""
+    """Return the names of the templates that ComputeDomains of the view's namespace create."""
     here = view.namespace or DEFAULT
     domains = [domain for domain in view.every(ComputeDomain) if _namespace(domain) == here]
     return frozenset(domain.spec.channel.resource_claim_template.name for domain in domains)

@@ -1,4 +1,4 @@
-"""How many of the devices that a request selects one node can give, when nothing is allocated yet.
+"""Counts how many of the devices that a request selects one node can give, when nothing is allocated yet.
 
 All devices of a claim must be within reach of one node. A device whose taint is not tolerated, or whose capacity is too
 small, is not given, and those that share counters only as far as the counters go. Always a bound from above: devices
@@ -24,7 +24,7 @@ from webhook.typed.fields import Amount
 
 @dataclass(slots=True, kw_only=True)
 class Allocatable:
-    """What is left of the devices that a request selects.
+    """The devices that remain for a request, and the numbers of those that were ruled out.
 
     Args:
         devices: those that are neither tainted nor small.
@@ -45,7 +45,7 @@ class Allocatable:
 def remaining_for_request(
     selected: Items[Device], capacities: Mapping[str, Amount], tolerations: Sequence[JSON], rules: TaintRules
 ) -> Allocatable:
-    """What is left for a request that needs some capacities and tolerates some taints."""
+    """Return the devices that remain for a request with some capacities and tolerations."""
     left, fit = Allocatable(), []
     for device in selected:
         if taint := untolerated_taint(device, tolerations, rules):
@@ -67,7 +67,7 @@ def remaining_for_request(
 
 
 def _has_capacities(device: Device, asks: Mapping[str, Amount]) -> bool:
-    """As CmpRequestOverCapacity, of a device that nobody uses."""
+    """Return whether an unused device has the capacities that a request needs (CmpRequestOverCapacity)."""
     capacities = device.fields.capacity
     for name, amount in asks.items():
         if name not in capacities:
@@ -82,7 +82,7 @@ def _has_capacities(device: Device, asks: Mapping[str, Amount]) -> bool:
 
 
 def _sharing(devices: Sequence[Device]) -> Mapping[tuple[str, int, str], list[Device]]:
-    """Devices by node, pool and the first set of counters that they take from."""
+    """Return the devices grouped by node, pool and the first set of counters that they use."""
     listed: dict[tuple[str, int, str], list[Device]] = {}
     for device in devices:
         listed.setdefault((device.node, id(device.pool), next(iter(device.consumed()), "")), []).append(device)
@@ -90,7 +90,7 @@ def _sharing(devices: Sequence[Device]) -> Mapping[tuple[str, int, str], list[De
 
 
 def _within_counters(devices: Items[Device]) -> int:
-    """How many of the devices of one pool its shared counters suffice for, at the most; those of unknown sets fit."""
+    """Return how many devices of one pool fit into its shared counters; devices with unknown counters always fit."""
     taken: dict[tuple[str, str], list[int]] = {}
     for device in devices:
         for name, counters in device.consumed().items():

@@ -1,4 +1,4 @@
-"""Which releases of Kubernetes serve a version of resource.k8s.io.
+"""The releases of Kubernetes that serve each version of resource.k8s.io.
 
 Source: k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go.
 """
@@ -17,14 +17,14 @@ _SERVED: Final[Mapping[str, tuple[int, int]]] = {
     "v1alpha2": (27, 31),
     "v1alpha1": (26, 27),
 }
-"""The minor release of Kubernetes 1 that serves a version first, and the first one that does not any more."""
+"""The first minor release of Kubernetes 1 that serves a version, and the first one that does not serve it any more."""
 _DEPRECATED: Final[Mapping[str, int]] = {"v1beta1": 35, "v1beta2": 36}
-"""The minor releases in which a version is first so."""
+"""The first minor release in which a version is deprecated."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionFault:
-    """What is wrong with a version: that it is only deprecated, in words, and which one to write instead."""
+    """The fault of an API version: whether it is only deprecated, a message, and the version to write instead."""
 
     is_deprecated: bool
     message: str
@@ -32,7 +32,7 @@ class VersionFault:
 
 
 def version_fault(version: str, target: int) -> VersionFault | None:
-    """What is wrong with a version in a minor release of Kubernetes 1; None for nothing, or a version of nobody's."""
+    """Return the fault of a version in a minor release of Kubernetes 1; None if it has none or is unknown."""
     if version not in _SERVED:
         return None
     first, end = _SERVED[version]

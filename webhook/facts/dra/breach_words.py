@@ -1,4 +1,4 @@
-"""What is said of values of claims, classes and configurations that break a rule: sentences, whatever group says them.
+"""The messages about invalid values of claims, classes and configurations, for all groups of rules.
 
 The breaches are those of webhook/schema/values.py and of the checks of this package.
 """
@@ -15,7 +15,7 @@ from webhook.wording import counted, shown
 
 
 class Words(NamedTuple):
-    """The message about a breach, what to do, and what is there, "" where that is not shown."""
+    """The message about a breach, the fix, and the value that is shown, "" if none is."""
 
     message: str
     fix: str

@@ -30,7 +30,7 @@ from webhook.typed.pods import Pod
 
 
 def device_claims(subject: Subject) -> Iterator[Problem]:
-    """What is wrong with the claims of a pod, with what they refer to and with their use."""
+    """Yield the problems of a pod's claims, of the objects that they refer to, and of their use."""
     pod = subject.typed(Pod).spec
     if subject.is_patch:
         yield from validate_claim_names(pod)
@@ -45,7 +45,9 @@ def device_claims(subject: Subject) -> Iterator[Problem]:
 
 
 def generated_device_claims(subject: Subject) -> Iterator[Problem]:
-    """What the claims of the pods that Trainer makes refer to; how they are declared and used is train-job's."""
+    """Yield the problems of the objects that the claims of Trainer's pods refer to; their declaration is
+    train-job's.
+    """
     yield from problems_of_pods(subject, _references, refuses=False)
 
 

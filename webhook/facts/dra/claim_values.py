@@ -1,4 +1,4 @@
-"""What is wrong with the values of a claim, a template or the claims of a pod group.
+"""Checks the values of a claim, a template or the claims of a pod group.
 
 By their shape (claims.yaml), and between their parts: names of requests in constraints and configurations, tolerations,
 and parameters for drivers. resource_claims.py has the rules about them. Source: k8s.io/kubernetes v1.36.1
@@ -27,12 +27,12 @@ FILE: Final = Path(__file__).with_name("claims.yaml")
 
 
 def is_declared(version: str) -> bool:
-    """Whether claims.yaml knows the shape of a version of resource.k8s.io."""
+    """Return whether claims.yaml describes this version of resource.k8s.io."""
     return version in declared(FILE)["objects"]["Devices"]["requests"]["list"]["object"]
 
 
 def shape_breaches(obj: Object) -> Iterator[Breach]:
-    """What claims.yaml says of an object; what has another type is not said here, but where objects are decoded."""
+    """Yield the breaches of claims.yaml in an object; wrong types are reported where objects are decoded."""
     breaches = values(FILE, obj.version).breaches(obj.json, obj.gvk.kind, (), obj.reading.deadline)
     return (breach for breach in breaches if breach.what != "wrongType")
 
@@ -40,7 +40,9 @@ def shape_breaches(obj: Object) -> Iterator[Breach]:
 def claim_breaches(
     claim: ResourceClaim | ResourceClaimTemplate, requests: Items[Request], view: View
 ) -> Iterator[Breach]:
-    """What is wrong with a claim or a template by its shape, then between its parts; nothing in an unknown version."""
+    """Yield the breaches of a claim or a template, first by its shape, then between its parts; none in an unknown
+    version.
+    """
     if is_declared(claim.version):
         yield from shape_breaches(claim)
         yield from _spec_breaches(claim.claim, requests, view, is_flat=claim.version in FLAT_VERSIONS)
@@ -66,7 +68,7 @@ def _request_breaches(request: DeviceRequest, *, is_flat: bool) -> Iterator[Brea
 
 
 def _toleration_breaches(tolerations: Items[Toleration]) -> Iterator[Breach]:
-    """As validateDeviceToleration."""
+    """Yield the breaches of validateDeviceToleration."""
     is_good, expected = FORMS["labelValue"]
     for toleration in tolerations:
         value, at = toleration.value, toleration.path("value")
@@ -77,7 +79,7 @@ def _toleration_breaches(tolerations: Items[Toleration]) -> Iterator[Breach]:
 
 
 def _constraint_breaches(constraint: DeviceConstraint) -> Iterator[Breach]:
-    """As validateDeviceConstraint."""
+    """Yield the breaches of validateDeviceConstraint."""
     if constraint.json.get("matchAttribute") is None and constraint.json.get("distinctAttribute") is None:
         yield Breach(what="noAttribute", at=constraint.at)
 
@@ -92,7 +94,7 @@ class _RequestNames:
         self._alone = {name.partition("/")[2]: name for name in reversed(self._names) if "/" in name}
 
     def breaches(self, names: Items[str], at: FieldPath) -> Iterator[Breach]:
-        """The names that no request has. As validateRequestNameRef."""
+        """Yield the names that no request has (validateRequestNameRef)."""
         for index, name in enumerate(names):
             if name not in self._names and not is_placeholder(name):
                 near = self._alone.get(name, "") if name else ""

@@ -1,4 +1,4 @@
-"""The device classes of the cluster, and what is known of one that is not there."""
+"""Looks up device classes in the cluster, and explains why one does not exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLASS: Final = DeviceClass.gvk
 
 @dataclass(frozen=True, slots=True)
 class ClassState:
-    """What the view says of a class.
+    """What the view knows about a class.
 
     Args:
         is_found: whether it is there.
@@ -32,7 +32,7 @@ class ClassState:
 
 
 class DeviceClasses:
-    """The device classes of the cluster, looked up once each."""
+    """The device classes of the cluster, each looked up once."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -41,20 +41,22 @@ class DeviceClasses:
         self._states: dict[str, ClassState] = {"": ClassState()}
 
     def get(self, name: str) -> DeviceClass:
-        """The DeviceClass, false where it is not there; one that comes with a driver is not noted as missing."""
+        """Return the DeviceClass, a false one if it does not exist; one that comes with a driver is not noted as
+        missing.
+        """
         if name not in self._found:
             view = self._view.unnoted() if devices.is_published(name) else self._view
             self._found[name] = view.find(DeviceClass, name, namespaced=False)
         return self._found[name]
 
     def names(self) -> list[str]:
-        """The names of all classes of the view."""
+        """Return the names of all classes of the view."""
         if self._names is None:
             self._names = [device_class.name for device_class in self._view.every(DeviceClass)]
         return self._names
 
     def state(self, name: str) -> ClassState:
-        """What the view says of a class: there, known to be absent, and which is near.
+        """Return what the view knows about a class: whether it exists, is certainly absent, and the nearest name.
 
         Drivers bring their classes, files seldom have them: only a whole cluster lacks one for certain.
         """
@@ -63,7 +65,7 @@ class DeviceClasses:
         return self._states[name]
 
     def states(self, requests: Iterable[Request]) -> dict[str, ClassState]:
-        """What the view says of the classes of requests and of their alternatives."""
+        """Return what the view knows about the classes of requests and of their alternatives."""
         classes = [choice.device_class for request in requests for choice in request.with_choices]
         return {name: self.state(name) for name in classes}
 

@@ -1,4 +1,4 @@
-"""How much of a capacity of a device one request uses.
+"""Computes how much of a capacity of a device one request uses.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/consumable_capacity.go
 calculateConsumedCapacity, violatesPolicy; kubernetes-sigs/kueue@ff69552e pkg/dra/capacity.go does the same.
@@ -12,7 +12,8 @@ from webhook.facts.dra.slice_types import DeviceCapacity
 
 
 def consumed_capacity(capacity: DeviceCapacity, asks: int | None) -> int | None:
-    """What is asked for, or the default, or all of it, rounded up as the policy says; None for too much.
+    """Return the requested amount, the default or the whole capacity, rounded up by the policy; None if that is too
+    much.
 
     Args:
         capacity: `capacity.<name>` of a device.
@@ -34,6 +35,6 @@ def consumed_capacity(capacity: DeviceCapacity, asks: int | None) -> int | None:
 
 
 def rounded_up_units(amount: JSON) -> int | None:
-    """A quantity in whole units, rounded up; None for none."""
+    """Return a quantity in whole units, rounded up; None if it is not set."""
     read = quantity.read(amount)
     return None if read is None else read.value()

@@ -1,4 +1,4 @@
-"""Kubernetes' own rules for the device claims of pods, for the kinds whose templates Kubernetes does not check.
+"""Kubernetes' own rules for the device claims of pods, applied to pod templates, which Kubernetes does not check.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go. That a claim has exactly one source is the
 policy claims-exactly-one's.
@@ -118,7 +118,7 @@ _MOST_PODS: Final = 256
 
 
 def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
-    """What Kubernetes refuses of the claims of a pod and of its containers."""
+    """Yield the problems that Kubernetes would report of the claims of a pod and of its containers."""
     pod = subject.typed(Pod)
     if pod.spec.resource_claims:
         if subject.template_of is None:
@@ -168,7 +168,7 @@ def _source_name(claim: PodClaim, field: str, name: str, kind: str) -> Iterator[
 
 
 def validate_claim_names(pod: PodSpec) -> Iterator[Problem]:
-    """As gatherPodResourceClaimNames: the entries of a list have different names, in a patch as well."""
+    """Yield the names that two claims of a pod or a patch have (gatherPodResourceClaimNames)."""
     first: dict[str, int] = {}
     for index, claim in enumerate(pod.resource_claims):
         if claim.name and first.setdefault(claim.name, index) != index:
@@ -177,7 +177,7 @@ def validate_claim_names(pod: PodSpec) -> Iterator[Problem]:
 
 
 def _validate_containers(pod: PodSpec, view: View) -> Iterator[Problem]:
-    """Yield the problems of the claims that the containers of a pod take."""
+    """Yield the problems of the claims that the containers of a pod use."""
     taking = [container for container in pod.all_containers() if container.resources.claims]
     declared = dict.fromkeys(claim.name for claim in pod.resource_claims) if taking else {}
     is_open = any(map(names_variable, declared))  # a name that is filled in later may be any
@@ -188,7 +188,7 @@ def _validate_containers(pod: PodSpec, view: View) -> Iterator[Problem]:
 
 
 def validate_container_resource_claims(container: Container) -> Iterator[Problem]:
-    """As validateContainerResourceClaims: a container takes each claim once, whole or each of its requests once."""
+    """Yield claims that a container uses twice, and invalid names (validateContainerResourceClaims)."""
     before: dict[str, set[str]] = {}
     for claim in container.resources.claims:
         requests = before.setdefault(claim.name, set())
@@ -242,7 +242,7 @@ def _pod_level(pod: PodSpec) -> Iterator[Problem]:
 
 
 def validate_node_name(subject: Subject) -> Iterator[Problem]:
-    """A new pod with claims that is bound by hand: the scheduler alone allocates claims."""
+    """Yield the problem of a new pod with claims that names its node, because only the scheduler allocates claims."""
     pod = subject.typed(Pod).spec
     if pod.node_name and subject.attributes.operation is Operation.CREATE:
         message = (
@@ -253,7 +253,7 @@ def validate_node_name(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_use(subject: Subject) -> Iterator[Problem]:
-    """Claims that no container uses, and those that all pods of a template share."""
+    """Yield the claims that no container uses, and those that all pods of a template share."""
     for claim in subject.once(pod_claims).claims:
         yield from _unused(claim, subject)
         if subject.template_of is not None:
@@ -268,12 +268,12 @@ def _unused(claim: ResolvedClaim, subject: Subject) -> Iterator[Problem]:
 
 
 def may_stay_idle(claim: ResolvedClaim) -> bool:
-    """Whether devices of a claim stay idle where no container names it; of a claim that is not known they may."""
+    """Return whether devices of a claim stay idle if no container names it; true for a claim that is not found."""
     return not claim.is_found or any(request.device.kind in _STAYS_IDLE for request in claim.requests)
 
 
 def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
-    """What comes of a claim that no container names, as far as it is known: the end of a sentence."""
+    """Return the end of a sentence with the consequence of a claim that no container names; "" if it is not known."""
     if claim.is_found:
         return ", so the devices of the claim are allocated and stay idle"
     if claim.absence.is_absent or claim.absence.is_promised or not claim.reference:
@@ -283,7 +283,7 @@ def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
 
 
 def _shared(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:
-    """A claim by name: whether its devices are meant to be shared is known only where the claim was found."""
+    """Yield the problem of a ResourceClaim that several pods share, if its devices cannot be shared."""
     if pods <= 1 or claim.source != "claim":
         return
     is_exclusive = claim.is_found and claim.contents.is_exclusive

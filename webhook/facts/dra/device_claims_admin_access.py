@@ -1,4 +1,4 @@
-"""Admin access that claims of a pod ask for by their templates.
+"""Checks the admin access that claims of a pod ask for in their templates.
 
 Source: k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
 """
@@ -25,7 +25,7 @@ ADMIN_ACCESS: Final = DEVICE_CLAIMS_ADVICE.rule(
 
 
 def validate_admin_access(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
-    """As AuthorizedForAdmin, which is asked again for every claim that is made from a template."""
+    """Yield the problem of AuthorizedForAdmin, which the API server checks for every claim created from a template."""
     if not claim.contents.has_admin_access or claim.source != "template":
         return
     view = subject.view()

@@ -1,4 +1,4 @@
-"""DeviceClasses that claims, and the extended resources of containers, ask for.
+"""Checks the DeviceClasses that claims and extended resources of containers ask for.
 
 Drivers bring device classes: those that are published are taken for there.
 """
@@ -47,16 +47,16 @@ CLASS_AMOUNT: Final = DEVICE_CLAIMS_ADVICE.rule(
     fails="pending",
 )
 
-"""What the name of an extended resource begins with that names a DeviceClass (KEP-5004)."""
+"""The prefix of an extended resource that names a DeviceClass (KEP-5004)."""
 
 _NOT_INSTALLED: Final = {
     "imex.nvidia.com": "create a ComputeDomain, and name its ResourceClaimTemplate in the pods instead"
 }
-"""Classes that examples of a driver name and its chart does not bring, with what to do: NVIDIA's, since 25.3."""
+"""Classes that examples of a driver use and its chart does not install, with the fix: NVIDIA's, since 25.3."""
 
 
 def validate_class(name: str, state: ClassState, asks: str, path: FieldPath, subject: Subject) -> Iterator[Problem]:
-    """The DeviceClass that something asks for: rule class-exists."""
+    """Yield the problem of a DeviceClass that does not exist: rule class-exists."""
     if state.is_absent:
         near = (
             f"write `{state.nearest}` in its place if that is meant, or ask the administrator to install"
@@ -76,7 +76,9 @@ def validate_class(name: str, state: ClassState, asks: str, path: FieldPath, sub
 
 
 def validate_class_resources(subject: Subject) -> Iterator[Problem]:
-    """Extended resources that name a DeviceClass (KEP-5004), which the API server checks for nothing."""
+    """Yield the problems of extended resources that name a DeviceClass (KEP-5004), which the API server does
+    not check.
+    """
     for container in subject.typed(Pod).spec.all_containers():
         resources = container.resources
         for name in _names_of_classes(resources):
@@ -111,7 +113,7 @@ def _class_amount(path: FieldPath, limit: Amount | None, request: Amount | None)
 
 
 def _is_whole(limit: Amount | None, request: Amount | None) -> bool:
-    """Whether there is a limit, in devices, that the request equals."""
+    """Return whether there is a limit, in whole devices, that the request equals."""
     if limit is None or (request is not None and str(request) != str(limit)):
         return False
     amount = amounts.read_quantity(amounts.text_of(limit))

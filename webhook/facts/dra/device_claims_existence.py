@@ -1,4 +1,4 @@
-"""What the claims of pods refer to: claims, templates, requests, and the classes that these ask for.
+"""Checks that the objects exist that claims of pods refer to: claims, templates, requests, and their classes.
 
 An object counts as absent only where it is known to be: in a whole cluster.
 Otherwise a rule that needs it was not checked. A ComputeDomain brings its template, which is taken for there.
@@ -33,7 +33,7 @@ REQUEST_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
 
 
 def validate_claims(subject: Subject) -> Iterator[Problem]:
-    """Claims whose object or class is not there, or which the namespace does not allow."""
+    """Yield claims whose object or class does not exist, or which the namespace does not allow."""
     for claim in subject.once(pod_claims).claims:
         yield from _claim_exists(claim, subject)
         for request in claim.requests:
@@ -60,7 +60,7 @@ def _claim_exists(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
 
 
 def _missing(claim: PodClaim, subject: Subject) -> tuple[MissingObject, ...]:
-    """The claim or the template that is not there, with the reason."""
+    """Return the claim or the template that does not exist, with the reason."""
     view = subject.view()
     if claim.looks_up:
         view.find(claim.looks_up, claim.reference)
@@ -68,7 +68,7 @@ def _missing(claim: PodClaim, subject: Subject) -> tuple[MissingObject, ...]:
 
 
 def validate_requests(subject: Subject) -> Iterator[Problem]:
-    """Requests that containers name and their claims do not have."""
+    """Yield requests that containers name and their claims do not have."""
     for reference in subject.once(pod_claims).references:
         if reference.request and reference.claim is not None:
             yield from _request_exists(reference, reference.claim, subject)

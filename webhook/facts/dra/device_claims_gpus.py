@@ -1,4 +1,4 @@
-"""Containers that ask for the same vendor's GPUs twice: by a claim and as an extended resource.
+"""Finds containers that ask for the same vendor's GPUs twice: by a claim and as an extended resource.
 
 NICs and ComputeDomain channels with a GPU are how multi-node jobs are meant to be written.
 """
@@ -31,12 +31,12 @@ class _Gpus(NamedTuple):
     vendors: frozenset[str]
 
     def has(self, resource: str) -> bool:
-        """Whether an extended resource stands for such GPUs."""
+        """Return whether an extended resource stands for such GPUs."""
         return resource in self.resources or _vendor(resource) in self.vendors
 
 
 def advise_gpu_requested_twice(subject: Subject) -> Iterator[Problem]:
-    """Containers that ask for a GPU both ways."""
+    """Yield containers that ask for a GPU both ways."""
     by_name = {claim.name: _gpus(claim) for claim in subject.once(pod_claims).claims if claim.contents.is_gpu}
     for container in subject.typed(Pod).spec.all_containers() if by_name else ():
         asked: dict[_Gpus, Items[str]] = {}
@@ -54,7 +54,7 @@ def advise_gpu_requested_twice(subject: Subject) -> Iterator[Problem]:
 
 
 def _resources(container: Container, gpus: _Gpus) -> Items[str]:
-    """The resources of a container that stand for such GPUs."""
+    """Return the extended resources of a container that stand for such GPUs."""
     names = dict.fromkeys((*container.resources.requests, *container.resources.limits))
     return Items([name for name in names if gpus.has(name)], container.reading.deadline)
 
@@ -69,6 +69,6 @@ def _gpus(claim: PodClaim) -> _Gpus:
 
 
 def _vendor(name: str) -> str:
-    """Whose devices a resource counts, "" for what is none."""
+    """Return the vendor whose devices a resource counts, "" if it counts none."""
     known = devices.resource_of_name(name)
     return known.vendor if known.kind in devices.COUNTED else ""

@@ -1,4 +1,4 @@
-"""Whether the claims of a pod are those that its pod group shares (KEP-5729).
+"""Checks that the claims of a pod match those that its pod group shares (KEP-5729).
 
 A pod joins a PodGroup by `spec.schedulingGroup.podGroupName`; a claim of its own is the group's only when name and
 source are equal, otherwise it is made for each pod, and nobody says so (k8s.io/api v0.36.1 scheduling/v1alpha2
@@ -29,7 +29,9 @@ LOOKUP: Final = interest_in_fields(PodGroup.gvk, "spec.resourceClaims")
 
 
 def validate_pod_group_claims(subject: Subject) -> Iterator[Problem]:
-    """The claims of a pod that have the name or the source of one of the group's, and not both: rule pod-group."""
+    """Yield claims of a pod that have either the name or the source of a claim of the group, but not both: rule
+    pod-group.
+    """
     pod, view = subject.typed(Pod).spec, subject.view()
     name = pod.scheduling_group.pod_group_name
     if not name or is_placeholder(name):

@@ -1,4 +1,4 @@
-"""What Kubernetes refuses of device classes, and of rules that taint devices: device-classes.
+"""Kubernetes' rules for device classes, and for rules that taint devices: device-classes.
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go. tests/data/dra/verdicts.tsv holds the
 rules to kube-apiserver 1.36.1.
@@ -126,7 +126,7 @@ def _api_version(device_class: DeviceClass, subject: Subject) -> Iterator[Proble
 
 
 def _values(breaches: Iterable[Breach]) -> Iterator[Problem]:
-    """The rules about values, with what to say."""
+    """Yield one problem for every breach of a value."""
     for breach in breaches:
         message, fix, shown = message_and_fix(breach)
         match breach.what:
@@ -156,7 +156,9 @@ def _selectors(device_class: DeviceClass) -> Iterator[Problem]:
 
 
 def _every_device(rule: DeviceTaintRule) -> Iterator[Problem]:
-    """k8s.io/api v0.36.1 resource/v1beta2 DeviceTaintRuleSpec: without a selector, or with an empty one."""
+    """Yield the problem of a rule that taints every device (k8s.io/api v0.36.1 resource/v1beta2
+    DeviceTaintRuleSpec).
+    """
     effect, selector = rule.spec.taint.effect, rule.spec.device_selector
     is_open = not any(selector.has(field) for field in ("driver", "pool", "device"))
     if is_open and effect not in ("", "None"):

@@ -1,4 +1,4 @@
-"""Whether a selector takes a device of a ResourceSlice, as the scheduler asks it.
+"""Evaluates a selector on a device of a ResourceSlice, as the scheduler does.
 
 k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go DeviceMatches: names without a domain belong to the driver's;
 a domain that the device does not have is empty, an attribute that it does not have is an error, with which the
@@ -22,7 +22,8 @@ from webhook.facts.dra.selectors import MOST_COST, compile_selector
 def selector_matches_device(
     expression: str, driver: str, device: Mapping[str, JSON], meter: Meter | None = None
 ) -> bool:
-    """Whether a selector takes a device, as `spec.devices[]` of a ResourceSlice of resource.k8s.io/v1 has it.
+    """Return whether a selector selects a device, given as in `spec.devices[]` of a ResourceSlice of
+    resource.k8s.io/v1.
 
     Raises:
         CompileError: the expression is refused.
@@ -37,7 +38,7 @@ def selector_matches_device(
 
 
 def device_as_cel_value(driver: str, device: Mapping[str, JSON]) -> JSON:
-    """A device as `device` of a selector.
+    """Return a device as the variable `device` of a selector.
 
     Raises:
         EvaluationError: an attribute or a capacity that is none.

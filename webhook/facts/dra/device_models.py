@@ -1,4 +1,4 @@
-"""Nodes whose devices are of different models, of which a request for several takes any.
+"""Finds nodes with devices of different models, any of which a request for several may get.
 
 Drivers publish the model of a device as an attribute: `productName` those of NVIDIA (deviceinfo.go of
 kubernetes-sigs/dra-driver-nvidia-gpu@95932046) and AMD, `model` that of Intel and the example driver of Kubernetes.
@@ -17,7 +17,7 @@ _MODEL: Final = ("productName", "model")
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models of a node's devices, and the attribute of its driver that tells them."""
+    """The models of a node's devices, and the driver's attribute that names them."""
 
     node: str
     attribute: str
@@ -25,7 +25,9 @@ class Models:
 
 
 def different_models(devices: Iterable[Device]) -> Models | None:
-    """The first node that has devices of one driver and of different models; None without such a node."""
+    """Return the models of the first node that has devices of one driver and of different models; None if no
+    node has.
+    """
     models: dict[tuple[str, str], dict[str, None]] = {}
     for device in devices:
         name, model = _model(device)
@@ -39,7 +41,7 @@ def different_models(devices: Iterable[Device]) -> Models | None:
 
 
 def _model(device: Device) -> tuple[str, str]:
-    """The attribute of a device that tells its model, with its value; "" for both without one."""
+    """Return the name and the value of the attribute that names a device's model; "" for both if it has none."""
     attributes = device.fields.attributes
     for name in _MODEL:
         for written in (name, f"{device.pool.driver}/{name}"):

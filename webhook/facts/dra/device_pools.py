@@ -1,4 +1,4 @@
-"""The devices that ResourceSlices publish, by pool: those of its newest generation.
+"""The devices that ResourceSlices publish, by pool, each pool in its newest generation.
 
 A pool is complete when all of its slices are there; the scheduler allocates from no other. Source:
 k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/pools_experimental.go GatherPools.
@@ -22,12 +22,12 @@ LOOKUP: Final = interest_in_fields(
     *(f"spec.{name}" for name in ("driver", "pool", "nodeName", "perDeviceNodeSelection", "sharedCounters", "devices")),
 )
 DeviceID: TypeAlias = tuple[str, str, str]
-"""Driver, pool and name."""
+"""The driver, the pool and the name of a device."""
 
 
 @dataclass(slots=True)
 class Pool:
-    """Slices of one pool and one generation."""
+    """The slices of one pool and one generation."""
 
     driver: str
     name: str
@@ -36,11 +36,11 @@ class Pool:
     _counters: dict[str, dict[str, int]] | None = None
 
     def is_complete(self) -> bool:
-        """Whether all of its slices are there."""
+        """Return whether all slices of the pool are there."""
         return self.slices[0].pool.resource_slice_count == len(self.slices)
 
     def devices(self) -> Iterator[Device]:
-        """All devices of the pool's ResourceSlices."""
+        """Yield all devices of the pool's ResourceSlices."""
         for spec in self.slices:
             for device in spec.devices:
                 if device:
@@ -49,7 +49,7 @@ class Pool:
                     yield Device(self, device.name, node, fields)
 
     def counters(self) -> dict[str, dict[str, int]]:
-        """How much a set of shared counters has, in thousandths."""
+        """Return the amounts of the pool's shared counters by set, in thousandths."""
         if self._counters is None:
             sets = [counters for spec in self.slices for counters in spec.shared_counters]
             self._counters = {counters.name: counter_values_in_thousandths(counters.counters) for counters in sets}
@@ -58,7 +58,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device of a pool: its name, the node that alone reaches it or "", and its fields."""
+    """A device of a pool: its name, the only node that can use it or "", and its fields."""
 
     pool: Pool
     name: str
@@ -67,11 +67,11 @@ class Device:
 
     @property
     def id(self) -> DeviceID:
-        """What tells it from every other device."""
+        """Return driver, pool and name, which identify the device."""
         return self.pool.driver, self.pool.name, self.name
 
     def consumed(self) -> dict[str, dict[str, int]]:
-        """How much it takes of the sets of counters that its pool shares, in thousandths."""
+        """Return how much it uses of the counters that its pool shares, in thousandths."""
         if not self.pool.counters():
             return {}
         return {
@@ -80,13 +80,13 @@ class Device:
 
 
 def counter_values_in_thousandths(counters: Entries[CounterValue]) -> dict[str, int]:
-    """The values of counters by name, in thousandths; what is no quantity is left out."""
+    """Return the values of counters by name, in thousandths; invalid quantities are left out."""
     read = {name: quantity.read(counter.value) for name, counter in counters.items()}
     return {name: max(0, value.milli_value()) for name, value in read.items() if value is not None}
 
 
 def read_pools(view: View) -> list[Pool]:
-    """The pools of a view, of each the newest generation."""
+    """Return the pools of a view, each in its newest generation."""
     newest: dict[tuple[str, str], Pool] = {}
     for spec in [published.spec for published in view.every(ResourceSlice) if published.spec]:
         pool = Pool(spec.driver, spec.pool.name, spec.pool.generation)

@@ -1,4 +1,4 @@
-"""Taints of devices: those that a driver publishes, and those that DeviceTaintRules add.
+"""The taints of devices: those that a driver publishes, and those that DeviceTaintRules add.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.1 resourceslice/tracker/tracker.go applyPatches.
 """
@@ -19,11 +19,11 @@ from webhook.facts.view import View
 LOOKUP: Final = interest_in_fields(DeviceTaintRule.gvk, "spec")
 _PARTS: Final = frozenset(("driver", "pool", "device"))
 TaintRules: TypeAlias = Mapping[tuple[str, str, str], Sequence[JSON]]
-"""Taints by driver, pool and name of the devices that have them, "" for any."""
+"""Taints by driver, pool and name of the devices that have them; "" stands for any."""
 
 
 def taint_rules(view: View) -> TaintRules:
-    """The taints that DeviceTaintRules add; one of v1alpha3 that selects by class or expression is left out."""
+    """Return the taints that DeviceTaintRules add; v1alpha3 rules that select by class or expression are left out."""
     taints: dict[tuple[str, str, str], list[JSON]] = {}
     for rule in view.every(DeviceTaintRule):
         selector = rule.spec.device_selector
@@ -33,7 +33,7 @@ def taint_rules(view: View) -> TaintRules:
 
 
 def untolerated_taint(device: Device, tolerations: Sequence[JSON], rules: TaintRules) -> str:
-    """The first taint that keeps a device from a request with these tolerations, as `key=value:effect`; "" for none."""
+    """Return the first taint of a device that is not tolerated, as `key=value:effect`; "" if there is none."""
     fields, taints = device.fields, [*device.fields.taints]
     if rules:
         named = product((device.pool.driver, ""), (device.pool.name, ""), (device.name, ""))

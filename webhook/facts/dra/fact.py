@@ -1,4 +1,4 @@
-"""The fact `dra`: what device claims ask for."""
+"""The fact `dra`: the devices that claims ask for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _dra(subject: Subject) -> Result:
 
 
 def _own_requests(subject: Subject) -> list[JSON]:
-    """The requests of a claim or a template itself; they stand in it, whether their classes are known or not."""
+    """Return the requests of a claim or a template itself, whether their classes exist or not."""
     asked = subject.once(requests_of_reviewed_claim)
     return request_values(asked, DeviceClasses(subject.view()).states(asked)) if asked else []
 

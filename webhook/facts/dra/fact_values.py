@@ -1,4 +1,4 @@
-"""The fact `dra` as expressions see it; structures.py says what its fields mean."""
+"""The value of the fact `dra` in expressions; structures.py documents its fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webhook.paths import path_as_text
 
 
 def claim_value(claim: PodClaim) -> JSON:
-    """The value of one claim of a pod, as the fact `dra` has it."""
+    """Return the value of one claim of a pod."""
     contents, absence = claim.contents, claim.absence
     return {
         "podSet": claim.pod_set,
@@ -39,7 +39,7 @@ def claim_value(claim: PodClaim) -> JSON:
 
 
 def reference_value(reference: Reference) -> JSON:
-    """A reference of a container to a claim."""
+    """Return the value of a container's reference to a claim."""
     return {
         "podSet": reference.pod_set,
         "container": reference.container,
@@ -55,7 +55,7 @@ def reference_value(reference: Reference) -> JSON:
 
 
 def request_values(requests: Iterable[Request], classes: Mapping[str, ClassState]) -> list[JSON]:
-    """Requests, with what is known of their classes."""
+    """Return the values of requests, with what is known about their classes."""
     return [_request(request, classes) for request in requests]
 
 

@@ -1,4 +1,4 @@
-"""The groups of rules of this package, and what the rules of a group have in common."""
+"""The groups of rules of this package."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ DEVICE_CLAIMS: Final = Group(
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )
-"""What Kubernetes refuses of the device claims of pods."""
+"""Rules of Kubernetes about the device claims of pods."""
 DEVICE_CLAIMS_ADVICE: Final = Group(
     "device-claims",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/",
     level="warn",
     fails="silent",
 )
-"""Claims that Kubernetes accepts, and that give a container no device, or one that stays idle."""
+"""Claims that Kubernetes accepts, but that give a container no device, or one that stays idle."""
 RESOURCE_CLAIMS: Final = Group(
     "resource-claims",
     refused_by="the API server, where it serves the version",
@@ -40,7 +40,7 @@ RESOURCE_SLICES: Final = Group(
     level="warn",
     fails="pending",
 )
-"""What the selectors of claims and classes take of the devices that the cluster has now."""
+"""What the selectors of claims and classes select from the devices that the cluster has now."""
 NVIDIA_DEVICE_CONFIG: Final = Group(
     "nvidia-device-config",
     refused_by="NVIDIA's DRA driver, when it prepares the claim on the node",

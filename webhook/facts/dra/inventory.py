@@ -1,4 +1,4 @@
-"""Which devices of the cluster the selectors of a claim, a template or a class take.
+"""Finds the devices of the cluster that the selectors of a claim, a template or a class select.
 
 Asks every device of every ResourceSlice as the scheduler does, class first, then the request; what is allocated plays
 no part. Only a whole cluster shows all devices; a view without ResourceSlices knows none, and nothing is said of a
@@ -37,7 +37,7 @@ _SHOWN: Final = 3
 
 
 class Failure(NamedTuple):
-    """Why a selector fails, and the first device that it fails on."""
+    """The reason why a selector fails, and the first device that it fails on."""
 
     message: str
     device: str
@@ -45,7 +45,7 @@ class Failure(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Selection:
-    """What a request, an alternative or a class asks for, and the devices that it finds.
+    """One request, alternative or class, and the devices that it selects.
 
     Args:
         at: where it stands.
@@ -78,7 +78,7 @@ class Selection:
 
 
 class Inventory(NamedTuple):
-    """How many devices there are, and what requests, alternatives or a class find of them."""
+    """The number of devices, and what requests, alternatives or a class select from them."""
 
     devices: int
     selections: Items[Selection]
@@ -86,7 +86,7 @@ class Inventory(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """The devices of the view, with their JSON as expressions see it, the classes by name, and what taints devices."""
+    """The devices of the view, with their JSON for expressions, the classes by name, and the taint rules."""
 
     devices: Items[tuple[Device, JSON]]
     classes: Mapping[str, DeviceClass]
@@ -95,7 +95,7 @@ class _Cluster:
 
 
 def describe_matching_devices(subject: Subject) -> Inventory:
-    """What the requests of a claim or a template find, or a class."""
+    """Return the devices that the requests of a claim or a template, or a class, select."""
     view = subject.view()
     devices = Items([*_devices(view)], view.deadline)
     if not devices or not view.is_whole(device_pools.LOOKUP.gvk):
@@ -109,7 +109,7 @@ def describe_matching_devices(subject: Subject) -> Inventory:
 
 
 def _selections(subject: Subject) -> Iterator[Selection]:
-    """What is asked for."""
+    """Yield the requests and alternatives of the claim, or the class."""
     if claim_of(subject) is None:
         spec = subject.typed(DeviceClass)
         yield Selection(at=spec.spec.path("selectors"), expressions=spec.expressions)
@@ -132,7 +132,7 @@ def _selection(request: Request, of: str) -> Selection:
 
 
 def _select(selection: Selection, cluster: _Cluster) -> None:
-    """Find the devices that a request, an alternative or a class takes."""
+    """Find the devices that a request, an alternative or a class selects."""
     programs, of_class = _programs(selection, cluster)
     if programs is None or len(programs) * len(cluster.devices) > _MOST:
         return
@@ -144,7 +144,7 @@ def _select(selection: Selection, cluster: _Cluster) -> None:
 
 
 def _programs(selection: Selection, cluster: _Cluster) -> tuple[list[Program] | None, int]:
-    """The selectors of the class and then of the request, with how many are the class's."""
+    """Return the selectors of the class and then of the request, and how many belong to the class."""
     by_class: list[str] = []
     if selection.device_class:
         device_class = cluster.classes.get(selection.device_class)
@@ -159,7 +159,7 @@ def _programs(selection: Selection, cluster: _Cluster) -> tuple[list[Program] | 
 
 
 def _find(programs: Sequence[Program], of_class: int, selection: Selection, cluster: _Cluster) -> list[Device]:
-    """The devices that all selectors take; what is found on the way is noted."""
+    """Return the devices that all selectors select; failures are noted in the selection."""
     selected: list[Device] = []
     failures: dict[str, Failure] = {}
     selection.of_class = 0
@@ -188,7 +188,7 @@ def _meter(cluster: _Cluster) -> Meter:
 
 
 def _devices(view: View) -> Iterator[tuple[Device, JSON]]:
-    """The devices of the view, as expressions see them; without those that no API server stores, as they are."""
+    """Yield the devices of the view as expressions see them, without those that no API server stores."""
     for pool in read_pools(view):
         for device in pool.devices():
             try:

@@ -1,4 +1,4 @@
-"""Configurations for NVIDIA's driver in claims and classes, `opaque.parameters`: nvidia-device-config.
+"""Checks configurations for NVIDIA's driver in claims and classes, `opaque.parameters`: nvidia-device-config.
 
 What its plugin refuses, by nvidia.yaml, and what it does not apply: an object that no release knows, or that another
 driver of the vendor applies; a request whose class has devices of another type, or whose alternatives the driver does
@@ -129,11 +129,11 @@ DOMAIN_ID: Final = NVIDIA_DEVICE_CONFIG.rule(
 FILE: Final = Path(__file__).with_name("nvidia.yaml")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 _YOUNG: Final = "VfioDeviceConfig"
-"""A kind that later releases may well change."""
+"""A kind that later releases will probably change."""
 
 
 def validate_device_configs(subject: Subject) -> Iterator[Problem]:
-    """What the driver refuses of the parameters in a claim, a template or a class, and what it does not apply."""
+    """Yield the parameters in a claim, a template or a class that the driver rejects or does not apply."""
     gates = subject.assumptions.feature_gates
     claim = claim_of(subject)
     if claim is None:
@@ -152,12 +152,12 @@ def _table() -> Mapping[str, Any]:
 
 
 def _is_for_nvidia(opaque: OpaqueConfiguration) -> bool:
-    """Whether they are for a driver of NVIDIA, and an object."""
+    """Return whether the parameters are an object for a driver of NVIDIA."""
     return bool(opaque.nvidia) and opaque.driver in _table()["drivers"]
 
 
 def _parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Iterator[Problem]:
-    """What the driver's plugin will say of its parameters."""
+    """Yield the errors that the driver's plugin will report of its parameters."""
     parameters, table = opaque.nvidia, _table()
     if not _is_for_nvidia(opaque):
         return
@@ -187,7 +187,7 @@ def _domain_id(parameters: NvidiaParameters) -> Iterator[Problem]:
 
 
 def _is_of_another(parameters: NvidiaParameters) -> bool:
-    """Whether they are those of another driver that goes by the name of NVIDIA's, as of one that only pretends to."""
+    """Return whether the parameters have another vendor's group, as for a driver that only uses NVIDIA's name."""
     group = parameters.api_version.partition("/")[0]
     return "/" in parameters.api_version and "nvidia" not in group.lower()
 
@@ -221,7 +221,7 @@ def _feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> Iterat
 
 
 def _value(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case
-    """The rules about values; of a kind that may change, those alone that say what is there and not known."""
+    """Yield the problem of an invalid value; for a kind that may change, only of fields that are known."""
     message, fix, value = message_and_fix(breach)
     if breach.what == "unknownField":
         message = "must not be set because the driver, as of 0.5, has no such field and refuses the configuration"
@@ -259,7 +259,7 @@ def _refused(message: str) -> str:
 
 
 def _requests(config: DeviceConfiguration, asked: Mapping[str, Request]) -> Iterator[Problem]:
-    """Requests for which the plugin does not take a configuration that names them."""
+    """Yield requests to which the plugin does not apply a configuration that names them."""
     device_class = _table()["kinds"].get(config.opaque.nvidia.kind, {}).get("class", "")
     alternatives: dict[str, Mapping[str, Items[Request]]] = {}
     for index, name in enumerate(config.requests):
@@ -277,7 +277,7 @@ def _requests(config: DeviceConfiguration, asked: Mapping[str, Request]) -> Iter
 
 
 def _by_name(request: Request, config: DeviceConfiguration) -> Mapping[str, Items[Request]]:
-    """The alternatives of a request; several of one name are refused, and looked at all the same."""
+    """Return the alternatives of a request by name; several of one name are all listed."""
     named: dict[str, list[Request]] = {}
     for choice in request.choices:
         named.setdefault(choice.name, []).append(choice)

@@ -1,4 +1,4 @@
-"""Parameters for drivers: they are an object, whatever is in it, and the API server measures the JSON as it was sent.
+"""Checks parameters for drivers: they must be an object, and the JSON as it was sent must not be too long.
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go validateRawExtension.
 """
@@ -17,7 +17,7 @@ _LARGEST: Final = 10 * 1024
 
 
 def parameter_breaches(configurations: Iterable[OpaqueConfiguration]) -> Iterator[Breach]:
-    """What is wrong with the parameters of some configurations."""
+    """Yield the breaches of the parameters in some configurations."""
     for opaque in configurations:
         if opaque:
             yield from _breaches(opaque)

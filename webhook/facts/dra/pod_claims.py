@@ -1,4 +1,4 @@
-"""Device claims of an object, resolved to what they ask for, and how containers refer to them.
+"""The device claims of an object with the requests that they resolve to, and the containers' references to them.
 
 For a pod or anything with pod templates: every `spec.resourceClaims[]` entry, looked up as ResourceClaim or
 ResourceClaimTemplate in the object's namespace, and every `resources.claims[]` entry. Rules and defaults:
@@ -80,12 +80,12 @@ class PodClaim:
 
     @property
     def looks_up(self) -> ClaimKind | None:
-        """The kind of the object that it names; None where it names none, or two."""
+        """Return the kind of the object that the claim names; None if it names none, or two."""
         return _KINDS.get(self.source)
 
     @property
     def kind(self) -> str:
-        """ResourceClaim or ResourceClaimTemplate, "" where it names none, or two."""
+        """Return ResourceClaim or ResourceClaimTemplate, "" if the claim names none, or two."""
         return self.looks_up.gvk.kind if self.looks_up else ""
 
 
@@ -115,12 +115,12 @@ class Reference:
 
     @property
     def is_resolved(self) -> bool:
-        """Whether it is known what the claim asks for."""
+        """Return whether the object of the claim was found."""
         return self.claim is not None and self.claim.is_found
 
     @property
     def is_request_found(self) -> bool:
-        """Whether the claim is known to have the request."""
+        """Return whether the claim is known to have the request."""
         if self.claim is None or not self.claim.is_found:
             return False
         return not self.request or self.request in self.claim.contents.request_names
@@ -128,7 +128,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class PodClaims:
-    """The claims of the pods of an object, how containers refer to them, and what was not there, as of a fact."""
+    """The claims of an object's pods, the containers' references to them, and the objects that were missing."""
 
     claims: Items[PodClaim]
     references: Items[Reference]
@@ -136,12 +136,14 @@ class PodClaims:
 
 
 def pod_claims(subject: Subject) -> PodClaims:
-    """The claims of the pods of an object, to be asked for with `Subject.once`."""
+    """Return the claims of an object's pods; call it through `Subject.once`."""
     return claims_of(subject.once(pod_sets).all, subject.view(), subject.typed(Pod))
 
 
 def claims_of(podsets: Items[PodSet], view: View, pod: Pod | None = None) -> PodClaims:
-    """The claims of some pod sets; `pod` is an object that may be the template of one, so that it is read once."""
+    """Return the claims of some pod sets; `pod` is an object that may be the template of one, so that it is
+    read once.
+    """
     resolver, deadline = _Resolver(view), view.deadline
     claims: list[PodClaim] = []
     references: list[Reference] = []
@@ -161,7 +163,7 @@ def claims_of(podsets: Items[PodSet], view: View, pod: Pod | None = None) -> Pod
 
 
 def admin_allowed(view: View) -> bool | None:
-    """Whether the namespace allows admin access by its label; None where nobody has seen the namespace.
+    """Return whether the namespace's label allows admin access; None if the namespace is not in the view.
 
     k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
     """
@@ -174,7 +176,7 @@ def admin_allowed(view: View) -> bool | None:
 
 
 class _Resolver:
-    """What claims are resolved against: the view, its classes, and what it has of what is not there."""
+    """Resolves claims with the objects of a view."""
 
     def __init__(self, view: View) -> None:
         self._view = view.of("claims", "references")
@@ -182,7 +184,7 @@ class _Resolver:
         self._absences = Absences(view)
 
     def claim(self, entry: Entry, podset: PodSet) -> PodClaim:
-        """An entry, with what the claim or the template that it names asks for."""
+        """Return a claim of a pod with the requests of the claim or template that it names."""
         claim = PodClaim(
             pod_set=podset.name,
             pods=podset.pods,
@@ -217,7 +219,7 @@ def _source(entry: Entry) -> Source:
 
 
 def _first_of_a_name(claims: Sequence[PodClaim]) -> dict[str, PodClaim]:
-    """The first claim of a name; a later one is a duplicate."""
+    """Return the first claim of each name; later ones are marked as duplicates."""
     first: dict[str, PodClaim] = {}
     for claim in claims:
         claim.is_duplicate = first.setdefault(claim.name, claim) is not claim
@@ -225,7 +227,7 @@ def _first_of_a_name(claims: Sequence[PodClaim]) -> dict[str, PodClaim]:
 
 
 def _note_users(claims: Sequence[PodClaim], references: Sequence[Reference]) -> None:
-    """Say of a claim where containers refer to it; claims of one name have the same users."""
+    """Store in each claim where containers refer to it; claims of one name have the same users."""
     users: dict[str, list[FieldPath]] = {}
     for reference in references:
         users.setdefault(reference.name, []).append(reference.at)

@@ -1,4 +1,4 @@
-"""What claims and claim templates of the cluster ask for, with what is known of the device classes.
+"""The devices that claims and claim templates of the cluster ask for, with what is known about their classes.
 
 Worked out once for a claim and a request: pods of one request often share their claims. Of ordinary ones it is worked
 out once for all requests, until the cluster has another object in the place of the claim or of a class.
@@ -21,7 +21,7 @@ from webhook.user_cache import UserCache, json_bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimContents:
-    """What a claim asks for.
+    """The requests of a claim, and what follows from them.
 
     Args:
         requests: its requests.
@@ -46,11 +46,11 @@ class ClaimContents:
 
 
 NOTHING: Final = ClaimContents()
-"""What is known of a claim that is not there."""
+"""The contents of a claim that does not exist."""
 
 
 def contents_of(claim: ResourceClaim | ResourceClaimTemplate, classes: DeviceClasses, view: View) -> ClaimContents:
-    """What a claim or a template of the cluster asks for."""
+    """Return the contents of a claim or a template of the cluster."""
     key = ("claim", id(claim.json))
     known: ClaimContents | None = view.remembered(key)
     if known is not None:
@@ -66,13 +66,13 @@ def contents_of(claim: ResourceClaim | ResourceClaimTemplate, classes: DeviceCla
 
 @dataclass(slots=True)
 class _Kept:
-    """What was worked out of one claim, with the classes that it names and that were there."""
+    """The cached contents of one claim, with the classes that it names and that existed."""
 
     classes: Mapping[str, JSON] = field(default_factory=dict)
     contents: ClaimContents = NOTHING
 
     def holds(self, classes: DeviceClasses) -> bool:
-        """Whether these are the classes now, and all of them are there."""
+        """Return whether the classes are still the same ones and all of them exist."""
         if self.contents is NOTHING:
             return False
         named = self.contents.classes.keys() - {""}
@@ -95,7 +95,7 @@ def _kept(claim: ResourceClaim | ResourceClaimTemplate) -> _Kept:
 
 
 def _is_ordinary(spec: ClaimSpec) -> bool:
-    """Whether a claim is short enough to be kept: its requests name a class and a count, as most do."""
+    """Return whether a claim is short enough to be cached: its requests name a class and a count, as most do."""
     listed = spec.devices.requests
     return (
         len(listed) <= _MOST_KEPT
@@ -110,7 +110,7 @@ def _is_ordinary(spec: ClaimSpec) -> bool:
 _MOST_KEPT: Final = 4
 _CONTENTS_BYTES: Final = 8 << 10
 _SHORT: Final = frozenset(("name", "exactly", "deviceClassName", "allocationMode", "count", "adminAccess"))
-"""Fields of a request in which an API server takes no long text."""
+"""Fields of a request that cannot hold a long text."""
 
 
 def _contents(spec: ClaimSpec, asked: Sequence[Request], classes: DeviceClasses) -> ClaimContents:
@@ -127,7 +127,7 @@ def _contents(spec: ClaimSpec, asked: Sequence[Request], classes: DeviceClasses)
 
 
 def _is_exclusive(asked: Sequence[Request]) -> bool:
-    """Whether requests and their alternatives ask for whole devices or slices alone."""
+    """Return whether requests and their alternatives ask only for devices that cannot be shared."""
     choices = [choice for request in asked for choice in request.choices or (request,)]
     return bool(choices) and all(
         choice.device.kind in _EXCLUSIVE and not choice.has_admin_access and not choice.capacities for choice in choices
@@ -138,6 +138,6 @@ _EXCLUSIVE: Final = frozenset(("device", "slice"))
 
 
 def devices_of(asked: Sequence[Request]) -> int | None:
-    """How many devices requests get together; None where one leaves it open."""
+    """Return how many devices the requests ask for together; None if one of them leaves it open."""
     counts = [request.devices for request in asked if request.devices is not None]
     return sum(counts) if len(counts) == len(asked) else None

@@ -1,4 +1,4 @@
-"""What a device claim asks for, in one form over every version of resource.k8s.io.
+"""The requests of a device claim, in one form for all versions of resource.k8s.io.
 
 v1beta1 and v1alpha3 write an exact request flat, next to its name, v1beta2 and v1 under `exactly`; all of them write
 alternatives under `firstAvailable`. Defaults as in k8s.io/kubernetes v1.36 pkg/apis/resource/v1/defaults.go. v1alpha2
@@ -30,7 +30,7 @@ from webhook.typed.collections import Items
 from webhook.typed.fields import Amount
 
 FLAT_VERSIONS: Final = frozenset(("v1alpha3", "v1beta1"))
-"""Versions that write what is asked for exactly next to the name of a request."""
+"""Versions that write the fields of an exact request next to the name of the request."""
 _INTEGERS: Final = range(-(2**63), 2**63)
 _CLAIMS: Final[Mapping[tuple[str, str], type[ResourceClaim | ResourceClaimTemplate]]] = {
     (GROUP, "ResourceClaim"): ResourceClaim,
@@ -41,7 +41,7 @@ Kind: TypeAlias = Literal["exactly", "firstAvailable", "choice", "none", "both",
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A selector: where its expression stands, and what the API server says to it."""
+    """A selector: the path of its expression, and the API server's judgement of it."""
 
     at: FieldPath
     expression: str
@@ -88,24 +88,24 @@ class Request:
 
     @property
     def with_choices(self) -> tuple[Request, ...]:
-        """The request itself, then each of its alternatives (`firstAvailable`)."""
+        """Return the request itself, then each of its alternatives (`firstAvailable`)."""
         return (self, *self.choices)
 
 
 def claim_of(subject: Subject) -> ResourceClaim | ResourceClaimTemplate | None:
-    """The claim or the template that is asked about; None for other objects."""
+    """Return the claim or the template that is reviewed; None for other objects."""
     kind = _CLAIMS.get(subject.group_kind)
     return subject.typed(kind) if kind else None
 
 
 def requests_of_reviewed_claim(subject: Subject) -> Items[Request]:
-    """The requests of a claim or a template that is asked about, to be asked for with `Subject.once`."""
+    """Return the requests of a reviewed claim or template; call it through `Subject.once`."""
     claim = claim_of(subject)
     return read_requests(claim.claim, claim.version) if claim else Items((), subject.deadline)
 
 
 def read_requests(spec: ClaimSpec, version: str) -> Items[Request]:
-    """The requests of a claim's spec in a version of the API; one that is empty says nothing, as for the API server."""
+    """Return the requests of a claim's spec in a version of the API; empty requests are left out."""
     deadline = spec.reading.deadline
     if version == "v1alpha2":
         return Items([Request(name="", at=spec.at, kind="unsupported")], deadline)
@@ -143,7 +143,7 @@ def _alternatives(request: DeviceRequest, listed: Sequence[DeviceSubRequest], ki
 def _asked(
     name: str, kind: Kind, asked: ExactDeviceRequest | DeviceSubRequest, *, has_admin_access: bool = False
 ) -> Request:
-    """One request for devices of one class."""
+    """Return one request for devices of one class."""
     device = device_class(asked.device_class_name)
     mode = asked.allocation_mode or "ExactCount"
     count = _count(asked, mode)
@@ -172,7 +172,7 @@ def _count(asked: ExactDeviceRequest | DeviceSubRequest, mode: str) -> int:
 
 
 def read_selectors(listed: Items[DeviceSelector]) -> tuple[Selector, ...]:
-    """The selectors of a request or of a DeviceClass, with what the API server says to their expressions.
+    """Return the selectors of a request or a DeviceClass, with the API server's judgement of their expressions.
 
     One without `cel` is for the declared shape to tell.
     """

@@ -1,4 +1,4 @@
-"""What Kubernetes refuses of claims and templates: resource-claims.
+"""Kubernetes' rules for claims and templates: resource-claims.
 
 The API server refuses these too where it serves the version; a manifest that is checked before there is a cluster, or
 for another release, has nobody else. tests/data/dra/verdicts.tsv holds the rules to kube-apiserver 1.36.1. Source:
@@ -185,7 +185,9 @@ SELECTOR_FEATURE_GATE: Final = RESOURCE_CLAIMS.rule(
 
 
 def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
-    """As ValidateResourceClaim and ValidateResourceClaimTemplate: the spec is checked once, and stays as it is."""
+    """Yield the problems of ValidateResourceClaim and ValidateResourceClaimTemplate, and changes of an
+    immutable spec.
+    """
     claim = claim_of(subject)
     if claim is None:
         return
@@ -205,7 +207,7 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
 
 
 def _without_moved(breaches: Iterable[Breach], asked: Items[Request]) -> Iterator[Breach]:
-    """Breaches without misplaced fields of requests of which one sentence says where all fields belong."""
+    """Yield the breaches without misplaced fields of requests for which one problem names all fields."""
     told = {request.at for request in asked if request.kind == "none" and request.device_class}
     for breach in breaches:
         is_moved = breach.what == "unknownField" and breach.expected != ""
@@ -263,7 +265,7 @@ def value_problems(breaches: Iterable[Breach]) -> Iterator[Problem]:
 
 
 def value_problem(breach: Breach) -> Problem:  # one rule a case
-    """The rule that a breach breaks, with what to say."""
+    """Return the problem for a breach, under the rule that it breaks."""
     message, fix, shown = message_and_fix(breach)
     match breach.what:
         case "notQuantity":

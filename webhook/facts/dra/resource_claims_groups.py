@@ -1,4 +1,4 @@
-"""The claims of a PodGroup or a Workload: resource-claims.
+"""Checks the claims of a PodGroup or a Workload: resource-claims.
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go.
 """
@@ -38,7 +38,7 @@ def validate_workload(subject: Subject) -> Iterator[Problem]:
 
 
 def _group_source(groups: Iterable[PodGroupSpec]) -> Iterator[Problem]:
-    """Claims that name no source, or two."""
+    """Yield claims with no source, or with two."""
     for group in groups:
         for claim in group.resource_claims:
             if claim.has("resourceClaimName") == claim.has("resourceClaimTemplateName"):

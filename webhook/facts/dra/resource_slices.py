@@ -1,4 +1,4 @@
-"""What the selectors of claims and classes take of the devices that the cluster has now: resource-slices.
+"""Compares the selectors of claims and classes with the devices that the cluster has now: resource-slices.
 
 A view without ResourceSlices says nothing. Controllers make claims of templates, which were checked themselves.
 """
@@ -51,11 +51,11 @@ SELECTOR_FAILS: Final = RESOURCE_SLICES.rule(
 )
 
 _GENERATED: Final = ("resource.kubernetes.io/pod-claim-name", "resource.kubernetes.io/extended-resource-claim")
-"""Annotations of claims that a controller makes of a template."""
+"""Annotations of claims that a controller creates from a template."""
 
 
 def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
-    """Requests whose selectors take no device, too few, or fail on one."""
+    """Yield requests whose selectors select no device, too few, or fail on one."""
     obj = claim_of(subject) or subject.typed(DeviceClass)
     if any(name in obj.metadata.annotations for name in _GENERATED):
         return
@@ -81,21 +81,21 @@ def _is_too_few(selection: Selection) -> bool:
 
 
 def _constrained(subject: Subject) -> frozenset[str]:
-    """The requests that a constraint is about; "" among them for all."""
+    """Return the names of requests that a constraint is about; "" among them if it is about all."""
     claim = claim_of(subject)
     constraints = claim.claim.devices.constraints if claim else ()
     return frozenset(name for constraint in constraints for name in constraint.requests or ("",))
 
 
 def _names(selection: Selection) -> tuple[str, ...]:
-    """What a constraint may call a request: by its name, that of the alternative, or not at all."""
+    """Return the names by which a constraint may refer to a request."""
     if selection.of:
         return "", selection.of, f"{selection.of}/{selection.name}"
     return "", selection.name
 
 
 def _most_of_alternatives(selections: Items[Selection]) -> Mapping[str, int]:
-    """Devices that the alternatives of a request take; one that nobody can tell takes some."""
+    """Return how many devices the alternatives of a request select at most; 1 if that is not known."""
     most: dict[str, int] = {}
     for selection in selections:
         count = 1 if selection.count is None else selection.count
@@ -142,7 +142,7 @@ def _too_few_devices(selection: Selection) -> Problem:
 
 
 def _reasons(left: Allocatable) -> str:
-    """Why a node can give fewer than there are, in brackets."""
+    """Return a text in brackets with the reasons why a node can give fewer devices than it has."""
     reasons = []
     if left.tainted:
         taint = f"a taint such as `{left.taint}` that the request does not tolerate"

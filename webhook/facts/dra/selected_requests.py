@@ -1,4 +1,4 @@
-"""What a container gets of a claim: all of it, or the requests that it names."""
+"""Narrows a claim to the requests that a container names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from webhook.facts.dra.requested_devices import ClaimContents, devices_of
 
 
 def claim_with_selected_requests(claim: ClaimContents, named: Collection[str]) -> ClaimContents:
-    """A claim with those of its requests alone that a container names.
+    """Return the contents of a claim with only the requests that a container names.
 
     k8s.io/api resource/v1 types.go: a reference without a request, "" here, takes them all.
     """

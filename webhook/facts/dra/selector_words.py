@@ -1,4 +1,4 @@
-"""What is said of a selector that the API server refuses, in a claim as in a class: the message, and what to do."""
+"""The messages about selectors that the API server rejects, in claims and in classes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from webhook.facts.dra.requests import Selector
 
 
 def describe_refusal(selector: Selector) -> tuple[str, str]:
-    """Of one that it refuses in any case."""
+    """Return the message and the fix for a selector that the API server rejects in any case."""
     return f"{_first_line(selector.judged.problem)}, so no device is ever selected", "correct the expression"
 
 
 def describe_feature_gate(selector: Selector) -> tuple[str, str]:
-    """Of one that it refuses without a feature gate."""
+    """Return the message and the fix for a selector that the API server rejects without a feature gate."""
     message = (
         "needs the feature gate DRAListTypeAttributes, which is off by default; without the gate, the expression "
         f"{_first_line(selector.judged.gated)}"

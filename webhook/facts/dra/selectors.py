@@ -1,4 +1,5 @@
-"""Whether the API server takes a device selector: CEL in the environment of dynamic resource allocation.
+"""Compiles device selectors in the CEL environment of dynamic resource allocation, and judges them as the API server
+does.
 
 k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go: the base environment with `cel.bind` and the variable
 `device`, a result of bool or of an attribute's unknown type, at most 10 KiB, at most 1,000,000 of estimated cost. Where
@@ -34,14 +35,14 @@ _LISTED = 48  # ResourceSliceMaxAttributeValuesPerDevice
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What is wrong with an expression: `problem` in any case, `gated` without the feature gate; "" for nothing."""
+    """The errors of an expression: `problem` in any case, `gated` without the feature gate; "" for none."""
 
     problem: str = ""
     gated: str = ""
 
 
 def check_selector(expression: str, deadline: Deadline) -> Judged:
-    """What the API server will say to a selector's expression.
+    """Return the errors that the API server will report of a selector's expression.
 
     Raises:
         TooLarge: what it takes to compile it is too large.
@@ -56,7 +57,7 @@ def check_selector(expression: str, deadline: Deadline) -> Judged:
 
 
 def compile_selector(expression: str, deadline: Deadline) -> Program:
-    """The program of a selector, for attributes of every kind.
+    """Return the program of a selector, for attributes of every kind.
 
     Raises:
         CompileError: the expression is refused.
@@ -104,7 +105,7 @@ def _refusal(expression: str, deadline: Deadline, *, lists: bool) -> str:
 
 
 def _compile(expression: str, attribute: Type, deadline: Deadline) -> Program:
-    """The one place where a selector becomes a program."""
+    """Compile a selector; all selectors are compiled here."""
     return _engine().compile(expression, _environment(attribute), deadline=deadline)
 
 
@@ -133,7 +134,7 @@ def _environment(attribute: Type) -> Environment:
 
 
 def _includes(target: Any, item: Any) -> bool:
-    """Whether a list has an item, or a value is it."""
+    """Return whether a list has an item, or the value equals it."""
     if type(target) is not list:
         return bool(equal(target, item))
     if len(target) > _LISTED:
@@ -157,7 +158,7 @@ _SIZES: Mapping[tuple[str, ...], int] = {
 
 
 def _size(path: tuple[str, ...], _: Type) -> Range | None:
-    """How long what stands at a path of the device may be."""
+    """Return the greatest size of the value at a path of the device."""
     size = _SIZES.get(path)
     if size is None and path[:3] == ("device", "attributes", "@values") and len(path) == 4 and path[3][0] != "@":
         size = _VALUE

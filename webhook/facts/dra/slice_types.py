@@ -1,4 +1,4 @@
-"""The kinds of resource.k8s.io that say which devices there are, and which are tainted, with the fields that are read.
+"""The kinds of resource.k8s.io that publish and taint devices, with the fields that are read.
 
 v1beta1 has what a device is made of under `basic`, v1beta2 and v1 next to its name: `PublishedDevice.fields` reads
 both. Source: k8s.io/api v0.36.1 resource.
@@ -30,7 +30,7 @@ class DeviceTaintSelector(Typed):
 
 
 class DeviceTaintRuleSpec(Typed):
-    """What a rule puts on which devices."""
+    """The taint of a DeviceTaintRule, and the devices that get it."""
 
     device_selector = Part(DeviceTaintSelector)
     taint = Part(DeviceTaint)
@@ -57,7 +57,7 @@ class CounterSet(Typed):
 
 
 class CounterConsumption(Typed):
-    """What a device takes of a set of counters."""
+    """The amounts that a device uses of a set of counters."""
 
     counter_set = Text()
     counters = PartMap(CounterValue)
@@ -72,7 +72,7 @@ class CapacityRange(Typed):
 
 
 class CapacityPolicy(Typed):
-    """How much of a capacity a request uses."""
+    """The policy that decides how much of a capacity a request uses."""
 
     default = Raw()
     valid_values = Values()
@@ -93,15 +93,15 @@ class DeviceAttribute(Typed):
 
 
 class DeviceAttributes(Typed):
-    """The attributes of a device by their names; most of them nobody reads but expressions, as JSON."""
+    """The attributes of a device by their names; expressions read them as JSON."""
 
     def string(self, name: str) -> str:
-        """The text of an attribute, "" where it has none."""
+        """Return the text of an attribute, "" if it has none."""
         return part_at(self, name, DeviceAttribute).string
 
 
 class DeviceFields(Typed):
-    """What a device is made of; expressions see its JSON."""
+    """The attributes, capacities and taints of a device; expressions see its JSON."""
 
     attributes = Part(DeviceAttributes)
     capacity = PartMap(DeviceCapacity)
@@ -117,7 +117,7 @@ class PublishedDevice(DeviceFields):
 
     @property
     def fields(self) -> DeviceFields:
-        """The attributes and the capacity of the device, whichever version its slice has."""
+        """Return the attributes and the capacity of the device, whichever version its slice has."""
         if "basic" not in self.json:
             return self
         basic = V1beta1Device(self.json, self.at, self.reading).basic

@@ -62,7 +62,7 @@ class DeviceSubRequest(Typed):
 
 
 class ExactDeviceRequest(Typed):
-    """What a request asks for exactly."""
+    """The fields of an exact request."""
 
     device_class_name = Text()
     selectors = Parts(DeviceSelector)
@@ -74,7 +74,7 @@ class ExactDeviceRequest(Typed):
     capacity = Part(Capacities)
 
     def is_written(self) -> bool:
-        """Whether any field says something, where these fields stand beside a name: zeros say nothing.
+        """Return whether any field is set; zero values do not count.
 
         k8s.io/kubernetes v1.36 pkg/apis/resource/v1beta1/conversion.go hasDeviceRequestMainRequestFieldsSet.
         """
@@ -83,7 +83,7 @@ class ExactDeviceRequest(Typed):
 
 
 POINTERS: Final = ("selectors", "adminAccess", "tolerations", "capacity")
-"""Fields of an exact request that the API server takes for set when they are there."""
+"""Fields of an exact request that count as set when they are present, as in the API server."""
 
 
 class DeviceRequest(Typed):
@@ -95,7 +95,7 @@ class DeviceRequest(Typed):
 
     @property
     def flat(self) -> ExactDeviceRequest:
-        """What v1beta1 asks for exactly; false where it says nothing."""
+        """Return the exact request of v1beta1, whose fields stand beside the name; false if none is set."""
         asked = ExactDeviceRequest(self.json, self.at, self.reading)
         asked.is_set = asked.is_written()
         return asked
@@ -133,7 +133,7 @@ class OpaqueConfiguration(Typed):
 
 
 class DeviceConfiguration(Typed):
-    """Parameters for a driver, of a claim for some of its requests."""
+    """Parameters for a driver, for some requests of a claim."""
 
     requests = Texts()
     opaque = Part(OpaqueConfiguration)
@@ -146,7 +146,7 @@ class DeviceClassConfiguration(Typed):
 
 
 class Devices(Typed):
-    """What a claim asks for."""
+    """The devices that a claim asks for."""
 
     requests = Parts(DeviceRequest)
     constraints = Parts(DeviceConstraint)
@@ -167,12 +167,12 @@ class ResourceClaim(Object):
 
     @property
     def claim(self) -> ClaimSpec:
-        """The spec of the claim."""
+        """Return the spec of the claim."""
         return self.spec
 
 
 class ClaimTemplateSpec(Typed):
-    """The claims that a template is for."""
+    """The metadata and spec of the claims that a template creates."""
 
     spec = Part(ClaimSpec)
 
@@ -185,12 +185,12 @@ class ResourceClaimTemplate(Object):
 
     @property
     def claim(self) -> ClaimSpec:
-        """The spec of the claims that are made from it."""
+        """Return the spec of the claims that the template creates."""
         return self.spec.spec
 
 
 class DeviceClassSpec(Typed):
-    """What a class selects."""
+    """The selectors and parameters of a class."""
 
     selectors = Parts(DeviceSelector)
     config = Parts(DeviceClassConfiguration)
@@ -205,7 +205,7 @@ class DeviceClass(Object):
 
     @property
     def expressions(self) -> list[str]:
-        """The expressions of its selectors."""
+        """Return the expressions of its selectors."""
         return [selector.cel.expression for selector in self.spec.selectors]
 
 
@@ -236,19 +236,19 @@ class Workload(Object):
 
 
 class TemplateReference(Typed):
-    """The template that the controller of a ComputeDomain makes."""
+    """The template that the controller of a ComputeDomain creates."""
 
     name = Text()
 
 
 class ComputeDomainChannel(Typed):
-    """How pods reach a ComputeDomain."""
+    """The channel by which pods reach a ComputeDomain."""
 
     resource_claim_template = Part(TemplateReference)
 
 
 class ComputeDomainSpec(Typed):
-    """What a ComputeDomain says."""
+    """The spec of a ComputeDomain."""
 
     channel = Part(ComputeDomainChannel)
 

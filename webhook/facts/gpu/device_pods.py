@@ -1,4 +1,4 @@
-"""Pods that use devices, as advice about whole workloads reads them: which they are, and what kind of work they do.
+"""Pods that use devices, for advice about whole workloads, and the kinds of their workloads.
 
 A device is a GPU or another accelerator that a container requests as an extended resource, or a claim that it names.
 What stands outside pod templates is left out. Knows no rule.
@@ -38,13 +38,13 @@ BATCH: Final = frozenset(
 SERVING: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
 """Kinds whose pods answer requests until they are replaced one by one."""
 WORKLOADS: Final = BATCH | SERVING | {("", "Pod"), ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")}
-"""Kinds that advice about devices is given on; a DaemonSet looks after the devices of its node."""
+"""Kinds that get advice about devices; a DaemonSet manages the devices of its node."""
 LAUNCHERS: Final = frozenset(("torchrun", "accelerate", "deepspeed"))
-"""Those that start the processes of PyTorch."""
+"""Launchers that start the processes of PyTorch."""
 
 
 class DevicePods(NamedTuple):
-    """The pods of one template that use devices.
+    """The pods of one template, with the devices that they use.
 
     Args:
         podset: the pod set.
@@ -60,16 +60,16 @@ class DevicePods(NamedTuple):
 
     @property
     def spec(self) -> PodSpec:
-        """The PodSpec of the pods."""
+        """Return the PodSpec of the pods."""
         return self.template.spec
 
     @property
     def pods(self) -> int:
-        """How many pods there are of it, as far as their number is known."""
+        """Return how many pods the template has, 0 if that is not known."""
         return self.podset.pods or 0
 
     def locate(self, path: FieldPath) -> FieldPath:
-        """Where a field of the template stands in the object."""
+        """Return the path in the object of a field of the template."""
         return self.podset.locate(path)
 
 
@@ -89,12 +89,12 @@ class Workload:
 
     @property
     def count(self) -> int:
-        """Pods that use devices, as far as their number is known."""
+        """Return how many pods use devices, as far as their numbers are known."""
         return sum(pods.pods for pods in self.device_pods)
 
 
 def read_device_workload(subject: Subject) -> Workload:
-    """What an object has of such pods, to be asked for with `Subject.once`."""
+    """Return the pods of an object that use devices; call it through `Subject.once`."""
     listed = subject.once(pod_sets)
     located = [located_in_runtime(podset) for podset in listed.all]
     using = [_using(podset, subject) for podset in listed.all.of(located)]
@@ -114,7 +114,7 @@ def _using(podset: PodSet, subject: Subject) -> DevicePods:
 
 
 def devices_of(container: Container) -> dict[str, int]:
-    """The devices that a container requests by the names of their resources, those of which it has at least one."""
+    """Return the number of each device that a container requests, by the names of their resources."""
     counts = {}
     requests, limits = container.resources.requests, container.resources.limits
     deadline = container.reading.deadline
@@ -128,13 +128,13 @@ def devices_of(container: Container) -> dict[str, int]:
 
 
 def is_training_container(container: Container, subject: Subject) -> bool:
-    """Whether the command of a container starts several processes that train together."""
+    """Return whether the command of a container starts several processes that train together."""
     by = launched_by(container, subject).by
     return by not in ("", "python", "several")
 
 
 def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> Iterator[Problem]:
-    """Problems without those that say again of another template what was said of one, told where users find them."""
+    """Yield the problems without those that repeat a message for another template, at paths in the object."""
     seen = set()
     for problem in problems:
         if problem.without_path not in seen:
@@ -145,7 +145,7 @@ def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> 
 def advice_without_repetitions(
     advice: Iterable[Callable[[Subject], Iterable[Problem]]], code: str, subject: Subject
 ) -> Iterator[Problem]:
-    """What advice says of an object, once where several of its templates share it; `code` tells what is missing."""
+    """Yield the problems of all advice, each once even if several templates have it; `code` reports missing objects."""
     if missing := subject.once(read_device_workload).missing:
         yield Problem(code=code, path="spec.runtimeRef.name", missing=missing)
     for advise in advice:

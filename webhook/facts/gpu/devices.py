@@ -1,4 +1,4 @@
-"""Which names mean which devices: devices.yaml, read once, asked by name.
+"""The catalogue of device names: devices.yaml, read once, looked up by name.
 
 Knows names only. A name that no row fits is no known device; the nearest known one is offered for it.
 """
@@ -20,12 +20,12 @@ from webhook.similar_names import nearest_resource
 
 FILE = Path(__file__).with_name("devices.yaml")
 COUNTED = frozenset(("device", "shared", "slice"))
-"""Kinds whose amount is a number of things that a container gets."""
+"""Kinds whose amount is a number of devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """What a name means. `kind` as at the top of devices.yaml; "" for a name that no row fits."""
+    """The meaning of a name. `kind` is as at the top of devices.yaml; "" for a name that no row matches."""
 
     name: str = ""
     vendor: str = ""
@@ -34,7 +34,7 @@ class Device:
     form: str = ""
 
     def fits(self, name: str) -> bool:
-        """Whether the row is about a name; where it has a form, the name has it, too."""
+        """Return whether the row matches a name, including its form if it has one."""
         if "*" not in self.name:
             return self.name == name
         return fnmatchcase(name, self.name) and (not self.form or re.fullmatch(self.form, name) is not None)
@@ -42,13 +42,14 @@ class Device:
 
 UNKNOWN = Device(gpu=False)
 NAME_WORK: Final = 10
-"""To charge for a name: one that is seen for the first time is compared with the patterns of all known ones, which
-takes a tenth of a millisecond."""
+"""The work to charge for a name, because a new one is compared with the patterns of all known ones, which takes a tenth
+of a millisecond.
+"""
 _LONGEST_IMAGE: Final = 1024
-"""Characters: a repository has 255, a tag 128, a digest some 140. Nothing pulls what is longer."""
+"""The most characters of an image: a repository has 255, a tag 128, a digest some 140. Longer ones cannot be pulled."""
 _NVIDIA: Final = "nvcr.io/nvidia/"
 _SLICE = re.compile(r"nvidia(?:[.]com)?/mig-([1-9])g[._-]?([1-9][0-9]*)g?b?((?:[.]shared)?)")
-"""A MIG slice as people write it."""
+"""Matches a MIG slice as people write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ class Catalogue:
 
 @cache
 def read_device_catalogue() -> Catalogue:
-    """The shipped catalogue; read on first use."""
+    """Return the shipped catalogue; it is read on first use."""
     (document,) = yamlfile.read(FILE)
     value = document.value
     resources = tuple(map(_device, value["resources"]))
@@ -90,7 +91,7 @@ def _device(row: JSON) -> Device:
 
 @kept_for_short_texts(1 << 20)
 def resource_of_name(name: str) -> Device:
-    """What a container resource is: `nvidia.com/mig-1g.5gb` -> a slice of nvidia's.
+    """Return the device of a container resource: `nvidia.com/mig-1g.5gb` is a slice of nvidia's.
 
     Kubernetes compares names letter by letter, so that a known one in other letters is no known device.
     """
@@ -98,25 +99,25 @@ def resource_of_name(name: str) -> Device:
 
 
 def _in_other_case(name: str) -> str:
-    """The known resource that differs from a name in capital letters alone: `gpu.intel.com/i915` of `…/I915`."""
+    """Return the known resource that differs only in capital letters: `gpu.intel.com/i915` for `…/I915`; else ""."""
     meant = read_device_catalogue().whole_names.get(name.lower(), name)
     return "" if meant == name else meant
 
 
 @kept_for_short_texts(1 << 20)
 def device_class(name: str) -> Device:
-    """What devices a DeviceClass probably has, by its name."""
+    """Return the devices that a DeviceClass probably has, by its name."""
     return _first(name, read_device_catalogue().classes)
 
 
 def is_published(name: str) -> bool:
-    """Whether a driver brings a DeviceClass of this name: files seldom have it, a cluster with the driver has."""
+    """Return whether a driver installs a DeviceClass of this name, so that a cluster with the driver has it."""
     return device_class(name).name == name
 
 
 @kept_for_short_texts(1 << 20)
 def nearest_known_resource(name: str) -> str:
-    """The known resource that an unknown one was probably meant to be: `nvidia.com/gpus` is near `nvidia.com/gpu`.
+    """Return the known resource that an unknown one probably means: `nvidia.com/gpu` for `nvidia.com/gpus`.
 
     What stands before the slash may lack its end (`nvidia/gpu`), and a slice its dot (`mig-1g5gb`).
     """
@@ -129,7 +130,7 @@ def nearest_known_resource(name: str) -> str:
 
 
 def _spelled_like_family(name: str) -> str:
-    """A name of a family in the letters of the family: `huawei.com/Ascend910` for `huawei.com/ASCEND910`."""
+    """Return a name with the letters of its family: `huawei.com/Ascend910` for `huawei.com/ASCEND910`; else ""."""
     for row in read_device_catalogue().resources:
         family, star, rest = row.name.partition("*")
         is_of_family = star and not rest and not family.endswith("/") and name.lower().startswith(family.lower())
@@ -140,7 +141,7 @@ def _spelled_like_family(name: str) -> str:
 
 @kept_for_short_texts(1 << 20)
 def is_gpu_image(image: str) -> bool:
-    """Whether an image is built to compute on GPUs, by its name; what looks after devices, such as a plugin, is not."""
+    """Return whether an image is built to compute on GPUs, by its name; images of plugins and the like are not."""
     known = read_device_catalogue()
     if len(image) > _LONGEST_IMAGE or not known.images.match(image) or known.without_cuda.match(image):
         return False
@@ -151,7 +152,7 @@ def is_gpu_image(image: str) -> bool:
 
 
 def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
-    """What names fit that fit any of some patterns of a shell."""
+    """Return a pattern for names that match any of some shell patterns."""
     return re.compile("|".join(map(translate, patterns)))
 
 

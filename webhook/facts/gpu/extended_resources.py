@@ -1,4 +1,4 @@
-"""The devices that one container requests as extended resources, before anything of them is shown to anybody.
+"""Reads the devices that one container requests as extended resources.
 
 Checks and the fact `gpu` are made from them. Amounts are read and paths rendered when they are asked for: most
 containers break no rule.
@@ -22,11 +22,11 @@ from webhook.typed.pod_parts import DEVICES, VISIBLE
 from webhook.typed.pods import Container, Pod
 
 _SEARCH_WORK = STEP + 1
-"""A name that is seen for the first time is compared with all known ones, which takes up to a millisecond."""
+"""The work to charge for a new name, which is compared with all known ones in up to a millisecond."""
 
 
 class RequestedDevice(NamedTuple):
-    """A known device, or a qualified name that is near that of one, with its limit and request, null where not set."""
+    """A known device, or a qualified name near that of one, with its limit and request, null if not set."""
 
     name: str
     device: Device
@@ -35,23 +35,23 @@ class RequestedDevice(NamedTuple):
 
     @property
     def side(self) -> Literal["limits", "requests"]:
-        """Where the amount stands that counts: the limit, or the request where there is no limit."""
+        """Return where the effective amount is: in limits, or in requests if there is no limit."""
         return "requests" if self.limit is None else "limits"
 
     @property
     def amount(self) -> Quantity | None:
-        """The amount; None for what is not a quantity."""
+        """Return the amount; None if it is not a quantity."""
         return quantity.read(self.request if self.limit is None else self.limit)
 
     @property
     def number(self) -> int:
-        """The amount, 0 where it is not a whole number."""
+        """Return the amount, 0 if it is not a whole number."""
         amount = self.amount
         return max(0, amount.value()) if amount is not None and amount.is_whole() else 0
 
     @property
     def nearest(self) -> str:
-        """The known resource that an unknown one was probably meant to be."""
+        """Return the known resource that an unknown one probably means."""
         return "" if self.device.kind else devices.nearest_known_resource(self.name)
 
 
@@ -63,7 +63,7 @@ class DeviceContainer(NamedTuple):
 
     @property
     def vendors(self) -> dict[str, int]:
-        """The devices that the container requests, by vendor."""
+        """Return the number of devices that the container requests, by vendor."""
         vendors: dict[str, int] = {}
         for requested in self.requested:
             vendor = requested.device.vendor
@@ -73,16 +73,16 @@ class DeviceContainer(NamedTuple):
 
     @property
     def devices(self) -> int:
-        """Whole, shared and sliced devices; never memory or cores."""
+        """Return the number of whole, shared and sliced devices, without memory or cores."""
         return sum(self.vendors.values())
 
     def path_of(self, requested: RequestedDevice) -> FieldPath:
-        """Where the amount of a device stands."""
+        """Return the path of the amount of a device."""
         return self.container.path("resources", requested.side, requested.name)
 
 
 def device_containers(subject: Subject) -> Items[DeviceContainer]:
-    """The containers of a Pod, then its init containers, to be asked for with `Subject.once`."""
+    """Return the containers of a Pod, then its init containers; call it through `Subject.once`."""
     pod = subject.typed(Pod).spec
     if names_devices(subject):
         return pod.containers.of([device_container(container) for container in pod.all_containers()])
@@ -90,22 +90,22 @@ def device_containers(subject: Subject) -> Items[DeviceContainer]:
 
 
 def device_container(container: Container) -> DeviceContainer:
-    """Read one container and the devices that it requests."""
+    """Return one container with the devices that it requests."""
     return DeviceContainer(container, _requested(container) if container.resources.json else ())
 
 
 def requests_devices(subject: Subject) -> bool:
-    """Whether any container requests some, to be asked for with `Subject.once`."""
+    """Return whether any container requests devices; call it through `Subject.once`."""
     return names_devices(subject) and any(container.requested for container in subject.once(device_containers))
 
 
 def names_devices(subject: Subject) -> bool:
-    """Whether a Pod requests anything that may be a device, as few pods do."""
+    """Return whether a Pod requests anything that may be a device, as few pods do."""
     return DEVICES in subject.typed(Pod).parts.present
 
 
 def visible_devices(container: Container) -> str:
-    """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
+    """Return the value of NVIDIA_VISIBLE_DEVICES, "" if it is not set to a plain text."""
     return first_value(VISIBLE, container.json.get("env"), container.reading.deadline)
 
 

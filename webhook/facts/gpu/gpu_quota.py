@@ -30,7 +30,7 @@ _OF_QUOTAS: Final = (_NAME, f"requests.{_NAME}", f"limits.{_NAME}")
 
 
 def validate_quota(subject: Subject) -> Iterator[Problem]:
-    """Warn of the portable name `gpu` in a ResourceQuota, which counts no device."""
+    """Yield the problem of the portable name `gpu` in a ResourceQuota, which counts no device."""
     spec = subject.typed(ResourceQuota).spec
     for name in _OF_QUOTAS:
         if name in spec.hard:
@@ -38,7 +38,7 @@ def validate_quota(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_limit_range(subject: Subject) -> Iterator[Problem]:
-    """Warn of the portable name `gpu` in a LimitRange, which limits no device."""
+    """Yield the problem of the portable name `gpu` in a LimitRange, which limits no device."""
     for item in subject.typed(LimitRange).spec.limits:
         for field, amounts in (
             ("max", item.max),

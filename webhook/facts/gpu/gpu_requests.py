@@ -1,4 +1,4 @@
-"""GPU requests that Kubernetes takes and that are probably not meant.
+"""Finds GPU requests that Kubernetes accepts and that are probably not intended.
 
 Which GPUs a container sees that requests none: NVIDIA/k8s-device-plugin README. The device plugins of AMD and Intel
 give such a container nothing.
@@ -92,7 +92,7 @@ WINDOWS: Final = GPU_REQUESTS.rule(
 )
 
 _SIGNS_OF_GPUS: Final = frozenset((DEVICES, VISIBLE_DEVICES, RUNTIME_CLASS))
-"""Without these parts a pod sees GPUs only by its images."""
+"""Parts of a pod; without them, a pod sees GPUs only because of its images."""
 _OTHER_VENDORS: Final = re.compile("rocm|amdgpu|intel")
 _SEES_NOTHING: Final = ("none", "void")
 _OTHERS_DECIDE: Final = frozenset(
@@ -104,7 +104,7 @@ _OTHERS_DECIDE: Final = frozenset(
         "DaemonSet",  # looks after the devices of each node
     )
 )
-"""Kinds whose templates do not say alone what their pods request."""
+"""Kinds whose templates do not tell everything that their pods request."""
 _COMPUTE: Final = frozenset(
     (
         *(f"{name}Job" for name in ("PyTorch", "TF", "XGBoost", "Paddle", "JAX", "Ray")),
@@ -119,11 +119,11 @@ _NEED_NONE: Final = frozenset(
         *((kind, "submitter") for kind in ("RayJob", "RayCronJob")),
     )
 )
-"""Roles, in lower case, that have the image of the workers and no GPU on purpose."""
+"""Roles, in lower case, that have the image of the workers and intentionally no GPU."""
 
 
 def may_use_gpus(subject: Subject) -> bool:
-    """Whether a pod may request devices, or see GPUs without a request, to be asked for with `Subject.once`."""
+    """Return whether a pod may request devices, or see GPUs without a request; call it through `Subject.once`."""
     parts = subject.typed(Pod).parts
     if not parts.present.isdisjoint(_SIGNS_OF_GPUS):
         return True
@@ -131,7 +131,7 @@ def may_use_gpus(subject: Subject) -> bool:
 
 
 def gpu_requests(subject: Subject) -> Iterator[Problem]:
-    """Everything that is probably not meant of the GPUs that a pod requests."""
+    """Yield everything about the GPUs of a pod that is probably not intended."""
     has_devices = subject.once(requests_devices)
     for container in subject.once(device_containers):
         if not has_devices and _sees_gpus(container.container, subject) and subject.once(_asks_for_nothing):
@@ -148,7 +148,7 @@ def gpu_requests(subject: Subject) -> Iterator[Problem]:
 
 
 def _asks_for_nothing(subject: Subject) -> bool:
-    """Whether a pod without devices gets none by a claim, an annotation or another kind's controller either.
+    """Return whether a pod without devices also gets none by a claim, an annotation or a controller.
 
     Some schedulers share GPUs by an annotation (gpu-fraction and gpu-memory of NVIDIA/KAI-Scheduler), and some plugins
     by a resource of their own name (deepomatic.com/shared-gpu).
@@ -178,19 +178,21 @@ def _sees_gpus(container: Container, subject: Subject) -> bool:
 
 
 def _starts_elsewhere(requesting: DeviceContainer, subject: Subject) -> bool:
-    """Whether it only starts processes on other hosts, as the master of an MPI job does."""
+    """Return whether a container only starts processes on other hosts, as the master of an MPI job does."""
     started = launched_by(requesting.container, subject)
     return started.by in MPI and started.hosts
 
 
 def _gpu_runtime(subject: Subject) -> str:
-    """The runtime class of a pod where it is known to give access to GPUs, else ""."""
+    """Return the runtime class of a pod if it gives access to GPUs, else ""."""
     runtime_class = subject.typed(Pod).spec.runtime_class_name
     return runtime_class if runtime_class in devices.read_device_catalogue().runtime_classes else ""
 
 
 def _every_gpu_visible(requesting: DeviceContainer, subject: Subject) -> Problem:
-    """What asks for GPUs is told, the surest first: a name says of an image or a class what it is probably for."""
+    """Return the problem of a container that sees every GPU, with the clearest sign: a variable, a class, or an
+    image.
+    """
     visible, runtime_class = visible_devices(requesting.container), subject.once(_gpu_runtime)
     sees, fix = "requests no GPU and probably sees every GPU of its node", "request a GPU"
     if visible:
@@ -208,7 +210,7 @@ def _every_gpu_visible(requesting: DeviceContainer, subject: Subject) -> Problem
 
 
 def _uses_gpus(requesting: DeviceContainer, subject: Subject) -> bool:
-    """Whether a container with an image for GPUs does what such images are for: it serves, or it trains."""
+    """Return whether a container with an image for GPUs serves or trains."""
     container = requesting.container
     if subject.template_of is not None and subject.template_of.kind in _COMPUTE:
         return True
@@ -229,14 +231,14 @@ def _slices_with_devices(requesting: DeviceContainer) -> Problem:
 
 
 def _keeps_devices(requesting: DeviceContainer, subject: Subject) -> bool:
-    """Whether an init container has more devices than the containers that run as long as the pod."""
+    """Return whether an init container has more devices than the containers that run as long as the pod."""
     if not requesting.container.is_init or requesting.container.is_sidecar:
         return False
     return requesting.devices > subject.once(_lasting_devices)
 
 
 def _lasting_devices(subject: Subject) -> int:
-    """Devices of the containers that run as long as the pod."""
+    """Return how many devices the containers have that run as long as the pod."""
     listed = subject.once(device_containers)
     return sum(each.devices for each in listed if not each.container.is_init or each.container.is_sidecar)
 
@@ -267,7 +269,7 @@ def _doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) -> Ite
 
 
 def validate_vendors(subject: Subject) -> Iterator[Problem]:
-    """Containers that request GPUs of several vendors."""
+    """Yield containers that request GPUs of several vendors."""
     for container in subject.once(device_containers):
         if len(container.requested) < 2:
             continue
@@ -283,7 +285,7 @@ def validate_vendors(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_windows(subject: Subject) -> Iterator[Problem]:
-    """Pods that are bound to Windows and request devices."""
+    """Yield pods that run on Windows and request devices."""
     pod = subject.typed(Pod).spec
     if is_anywhere(pod):
         return

@@ -1,4 +1,4 @@
-"""The groups of rules of this package, and what the rules of a group have in common."""
+"""The groups of rules of this package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GPU_REQUESTS: Final = Group(
     level="warn",
     fails="pending",
 )
-"""What Kubernetes takes of GPU requests and is probably not meant."""
+"""GPU requests that Kubernetes accepts and that are probably not intended."""
 NODE_DEVICES: Final = Group(
     "node-devices",
     source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go",
@@ -27,7 +27,7 @@ NAMESPACE_QUOTA: Final = Group(
     level="warn",
     fails="controller",
 )
-"""What the ResourceQuotas of a namespace allow in all; what is left of them changes from minute to minute."""
+"""Requests that the ResourceQuotas of a namespace never allow; their free amounts change too often."""
 GPU_QUOTA: Final = Group(
     "gpu-quota",
     refused_by="the API server",

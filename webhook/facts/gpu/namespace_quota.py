@@ -1,4 +1,4 @@
-"""Devices of a workload that the ResourceQuotas of its namespace never allow at once.
+"""Finds workloads whose devices the ResourceQuotas of the namespace never allow at the same time.
 
 A pod that exceeds a quota is refused when its controller creates it, after the workload itself was accepted, and after
 a queue has admitted it: k8s.io/kubernetes v1.36 pkg/quota/v1/evaluator/core/pods.go. Only what a quota allows in all is
@@ -38,7 +38,7 @@ QUOTA_LOOKUPS: Final = (interest_in_fields(ResourceQuota.gvk, "spec.hard", "spec
 
 
 def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
-    """Devices that the pods of a workload request at once, and that no quota of the namespace allows."""
+    """Yield the devices that a workload's pods request at the same time and that no quota of the namespace allows."""
     using = [pods for pods in subject.once(read_device_workload).device_pods if pods.devices and pods.podset.pods]
     view = subject.view()
     quotas = view.list(ResourceQuota, view.namespace) if using else ()
@@ -57,7 +57,7 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """How many devices pods request at once, and where the template of most of them stands."""
+    """The number of devices that pods request at the same time, and the template with most of them."""
 
     devices: int
     pods: int
@@ -65,7 +65,7 @@ class _Request:
 
 
 def _at_once(using: list[DevicePods], subject: Subject) -> Mapping[str, _Request]:
-    """What is requested at once by the name of the resource: of all pod sets, or of the largest where some wait."""
+    """Return the simultaneous requests by resource: of all pod sets, or of the largest if some wait for others."""
     parts: dict[str, list[_Request]] = {}
     for pods in using:
         for name, devices in pods.devices.items():
@@ -80,7 +80,7 @@ def _at_once(using: list[DevicePods], subject: Subject) -> Mapping[str, _Request
 
 
 def _waits(subject: Subject) -> bool:
-    """Whether some pods may be made only after others are done; of a TrainJob its runtime says so."""
+    """Return whether some pods may be created only after others are done; for a TrainJob its runtime decides."""
     match subject.group_kind:
         case ("jobset.x-k8s.io", "JobSet"):
             return any(job.depends_on for job in subject.typed(JobSet).spec.replicated_jobs)

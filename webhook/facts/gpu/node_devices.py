@@ -1,4 +1,4 @@
-"""Devices of a pod that no node can give it: none in the cluster, more than a node has, or too little beside them.
+"""Finds pods whose devices no node can give: none has them, not so many, or too little CPU or memory with them.
 
 What nodes have is asked of the view of a whole cluster alone. An autoscaler may add another node, so nothing is denied.
 """
@@ -55,13 +55,13 @@ _ORDINARY: Final = ("cpu", "memory")
 
 @dataclass(frozen=True, slots=True)
 class _Largest:
-    """The most that one node has of each resource."""
+    """The largest amount of each resource that one node has."""
 
     amounts: Mapping[str, int]
 
 
 def validate_node_devices(subject: Subject) -> Iterator[Problem]:
-    """Devices that no node of a whole cluster has, or not as many."""
+    """Yield devices that no node of a whole cluster has, or not so many."""
     using = [each for each in subject.once(read_device_workload).device_pods if each.devices]
     view = subject.view()
     nodes = view.objects(Node.gvk) if using and view.is_whole(Node.gvk) else ()
@@ -93,7 +93,7 @@ def _node_devices(pods: DevicePods, largest: Mapping[str, int], view: View) -> I
 
 
 def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject) -> Iterator[Problem]:
-    """CPUs or memory that no node with the devices of a pod has beside them; overhead and other pods are left out."""
+    """Yield CPUs or memory that no node with the pod's devices has; overhead and other pods are ignored."""
     requests = pod_requests(pods.spec, container_requests(pods.spec, Limits()), {})
     wanted = {name: units_of_thousandths(name, requests[name]) for name in _ORDINARY if requests.get(name)}
     if not wanted:
@@ -113,25 +113,25 @@ def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject
 
 
 def _places(view: View) -> str:
-    """The files of the nodes that are counted, where they are those of files."""
+    """Return the files of the nodes that are counted, if they come from files."""
     origins = view.origins(view.objects(Node.gvk))
     return f" (nodes{origins})" if origins else ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What a node has, in the units of `units`; nodes that have the same are one."""
+    """The amounts of a node, in the units of `units`; equal nodes share one."""
 
     amounts: Mapping[str, int]
 
     def has(self, wanted: Mapping[str, int]) -> bool:
-        """Whether it has all of it, as far as it says how many CPUs and how much memory it has."""
+        """Return whether the node has all wanted amounts; unknown CPUs and memory count as enough."""
         return all(self.amounts.get(name, count if name in _ORDINARY else 0) >= count for name, count in wanted.items())
 
 
 @lru_cache(maxsize=_KEPT_STATES)
 def _shapes(nodes: Same) -> tuple[_Shape, ...]:
-    """Nodes that have devices, each sort once, for each state of the cluster."""
+    """Return the distinct shapes of nodes with devices, computed once for each state of the cluster."""
     distinct: set[frozenset[tuple[str, int]]] = set()
     for node in nodes.held:
         written = Node.of(node).status.allocatable
@@ -144,7 +144,7 @@ def _shapes(nodes: Same) -> tuple[_Shape, ...]:
 
 @lru_cache(maxsize=_KEPT_STATES)
 def _largest(nodes: Same) -> _Largest:
-    """Made once for each state of the cluster: a view gives the same sequence until a node changes."""
+    """Return the largest amounts of all nodes, computed once for each state of the cluster."""
     amounts: dict[str, int] = {}
     for node in nodes.held:
         for name, value in Node.of(node).status.allocatable.items():

@@ -1,4 +1,4 @@
-"""The portable resource name `gpu`: where an object asks for it, and which extended resource it means here.
+"""Finds requests for the portable resource name `gpu` in an object.
 
 Docker, OpenSandbox and the Kubeflow SDK write `gpu`; Kubernetes knows only the extended resources of vendors. Says what
 is written and what it comes to; what is translated and what is refused is the policy's. A count is a positive whole
@@ -34,7 +34,7 @@ _ZERO: Final = re.compile(r"[+-]?0{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One place of limits and requests. In a `patch` of a template, null takes the template's amount away."""
+    """One place of limits and requests. In a `patch` of a template, null removes the template's amount."""
 
     resources: Resources
     is_windows: bool = False
@@ -42,28 +42,28 @@ class Place:
 
     @property
     def path(self) -> FieldPath:
-        """The path of the container's limits or requests."""
+        """Return the path of the container's limits or requests."""
         return self.resources.at
 
     def amounts(self, side: str) -> Mapping[str, JSON]:
-        """The limits or requests of the container, by resource."""
+        """Return the limits or requests of the container, by resource."""
         return self.resources.written_limits if side == "limits" else self.resources.written_requests
 
     @property
     def asks(self) -> bool:
-        """Whether it names `gpu`, and with no value that is still to be filled in."""
+        """Return whether it requests `gpu` with a value that is not a placeholder."""
         values = [amounts[NAME] for side in SIDES if NAME in (amounts := self.amounts(side))]
         return bool(values) and not any(isinstance(value, str) and is_placeholder(value) for value in values)
 
     def mistyped(self) -> Iterator[tuple[FieldPath, JSON]]:
-        """Values of `gpu` that are neither texts nor numbers."""
+        """Yield values of `gpu` that are neither texts nor numbers, with their paths."""
         for side in SIDES:
             if isinstance(value := self.amounts(side).get(NAME), dict | list | bool):
                 yield (*self.path, side, NAME), value
 
 
 def places_requesting_gpu(subject: Subject) -> list[tuple[Place, Place | None]]:
-    """Places that ask for `gpu` and are new or have changed, each with what stood there before."""
+    """Return places that request `gpu` and are new or have changed, each with its former content."""
     old = () if subject.old_object is None else _places(subject.old_object, subject)
     before = {place.path: place for place in old}
     pairs = ((place, before.get(place.path)) for place in _places(subject.object, subject) if place.asks)
@@ -71,7 +71,7 @@ def places_requesting_gpu(subject: Subject) -> list[tuple[Place, Place | None]]:
 
 
 def _places(obj: JSON, subject: Subject) -> Iterator[Place]:
-    """A Pod's containers, or what another object has outside its templates, which are Pods of their own."""
+    """Yield a Pod's containers, or the resources of another object outside its templates."""
     if group_kind(obj) == POD:
         pod = PodTemplate.of(obj, (), subject.reading)
         yield from _in_template(pod, is_windows=_is_windows(pod.spec, subject))
@@ -86,7 +86,7 @@ def _places(obj: JSON, subject: Subject) -> Iterator[Place]:
 
 
 def _roots(obj: JSON, subject: Subject) -> Iterator[tuple[FieldPath, JSON]]:
-    """An object and those inside it, each with its place; none of what is deleted."""
+    """Yield an object and those inside it, each with its path; nothing for a deleted object."""
     if not obj:
         return
     yield (), obj
@@ -95,12 +95,12 @@ def _roots(obj: JSON, subject: Subject) -> Iterator[tuple[FieldPath, JSON]]:
 
 
 def _fields(root: JSON, subject: Subject) -> Items[ResourceField]:
-    """What stands outside the templates of an object."""
+    """Return the resource fields outside the templates of an object."""
     return Items(tuple(resource_fields(root, subject.table)), subject.deadline)
 
 
 def _in_fragment(fragment: Fragment, path: FieldPath, root: JSON, subject: Subject) -> Iterator[Place]:
-    """Containers of a partial template."""
+    """Yield the containers of a partial template."""
     template = PodTemplate.of(fragment.template, (*path, *fragment.path), subject.reading)
     is_patch = fragment.of.startswith("spec.")
     into = PodTemplate.of(paths.get(root, tuple(fragment.of.split("."))) if is_patch else None)
@@ -123,12 +123,12 @@ def _in_template(template: PodTemplate, *, is_windows: bool, is_patch: bool = Fa
 
 
 def _without_containers(pod: PodSpec) -> tuple[PodSpec, ...]:
-    """What is no PodSpec though it looks like one: a controller makes a container of its resources."""
+    """Return the PodSpec unless it has containers, because a controller creates a container from its resources."""
     return () if pod.containers else (pod,)
 
 
 def device_amounts(subject: Subject) -> Iterator[FieldPath]:
-    """Fields with the name of a device and a quantity whose name is `gpu`, and was another before; never of a Pod."""
+    """Yield fields that hold a device's name and have become `gpu`; never of a Pod."""
     if group_kind(subject.object) == POD:
         return
     before = set(_devices(subject.old_object, subject)) if subject.old_object is not None else ()
@@ -143,7 +143,7 @@ def _devices(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
 
 
 def misplaced_gpu_requests(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
-    """Where a Pod asks for `gpu` and Kubernetes takes no device, and whether that is in an ephemeral container.
+    """Yield where a Pod requests `gpu` but Kubernetes accepts no device, and whether that is an ephemeral container.
 
     k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceName,
     allowedEphemeralContainerFields.
@@ -158,18 +158,18 @@ def misplaced_gpu_requests(subject: Subject) -> Iterator[tuple[FieldPath, bool]]
 
 
 def intended_gpu_count(value: JSON) -> str:
-    """The positive whole number that somebody means, in plain digits: `" +02 "` -> "2"; "" for everything else."""
+    """Return the positive whole number that is meant, in plain digits: "2" for `" +02 "`; "" for other values."""
     match = _COUNT.fullmatch(amount_as_cel_text(value).strip())
     return match[1] if match else ""
 
 
 def count_of_patch(value: JSON) -> str:
-    """The same in a patch of a template, where 0 takes the devices of the template away."""
+    """Return the count in a patch of a template, where 0 removes the devices of the template."""
     return intended_gpu_count(value) or ("0" if _ZERO.fullmatch(amount_as_cel_text(value).strip()) else "")
 
 
 def whole_number_text(value: JSON) -> str:
-    """The whole number that Kubernetes reads: `2000m` -> "2"; "" for everything else."""
+    """Return the whole number that Kubernetes reads: "2" for `2000m`; "" for other values."""
     try:
         amount = quantity.parse_quantity(amount_as_cel_text(value).strip())
     except ValueError:
@@ -178,7 +178,7 @@ def whole_number_text(value: JSON) -> str:
 
 
 def amount_as_cel_text(value: JSON) -> str:
-    """An amount as CEL shows it: 2.0 is `2`; "" for null."""
+    """Return an amount as CEL shows it: `2` for 2.0; "" for null."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return "" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""The fact `portableGpu`: places that ask for `gpu`, and the extended resource that it means in the namespace."""
+"""The fact `portableGpu`: places that request `gpu`, and the extended resource that it means in the namespace."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from webhook.typed.pods import Pod
 LABEL: Final = "claimgate.dev/gpu"
 DEFAULT: Final = "nvidia.com/gpu"
 OWN: Final = "own"
-"""The value of the label that is no vendor: the params of the namespace itself count."""
+"""The label value that names no vendor, but the params of the namespace itself."""
 
 AMOUNT: Final = declare_structure(
     "PortableAmount",
@@ -100,7 +100,7 @@ _NOTHING: Final[Mapping[str, JSON]] = {
 
 
 def _is_absent(subject: Subject) -> bool:
-    """Whether it is a Pod that names `gpu` nowhere, wherever Kubernetes may take it or not, as nearly every one."""
+    """Return whether a Pod names `gpu` nowhere, as nearly every Pod."""
     return subject.group_kind == POD and NAME not in subject.typed(Pod).parts.resource_names
 
 
@@ -147,7 +147,7 @@ def _mistyped(path: FieldPath, value: JSON) -> JSON:
 
 
 def _meaning(subject: Subject) -> tuple[str, JSON]:
-    """The resource of the namespace: by its name, else by the vendor of its label, else that of the site."""
+    """Return the resource of the namespace: by its name, else by the vendor in its label, else that of the site."""
     settings = dict(subject.assumptions.resources)
     vendors = {key.removeprefix("vendor."): named for key, named in settings.items() if key.startswith("vendor.")}
     own, label = settings.get(f"resource.{subject.namespace}"), _label(subject)
@@ -157,11 +157,10 @@ def _meaning(subject: Subject) -> tuple[str, JSON]:
 
 
 def _label(subject: Subject) -> str:
-    """What the namespace of the request says.
+    """Return the label of the request's namespace.
 
     Raises:
         LookupFailed: it is not there, or nobody can say.
-
     """
     if not subject.namespace:
         return ""
@@ -201,7 +200,7 @@ def _ask(place: Place, at: str, old: Place | None, portable: Sequence[_Field], m
 
 
 def _state(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is_windows: bool) -> JSON:
-    """What the amounts are, where somebody could get a GPU for them."""
+    """Return the state of the written amounts."""
     counts = {each["count"] or each["text"].strip() for each in written}
     return {
         "isInvalid": bool(written) and not (is_windows or is_all or chosen["count"]),
@@ -211,7 +210,7 @@ def _state(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is_windows: b
 
 
 def _amounts_after_translation(place: Place, own: Mapping[str, JSON]) -> str:
-    """What is requested once the key is gone."""
+    """Return a sentence with what is requested once `gpu` is removed."""
     kept = next((each for each in own.values() if each["isSet"] and not (each["isNull"] or each["isKept"])), None)
     if kept:
         return f"{kept['path']} stays `{kept['text']}`"
@@ -219,12 +218,12 @@ def _amounts_after_translation(place: Place, own: Mapping[str, JSON]) -> str:
 
 
 def _contradicts(own: JSON, number: str) -> bool:
-    """Whether somebody wrote another count beside `gpu`."""
+    """Return whether another count was written beside `gpu`."""
     return own["isSet"] and not own["isNull"] and not own["isKept"] and own["count"] != number
 
 
 class _Field(NamedTuple):
-    """A limit or request, and its amount where nobody has set it: one for all places, since there may be thousands."""
+    """A limit or request, and its value if it is not set, shared by all places."""
 
     side: str
     name: str

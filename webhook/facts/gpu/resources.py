@@ -1,4 +1,4 @@
-"""Which devices the containers of an object request, as extended resources.
+"""Computes the devices that the containers of an object request as extended resources.
 
 Amounts of device memory or cores are kept apart and never added up as devices. What a pod asks of the scheduler follows
 k8s.io/component-helpers resource.PodRequests: the sum of containers and sidecars, or one init container with the
@@ -27,7 +27,7 @@ def compute_gpu_fact(
     fields: Sequence[ResourceField] = (),
     reading: Reading | None = None,
 ) -> JSON:
-    """The fact `gpu` of an object with these pod sets, and with fields outside its templates that ask for devices.
+    """Return the fact `gpu` of an object with these pod sets, and with device fields outside its templates.
 
     What partial templates say is kept apart, in `patches`.
     """
@@ -51,7 +51,7 @@ def compute_gpu_fact(
 def _pods(
     podsets: Sequence[PodSet], fields: Sequence[ResourceField], reading: Reading
 ) -> Iterator[tuple[PodSet, list[JSON]]]:
-    """Each pod set with its containers, and those that have fields alone and no template."""
+    """Yield each pod set with its containers, and pod sets that have only fields and no template."""
     outside: dict[str, list[tuple[PodSet, JSON]]] = {}
     for field in fields:
         if field.podset and (field.resources or not field.is_device):
@@ -72,7 +72,7 @@ def _containers(podset: PodSet, reading: Reading) -> list[JSON]:
 
 
 def _outside(field: ResourceField) -> tuple[PodSet, JSON]:
-    """A pod set of one container with resources that stand outside a template."""
+    """Return a pod set of one container for resources outside a template."""
     path = field.path if field.is_device else field.path[:-1]
     made = PodSet(name=field.podset, path=path, template={}, count=field.count, elsewhere=True)
     container = _container(Container.of({"name": field.container, "resources": field.resources}), made)
@@ -99,7 +99,7 @@ def _podset(podset: PodSet, own: Sequence[JSON]) -> JSON:
 
 
 def _per_pod(own: Sequence[JSON], vendor: str) -> int:
-    """Devices of one vendor that one pod asks for: PodRequests of component-helpers."""
+    """Return how many devices of one vendor one pod requests: PodRequests of component-helpers."""
     running: int = sum(each["vendors"].get(vendor, 0) for each in own if not each["init"] or each["restarts"])
     sidecars, highest = 0, 0
     for each in own:
@@ -148,12 +148,12 @@ def _resource(each: RequestedDevice, at: str) -> JSON:
 
 @kept_for_short_texts(512 << 10)
 def _below(side: str, name: str) -> str:
-    """The path of one amount below its container."""
+    """Return the path of one amount below its container."""
     return "." + paths.path_as_text(("resources", side, name))
 
 
 def gpus_of(resources: Resources) -> int:
-    """GPUs and parts of them that the resources of one container ask for, by any vendor's name."""
+    """Return how many GPUs and parts of GPUs the resources of one container request, by any vendor's name."""
     total = 0
     amounts = (*resources.written_requests.items(), *resources.written_limits.items())
     for name, written in dict(amounts).items():
@@ -165,5 +165,5 @@ def gpus_of(resources: Resources) -> int:
 
 
 def devices_of(resources: JSON, deadline: Deadline) -> int:
-    """The same of the JSON of the resources."""
+    """Return how many GPUs resources in JSON request."""
     return gpus_of(Resources.of(resources, (), Reading(deadline)))

@@ -1,4 +1,4 @@
-"""The kinds that checks of devices look up or judge, with the fields that they read."""
+"""The kinds that checks of devices look up or check, with the fields that they read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ResourceQuota(Object):
 
 
 class LimitRangeItem(Typed):
-    """core/v1 LimitRangeItem, with amounts that are null."""
+    """core/v1 LimitRangeItem; null amounts are kept."""
 
     max = ValueMap()
     min = ValueMap()

@@ -1,4 +1,4 @@
-"""Whether a pod is bound to Windows, where no vendor of GPUs has a device plugin.
+"""Finds pods that run on Windows, where no vendor of GPUs has a device plugin.
 
 Source: https://kubernetes.io/docs/concepts/windows/user-guide/, which binds pods by their os, by the label
 kubernetes.io/os or by a RuntimeClass.
@@ -21,12 +21,14 @@ _BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName
 
 
 def is_anywhere(pod: PodSpec) -> bool:
-    """Whether a pod has none of the fields that may bind it, as nearly every one."""
+    """Return whether a pod has none of the fields that may bind it to Windows, as nearly every pod."""
     return _BINDING.isdisjoint(pod.json)
 
 
 def windows_fields(pod: PodSpec, view: View) -> FieldPath:
-    """Where a pod says that it runs on Windows, () where it does not; the view notes a RuntimeClass that is missing."""
+    """Return the path of the field that binds a pod to Windows, () if none does; note a missing RuntimeClass in the
+    view.
+    """
     if pod.os.name == "windows":
         return pod.os.path("name")
     if pod.node_selector.get(_OS) == "windows":

@@ -1,4 +1,4 @@
-"""The AdmissionChecks of a ClusterQueue: which are missing or do not go together, and which place pods later.
+"""Checks the AdmissionChecks of a ClusterQueue: missing ones, conflicts, and those that place pods later.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateWithAdmissionChecks and inactiveReason,
 pkg/scheduler/flavorassigner/tas_flavorassigner.go podSetTopologyRequest.
@@ -20,7 +20,7 @@ _PROVISIONING: Final = "kueue.x-k8s.io/provisioning-request"
 
 
 def inactive_checks(queue: Queue, view: View) -> Iterator[str]:
-    """Why AdmissionChecks keep a ClusterQueue inactive."""
+    """Yield the reasons for which AdmissionChecks keep a ClusterQueue inactive."""
     remote, provisioning, per_flavor = [], [], []
     for name, flavors in _checks_of(queue, view).items():
         check = view.find(AdmissionCheck, name, namespaced=False)
@@ -40,7 +40,7 @@ def inactive_checks(queue: Queue, view: View) -> Iterator[str]:
 
 
 def _multi_kueue(remote: list[str], per_flavor: list[str], provisioning: list[str]) -> Iterator[str]:
-    """What does not go together with the AdmissionChecks of MultiKueue."""
+    """Yield the conflicts between the AdmissionChecks of MultiKueue and others."""
     if len(remote) > 1:
         yield "it has several AdmissionChecks of MultiKueue (MultipleMultiKueueAdmissionChecks)"
     if per_flavor:
@@ -51,12 +51,12 @@ def _multi_kueue(remote: list[str], per_flavor: list[str], provisioning: list[st
 
 
 def is_remote(queue: Queue, view: View) -> bool:
-    """Whether other clusters run the jobs of a ClusterQueue, or nobody knows: topologies are theirs then."""
+    """Return whether other clusters may run the jobs of a ClusterQueue; topologies are theirs then."""
     return any(_controller(name, view) in ("", _MULTI_KUEUE) for name in _checks_of(queue, view))
 
 
 def is_placed_later(queue: Queue, flavor: str, view: View) -> bool:
-    """Whether pods are placed on nodes that do not have to be there yet, in this cluster or another."""
+    """Return whether pods may be placed on nodes that do not exist yet, in this cluster or another."""
     if is_remote(queue, view):
         return True
     checks = _checks_of(queue, view).items()
@@ -68,5 +68,5 @@ def _checks_of(queue: Queue, view: View) -> Mapping[str, frozenset[str]]:
 
 
 def _controller(name: str, view: View) -> str:
-    """The controller of a check, "" where nobody knows it."""
+    """Return the controller of a check, "" if it is not known."""
     return view.unnoted().find(AdmissionCheck, name, namespaced=False).spec.controller_name

@@ -1,4 +1,4 @@
-"""What Kueue admits and what is probably not meant: the wrong nodes, and settings that it ignores.
+"""Advice on jobs that Kueue admits, but probably not as intended: wrong nodes, and settings that it ignores.
 
 Sources: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/utils.go; kubernetes-sigs/kueue#12449.
 """
@@ -84,7 +84,7 @@ _LARGEST: Final = 2**31 - 1
 
 
 def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
-    """A limit that Kueue's webhook takes and its controller cannot read."""
+    """Yield a time limit that Kueue's webhook accepts and its controller cannot read."""
     metadata = subject.metadata
     given = metadata.labels.get(MAX_EXEC_TIME, "")
     if not subject.once(how_kueue_manages).why_not and given.isdecimal() and int(given[:20]) > _LARGEST:
@@ -93,7 +93,7 @@ def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_flavors(subject: Subject) -> Iterator[Problem]:
-    """Pods that get a flavor whose nodes they do not select, or whose nodes do not exist."""
+    """Yield pods that get a flavor whose nodes they do not select, or whose nodes do not exist."""
     place = _admitted(subject)
     if place is None or place.queue is None:
         return
@@ -107,7 +107,7 @@ def advise_flavors(subject: Subject) -> Iterator[Problem]:
 
 
 def _admitted(subject: Subject) -> Place | None:
-    """Where a job queues that can be admitted."""
+    """Return the place of a job that can be admitted, else None."""
     outcome = subject.once(predict_admission)
     return outcome.place if outcome.verdict == "possible" else None
 
@@ -115,7 +115,7 @@ def _admitted(subject: Subject) -> Place | None:
 def _with_quota(
     existing: Sequence[Flavor], pod_set: PodSetRequests, group: QuotaGroup, place: Place
 ) -> Sequence[Flavor]:
-    """Flavors of which the queue can ever have as much as a pod set asks for, with what its cohort lends."""
+    """Return the flavors of which the queue can ever have as much as a pod set asks for, including borrowed quota."""
     tree, node = place.tree, place.node
     if tree is None or node is None:
         return existing
@@ -139,7 +139,7 @@ def _flavor_without_nodes(
 
 
 def _flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[Flavor]) -> Iterator[Problem]:
-    """The first flavor that fits says nothing of a label that the pods select."""
+    """Yield the problem of a label that the pods select and that the first fitting flavor does not set."""
     keys = {key for flavor in existing for key in flavor.labels}
     first = next(
         (flavor for flavor in existing if not why_flavor_does_not_fit(flavor, pod_set.template, flavor.labels)), None
@@ -156,7 +156,7 @@ def _flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[Flavor]) -> It
 
 
 def advise_quota(subject: Subject) -> Iterator[Problem]:
-    """Pods that quota does not count: they ask for nothing that is covered, or Kueue does not look at their claims."""
+    """Yield pods that use no quota: they ask for no covered resource, or Kueue ignores their claims."""
     place, pod_sets = _admitted(subject), [pods for pods in subject.once(build_workload).pod_sets if pods.least > 0]
     if place is None or place.queue is None or not pod_sets:
         return

@@ -1,4 +1,4 @@
-"""Which flavors the pod sets of a Workload can have together, and why none where they cannot.
+"""Assigns flavors to the pod sets of a Workload, and explains why none fits.
 
 Every pod set takes, of each resource group that it needs, one flavor for all resources of that group, and all pod sets
 are admitted at once. Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go. Kueue tries
@@ -16,9 +16,9 @@ from webhook.facts.kueue.quota_types import QuotaGroup
 from webhook.facts.kueue.workload import PodSetRequests
 
 Capacity: TypeAlias = Callable[[FlavorResource], int]
-"""How much of a flavor's resource there is."""
+"""Returns the available amount of a flavor's resource."""
 _MOST_TRIED: Final = 20_000
-"""Assignments of pod sets to flavors that are tried; what is left is taken as possible."""
+"""How many assignments of pod sets to flavors are tried; after that the job counts as possible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What one pod set needs of one resource group, the flavors that fit it, and the others."""
+    """The requests of one pod set in one resource group, the flavors that fit it, and the others."""
 
     pod_set: PodSetRequests
     group: QuotaGroup
@@ -44,11 +44,11 @@ class Wanted:
     rejected: tuple[Rejected, ...]
 
     def fitting(self, capacity: Capacity) -> tuple[str, ...]:
-        """The flavors that have enough for this pod set alone."""
+        """Return the flavors that have enough for this pod set alone."""
         return tuple(flavor for flavor in self.flavors if self.shortage(flavor, capacity) is None)
 
     def shortage(self, flavor: str, capacity: Capacity) -> Rejected | None:
-        """The resource of which a flavor has least of what is asked for, None where it has enough of all."""
+        """Return the resource of which a flavor is shortest, None if it has enough of all."""
         short = [
             Rejected(flavor, resource=name, asked=value, most=most)
             for name, value in self.requests.items()
@@ -57,7 +57,7 @@ class Wanted:
         return min(short, key=lambda lack: (lack.most / lack.asked, lack.resource), default=None)
 
     def reasons(self, capacity: Capacity) -> Iterator[Rejected]:
-        """Why the flavors do not fit, in their order."""
+        """Yield the reasons why the flavors do not fit, in their order."""
         reasons = {rejected.flavor: rejected for rejected in self.rejected}
         for flavor in self.group.flavors:
             rejected = reasons.get(flavor) or self.shortage(flavor, capacity)
@@ -75,7 +75,7 @@ class _Search:
     tried: int = 0
 
     def succeeds(self) -> bool:
-        """Whether every pod set finds a flavor while the others have theirs."""
+        """Return whether all pod sets can have flavors at the same time."""
         choices = [iter(self.wanted[0].flavors)]
         chosen: list[str] = []
         while choices:
@@ -109,7 +109,9 @@ class _Search:
 
 
 def pod_sets_not_fitting_together(wanted: Sequence[Wanted], capacity: Capacity) -> Sequence[Wanted]:
-    """The pod sets of the first resource group whose flavors have not enough for all of them; none where all have."""
+    """Return the pod sets of the first resource group whose flavors do not have enough for all of them; () if
+    all have.
+    """
     groups: dict[QuotaGroup, list[Wanted]] = {}
     for pods in wanted:
         groups.setdefault(pods.group, []).append(pods)

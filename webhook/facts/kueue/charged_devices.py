@@ -1,4 +1,4 @@
-"""What devices count for by what they consist of: counters of partitionable devices, and capacities of shared ones.
+"""Counts devices by their counters or capacities, for partitionable and shared devices.
 
 Every device of the driver that the source, the class and the request select may be the one that a pod gets: the largest
 amount of them counts. Source: kubernetes-sigs/kueue@ff69552e pkg/dra/counters.go and capacity.go.
@@ -25,14 +25,15 @@ from webhook.problem import MissingObject
 from webhook.wording import counted
 
 _WORK: Final = 10
-"""What asking a device costs, in units of the deadline."""
+"""The cost of evaluating one device, in units of the deadline."""
 _MOST: Final = 20_000
-"""Devices that are asked for one request; of a larger cluster nobody knows."""
+"""How many devices are evaluated for one request; with more the result is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a request counts for, or why Kueue cannot count it: for ever, or until there are other devices.
+    """The amount that a request counts for, or the reason why Kueue cannot count it: for ever, or with the present
+    devices.
 
     Args:
         amount: what all of its devices count for.
@@ -47,7 +48,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request of a claim: for so many devices of a class, with selectors and amounts of capacities."""
+    """One request of a claim: a number of devices of a class, with selectors and amounts of capacities."""
 
     device_class: str
     count: int
@@ -56,7 +57,7 @@ class Asked:
 
 
 def charge_of_request(asked: Asked, source: Source, view: View) -> Charge | None:
-    """What a request counts for by one source; None where nobody knows, which the view then explains."""
+    """Return the amount of a request by one source; None if it is not known, which the view then explains."""
     known = devices_matching_request(asked, view, source)
     if known is None:
         return None
@@ -67,7 +68,7 @@ def charge_of_request(asked: Asked, source: Source, view: View) -> Charge | None
 
 
 def devices_matching_request(asked: Asked, view: View, source: Source | None = None) -> list[Device] | None:
-    """The devices that a request selects: of the complete pools of a source's driver, or of all pools.
+    """Return the devices that a request selects: from the complete pools of a source's driver, or from all pools.
 
     None where a selector fails, or where there are no ResourceSlices, no class or too many devices.
     """
@@ -107,7 +108,7 @@ def _is_selected(device: Device, selectors: Sequence[str], deadline: Deadline) -
 
 
 def _charge_of_counter(asked: Asked, source: Source, matched: Sequence[Device]) -> Charge:
-    """As computeCounterCharges: the largest value of the counter among the devices, for each of them."""
+    """Return the largest value of the counter among the devices, for each requested device (computeCounterCharges)."""
     values = [
         value
         for device in matched
@@ -121,7 +122,7 @@ def _charge_of_counter(asked: Asked, source: Source, matched: Sequence[Device]) 
 
 
 def _charge_of_capacity(asked: Asked, source: Source, matched: Sequence[Device]) -> Charge:
-    """As computeCapacityCharge: what a device would be used of for the request, the largest of all of them."""
+    """Return the most of the capacity that the request would use of any device (computeCapacityCharge)."""
     known = [capacities[source.capacity] for each in matched if source.capacity in (capacities := each.fields.capacity)]
     if not known:
         return Charge(waits=f"asks for devices of driver {source.driver}, none of which has capacity {source.capacity}")

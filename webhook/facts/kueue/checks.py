@@ -54,11 +54,11 @@ _RULES: Final = (
 )
 _NO_TOPOLOGY: Final = ("deployment", "statefulset")
 _UNASKED: Final = ("owner", "kind", "framework", "namespace")
-"""Why objects are not managed whose webhook is off."""
+"""The reasons for which an object is not managed and Kueue's webhooks ignore it."""
 
 
 def validate_job(subject: Subject) -> Iterator[Problem]:
-    """What Kueue's webhooks refuse of a job."""
+    """Yield the problems that Kueue's webhooks would report of a job."""
     how = subject.once(how_kueue_manages)
     if how.why_not in _UNASKED or not subject.once(changes_what_is_read):
         return
@@ -69,18 +69,18 @@ def validate_job(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_queued_now(subject: Subject) -> bool:
-    """Whether a job is created, or gets another queue: what is queued already is Kueue's to tell."""
+    """Return whether a job is created or gets another queue; Kueue itself reports on a job that is queued already."""
     new, old = subject.typed(Object), subject.typed_old(Object)
     return not old or new.labels.get(QUEUE_NAME) != old.labels.get(QUEUE_NAME)
 
 
 def never_admitted(subject: Subject) -> Iterator[Problem]:
-    """Why a job can never be admitted."""
+    """Yield the reasons why a job can never be admitted."""
     yield from _preflight(subject, "kueue-never/")
 
 
 def not_now(subject: Subject) -> Iterator[Problem]:
-    """Yield why a job waits until somebody changes something else."""
+    """Yield the reasons why a job waits until somebody changes another object."""
     if subject.once(_is_queued_now):
         yield from queue_required(subject)
     yield from _preflight(subject, "kueue-not-now/")
@@ -92,13 +92,13 @@ def _preflight(subject: Subject, group: str) -> Iterator[Problem]:
 
 
 def not_managed(subject: Subject) -> Iterator[Problem]:
-    """Yield why Kueue does not manage a job that looks as if it should."""
+    """Yield the reasons why Kueue does not manage a job that seems meant for it."""
     if subject.once(_is_queued_now):
         yield from unmanaged(subject)
 
 
 def advice(subject: Subject) -> Iterator[Problem]:
-    """Warn of settings that Kueue accepts and that are probably not meant."""
+    """Yield settings that Kueue accepts and that are probably not intended."""
     if subject.once(_is_queued_now):
         yield from advise_max_exec_time(subject)
         yield from advise_flavors(subject)

@@ -1,4 +1,4 @@
-"""What Kueue is configured to do: which kinds it manages, in which namespaces, and how it counts resources.
+"""Reads the Configuration of Kueue: the kinds and namespaces that it manages, and how it counts resources.
 
 Kueue reads a Configuration when it starts, of which its releases keep a ConfigMap `kueue-manager-config` in
 `kueue-system`; a param may hold the same text, for other names or where nobody may read that. Without either the
@@ -53,12 +53,12 @@ KINDS: Final[Mapping[tuple[str, str], str]] = {
     ("kubeflow.org", "JAXJob"): "kubeflow.org/jaxjob",
     ("sparkoperator.k8s.io", "SparkApplication"): "sparkoperator.k8s.io/sparkapplication",
 }
-"""The kinds that Kueue can manage and what its Configuration calls them."""
+"""The kinds that Kueue can manage, and their names in its Configuration."""
 _CONFIGURATION: Final = GroupVersionKind("config.kueue.x-k8s.io", "v1beta2", "Configuration")
 MISSING_CONFIGURATION: Final = MissingObject(
     kind="ConfigMap", name=CONFIGURATION.name, namespace=CONFIGURATION.namespace
 )
-"""What nobody has seen where no Configuration is known."""
+"""The missing object that is reported if no Configuration is known."""
 _TRAINING: Final = ("pytorchjob", "tfjob", "xgboostjob", "paddlejob", "jaxjob")
 _ALPHA: Final = ("sparkapplication",)
 
@@ -94,7 +94,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What is counted of the devices of a driver: a counter, or a capacity.
+    """The part of a driver's devices that is counted: a counter, or a capacity.
 
     Args:
         resource: the name of quota that it counts for.
@@ -112,7 +112,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Transformation:
-    """What a resource is counted as: thousandths of other resources for one unit, and itself where it `is_kept`.
+    """The amounts of other resources for one unit of a resource, in thousandths, and whether it `is_kept` itself.
 
     `times` is the resource whose amount multiplies the outputs; "" for none.
     """
@@ -123,7 +123,7 @@ class Transformation:
 
 
 def read_kueue_configuration(subject: Subject) -> Configuration:
-    """The Configuration, to be asked for with `Subject.once`."""
+    """Return the Configuration; call it through `Subject.once`."""
     written = subject.assumptions.kueue_configuration
     if not written:
         stored = subject.cluster.peek(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
@@ -139,13 +139,13 @@ def read_kueue_configuration(subject: Subject) -> Configuration:
 
 
 def _configuration_of_file(subject: Subject) -> str:
-    """The Configuration that stands in a file as it is, which no cluster has; "" for none, or several."""
+    """Return the Configuration that a file holds as an object of its own; "" for none, or several."""
     listed = subject.cluster.objects(_CONFIGURATION)
     return yamlfile.dump(listed[0]) if len(listed) == 1 else ""
 
 
 _CHARACTER_S: Final = 1e-5
-"""YAML takes about as long for a character, and nothing interrupts it."""
+"""Seconds that YAML needs for a character; parsing cannot be interrupted."""
 _CHARACTER_BYTES: Final = 10
 _READ: Final[UserCache[tuple[str, Release], Configuration | None]] = UserCache(4 << 20)
 
@@ -168,7 +168,7 @@ def _read(text: str, release: Release) -> Configuration:
 
 
 def defaults(release: Release = KUEUE) -> frozenset[str]:
-    """The kinds that the manifests of a release integrate."""
+    """Return the names of the kinds that a release manages by default."""
     off = (*_ALPHA, *(_TRAINING if release >= TRAINING_OFF else ()))
     return frozenset(name for name in KINDS.values() if name.rpartition("/")[2] not in off)
 
@@ -187,7 +187,7 @@ def _loaded(text: str) -> WrittenConfiguration:
 
 
 def _device_classes(resources: ResourceSettings) -> Mapping[str, str]:
-    """The names under which quota counts devices, by DeviceClass; the first that a class has."""
+    """Return the names under which quota counts devices, by DeviceClass; the first name of each class."""
     names: dict[str, str] = {}
     for mapping in resources.device_class_mappings:
         for device_class in mapping.device_class_names:
@@ -196,7 +196,7 @@ def _device_classes(resources: ResourceSettings) -> Mapping[str, str]:
 
 
 def _sources(resources: ResourceSettings) -> Mapping[str, tuple[Source, ...]]:
-    """The sources of DeviceClasses. A class has capacities under its first name, and counters under several."""
+    """Return the sources of DeviceClasses. A class has capacities under its first name, and counters under several."""
     sources: dict[str, tuple[Source, ...]] = {}
     for mapping in resources.device_class_mappings:
         for device_class in mapping.device_class_names if mapping.sources else ():

@@ -1,4 +1,4 @@
-"""What Kueue reads when it starts, with the fields that facts and checks need.
+"""The Configuration of Kueue with the fields that facts and checks need.
 
 Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2.
 """
@@ -10,7 +10,7 @@ from webhook.typed.view import Typed
 
 
 class Integrations(Typed):
-    """The kinds that are managed."""
+    """The kinds that Kueue manages."""
 
     frameworks = Texts()
 
@@ -22,7 +22,7 @@ class CelSelector(Typed):
 
 
 class DeviceSelector(Typed):
-    """Which devices count."""
+    """The devices that count."""
 
     cel = Part(CelSelector)
 
@@ -36,7 +36,7 @@ class DevicePart(Typed):
 
 
 class DeviceSource(Typed):
-    """What is counted of devices in place of their number."""
+    """The part of devices that is counted in place of their number."""
 
     counter = Part(DevicePart)
     capacity = Part(DevicePart)
@@ -51,7 +51,7 @@ class DeviceClassMapping(Typed):
 
 
 class ResourceTransformation(Typed):
-    """What a resource is counted as."""
+    """The resources that a resource is converted to."""
 
     input = Text()
     strategy = Text()
@@ -60,7 +60,7 @@ class ResourceTransformation(Typed):
 
 
 class ResourceSettings(Typed):
-    """How resources are counted."""
+    """The settings for counting resources."""
 
     exclude_resource_prefixes = Texts()
     transformations = Parts(ResourceTransformation)

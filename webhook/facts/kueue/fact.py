@@ -1,4 +1,4 @@
-"""The fact `kueue`: where a job queues, what it counts for, and whether it can ever be admitted."""
+"""The fact `kueue`: the queue of a job, the quota that it needs, and whether it can ever be admitted."""
 
 from __future__ import annotations
 

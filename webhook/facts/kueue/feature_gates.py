@@ -1,4 +1,4 @@
-"""Feature gates of Kueue: what they are by default in a release, and what its Configuration says of them.
+"""Feature gates of Kueue: their defaults in a release, and their values in its Configuration.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/features/kube_features.go. The manager may also be started with flags, which
 nobody sees here: a gate that is off by default may be on though no Configuration says so.
@@ -43,19 +43,19 @@ _ON_SINCE: Final[Mapping[str, Release]] = {
     ANNOTATED_WORKLOAD: (0, 18),
     SELECTOR_RESPECTED: (0, 15),
 }
-"""The release in which a gate is on by default for the first time; others are off in all of them."""
+"""The first release in which a gate is on by default; other gates are off in all releases."""
 _FORMER: Final = {DEVICE_CLAIMS: "DynamicResourceAllocation"}
-"""What gates were called before 0.18."""
+"""The names of gates before 0.18."""
 
 
 def is_on(gate: str, subject: Subject) -> bool:
-    """Whether a gate is on, as the Configuration says, or by default in the release, or in all where it is unknown."""
+    """Return whether a gate is on by the Configuration or its default; if the release is unknown, in all releases."""
     release = subject.assumptions.kueue if knows_release(subject) else OLDEST
     return _is_on(gate, release, subject)
 
 
 def may_be_on(gate: str, subject: Subject) -> bool:
-    """The same, where it is enough that a release has it on."""
+    """Return whether a gate is on by the Configuration, or by default in any possible release."""
     return _is_on(gate, subject.assumptions.kueue, subject)
 
 
@@ -67,7 +67,7 @@ def _is_on(gate: str, release: Release, subject: Subject) -> bool:
 
 
 def missing_configuration_of_gate(gate: str, subject: Subject) -> tuple[MissingObject, ...]:
-    """What would have to say that a gate is on which is off by default; nothing where the Configuration names it."""
+    """Return the missing object that could tell whether a gate is on; () if the Configuration names the gate."""
     read = subject.once(read_kueue_configuration)
     if gate in read.feature_gates:
         return ()

@@ -1,4 +1,4 @@
-"""Flavors whose labels no node has: Kueue gives them to a job, whose pods then wait for nodes.
+"""Finds flavors whose labels no node has: Kueue assigns them to a job, whose pods then wait for nodes.
 
 Asked where a view has Nodes, none of them of a pool that grows: GKE, AKS, EKS and Karpenter label the nodes of theirs.
 """
@@ -31,11 +31,13 @@ _POOLS: Final = frozenset(
     )
 )
 _KEPT: Final = 512
-"""Flavors with their nodes that are remembered."""
+"""How many flavors with their nodes are cached."""
 
 
 def without_nodes(flavors: Sequence[Flavor], queue: Queue, view: View) -> str:
-    """Which labels no node has, where that is so of every flavor: `accelerator=a100 of flavor a100`; otherwise ""."""
+    """Return the labels that no node has, if that is so for every flavor: `accelerator=a100 of flavor a100`; otherwise
+    "".
+    """
     nodes = view.unnoted().all(Node.gvk)
     if not nodes or not view.is_whole(Node.gvk) or any(is_placed_later(queue, flavor.name, view) for flavor in flavors):
         return ""
@@ -55,7 +57,7 @@ def _shown(flavor: Flavor) -> str:
 
 @lru_cache(maxsize=_KEPT)
 def _has_nodes(flavor: Same, nodes: Same) -> bool:
-    """Whether a node has the labels of a flavor, or may get some that have."""
+    """Return whether a node has the labels of a flavor, or a new node may have them."""
     wanted = flavor.held.labels.items()
     return _may_grow(nodes) or any(wanted <= node.labels.items() for node in read_nodes(nodes))
 

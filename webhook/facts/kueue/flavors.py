@@ -1,4 +1,4 @@
-"""Whether a flavor is one for the pods of a pod set, and Kueue's reason where it is not.
+"""Decides whether a flavor fits the pods of a pod set, and gives Kueue's reason if it does not.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go checkFlavorForPodSets and
 flavorSelector. Of node selectors and required node affinity only the keys of the flavor's labels count: a flavor
@@ -21,12 +21,14 @@ from webhook.typed.pods import NodeSelectorTerm, PodTemplate, SelectorRequiremen
 
 TAINTED: Final = "its nodes have the taint"
 UNMATCHED: Final = "its node labels do not match the"
-"""How the reasons begin why pods cannot have a flavor."""
+"""The beginnings of the reasons why a flavor does not fit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Flavor:
-    """A ResourceFlavor: labels and taints of its nodes, what it makes pods tolerate, and its Topology, "" for none."""
+    """A ResourceFlavor: the labels and taints of its nodes, tolerations that it adds to pods, and its Topology, "" for
+    none.
+    """
 
     name: str
     labels: Mapping[str, str]
@@ -48,19 +50,19 @@ def _flavor(key: Same) -> Flavor:
 
 
 def find_flavor(name: str, view: View) -> Flavor | None:
-    """The flavor of a name, or None, which the view's `missing` then explains."""
+    """Return the flavor of a name, or None, which the view's `missing` then explains."""
     obj = view.get(ResourceFlavor.gvk, name, namespaced=False)
     return None if obj is None else _flavor(Same(obj))
 
 
 def existing_flavors(names: Collection[str], view: View) -> list[Flavor]:
-    """The flavors of these names that exist."""
+    """Return the flavors of these names that exist."""
     view.deadline.spend(len(names))
     return [existing for name in names if (existing := find_flavor(name, view)) is not None]
 
 
 def why_flavor_does_not_fit(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> str:
-    """Why pods of a template cannot have a flavor, "" where they can.
+    """Return why pods of a template cannot have a flavor, "" if they can.
 
     Args:
         flavor: the flavor.
@@ -76,14 +78,14 @@ def why_flavor_does_not_fit(flavor: Flavor, template: PodTemplate, keys: Collect
 
 
 def untolerated_taint(taints: Sequence[JSON], flavor: Flavor, template: PodTemplate) -> Taint:
-    """The first taint that keeps pods out which get the tolerations of a flavor; false where none does."""
+    """Return the first taint that pods with the tolerations of a flavor do not tolerate; false if there is none."""
     tolerations = (*(toleration.json for toleration in template.spec.tolerations), *flavor.tolerations)
     taint = first_untolerated_taint(taints, tolerations, template.reading.deadline)
     return Taint(taint or {}, (), template.reading, is_set=taint is not None)
 
 
 def _unmatched(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> str:
-    """What of the pods the labels of a flavor do not match; "" where they match all."""
+    """Return which part of the pods a flavor's labels do not match; "" if they match all."""
     selector = template.spec.node_selector.items()
     if any(key in keys and flavor.labels.get(key) != value for key, value in selector):
         return "node selector"
@@ -99,12 +101,14 @@ def _unmatched(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> 
 
 
 def _counting(term: NodeSelectorTerm, keys: Collection[str]) -> Iterator[SelectorRequirement]:
-    """The requirements of a term about labels that count."""
+    """Return the requirements of a term about labels in `keys`."""
     return (requirement for requirement in term.match_expressions if requirement.key in keys)
 
 
 def overlooked_label(flavor: Flavor, template: PodTemplate, others: Collection[str]) -> str:
-    """A label that the pods select and other flavors of the group have, which this flavor says nothing of."""
+    """Return a label that the pods select and that other flavors of the group set, but not this one; "" if there is
+    none.
+    """
     for key in template.spec.node_selector:
         if key in others and key not in flavor.labels:
             return key

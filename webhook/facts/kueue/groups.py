@@ -1,4 +1,4 @@
-"""The groups of rules of this package, and what the rules of a group have in common."""
+"""The groups of rules of this package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KUEUE_JOB: Final = Group(
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/validation.go",
     fails="create",
 )
-"""What Kueue's webhooks refuse of the labels, annotations and kinds of jobs."""
+"""Rules of Kueue's webhooks about labels, annotations and kinds of jobs."""
 KUEUE_NEVER: Final = Group(
     "kueue-never",
     refused_by="nobody; the job waits for ever",
@@ -29,7 +29,7 @@ KUEUE_NOT_NOW: Final = Group(
     level="warn",
     fails="pending",
 )
-"""Jobs that wait until somebody else does something: creates, resumes, or ends something."""
+"""Jobs that wait until somebody changes another object: creates, resumes, or deletes it."""
 KUEUE_UNMANAGED: Final = Group(
     "kueue-unmanaged",
     refused_by="nobody; the job starts without quota",
@@ -37,21 +37,21 @@ KUEUE_UNMANAGED: Final = Group(
     level="warn",
     fails="silent",
 )
-"""Jobs that look as if they queued, and start at once without quota."""
+"""Jobs that seem meant for a queue, but start at once without quota."""
 KUEUE_ADVICE: Final = Group(
     "kueue-advice",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/utils.go",
     level="warn",
     fails="silent",
 )
-"""What Kueue admits and what is probably not meant."""
+"""Jobs that Kueue admits, but probably not as intended."""
 KUEUE_QUEUE: Final = Group(
     "kueue-queue",
     refused_by="Kueue's webhook, or the API server by the CustomResourceDefinition",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go",
     fails="create",
 )
-"""What Kueue's webhooks and the API server refuse of the objects of queues."""
+"""Rules of Kueue's webhooks and the API server about queues and related objects."""
 KUEUE_QUEUE_ADVICE: Final = Group(
     "kueue-queue",
     refused_by="nobody; jobs wait for ever",
@@ -59,4 +59,4 @@ KUEUE_QUEUE_ADVICE: Final = Group(
     level="warn",
     fails="pending",
 )
-"""What is taken of the objects of queues, and is probably not meant."""
+"""Queues and related objects that are accepted, but probably not as intended."""

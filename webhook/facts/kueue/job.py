@@ -1,4 +1,4 @@
-"""What Kueue's webhooks refuse of the labels and annotations of a job, whatever its kind, and of changes of them.
+"""Rules of Kueue's webhooks for labels and annotations of jobs of any kind, and for changes of them.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/validation.go; functions are named like those there.
 They never ask whether a queue or a class exists.
@@ -88,13 +88,13 @@ def validate_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:  #
 
 
 def _label(key: str, subject: Subject) -> str | None:
-    """The value of a label, None where there is none or where it is still to be filled in."""
+    """Return the value of a label, None if it is not set or is a placeholder."""
     value = subject.typed(Object).labels.get(key)
     return None if value is None or is_placeholder(value) else value
 
 
 def validate_prebuilt_workload(subject: Subject, how: Managed) -> Iterator[Problem]:
-    """Yield the problems that validateCreateForPrebuiltWorkload would report: an annotation stands before the label."""
+    """Yield the problems of validateCreateForPrebuiltWorkload; an annotation takes precedence over the label."""
     metadata, kind = subject.metadata, subject.group_kind[1]
     path, given = metadata.path("labels", PREBUILT), metadata.labels.get(PREBUILT)
     annotated = metadata.annotations.get(PREBUILT, "")
@@ -128,7 +128,7 @@ def validate_elastic_job(subject: Subject, how: Managed) -> Iterator[Problem]:  
 
 
 def is_elastic(job: Object, subject: Subject) -> bool:
-    """Whether Kueue takes a job, as it is or was, for an elastic one."""
+    """Return whether Kueue treats a job as elastic."""
     return job.annotations.get(ELASTIC) == "true" and is_on(ELASTIC_JOBS, subject)
 
 
@@ -147,7 +147,7 @@ def validate_admission_gates(subject: Subject, how: Managed) -> Iterator[Problem
 
 
 def _fault(gate: str) -> str:
-    """What is wrong with the name of a gate; "" for nothing."""
+    """Return the fault of an admission gate's name; "" if it is valid."""
     if "/" not in gate:
         return "it has no domain"
     if qualified_name(gate):
@@ -157,7 +157,9 @@ def _fault(gate: str) -> str:
 
 
 def validate_update(subject: Subject, how: Managed) -> Iterator[Problem]:
-    """Yield the problems that ValidateJobOnUpdate would report: what may not change of a job that runs."""
+    """Yield the problems that ValidateJobOnUpdate would report: changes of fields that are immutable while a
+    job runs.
+    """
     old, new = subject.typed_old(SuspendedJob), subject.typed(SuspendedJob)
     if not old or how.framework in ("pod", *SERVING):
         return
@@ -180,23 +182,23 @@ def validate_update(subject: Subject, how: Managed) -> Iterator[Problem]:
 
 
 def _differs(old: Object, new: Object, label: str) -> bool:
-    """Whether a label has another value; an empty one is none."""
+    """Return whether a label has another value; an empty value counts as not set."""
     return old.labels.get(label, "") != new.labels.get(label, "")
 
 
 def immutable_field_problem(path: FieldPath, message: str, fix: str, value: str | None = None) -> Problem:
-    """What may not change of a job that runs."""
+    """Return the problem of a change that is not allowed while a job runs."""
     return IMMUTABLE.problem(path, message, fix, value)
 
 
 def label_immutable(label: str, subject: Subject, stop: str = _SUSPEND) -> Problem:
-    """A label that changed of a job that runs, and how it can be stopped."""
+    """Return the problem of a label that changed while a job runs, and how to stop the job."""
     was, now = (job.labels.get(label, "") for job in (subject.typed_old(Object), subject.typed(Object)))
     return immutable_field_problem((*_LABELS, label), f"{change(was, now)} while the job runs", stop)
 
 
 def validate_priority_update(subject: Subject, stop: str = _SUSPEND, *, is_waiting: bool) -> Iterator[Problem]:
-    """As ValidateUpdateForWorkloadPriorityClassName: a class may change, and be added to a job that waits."""
+    """Yield changes of the priority class that ValidateUpdateForWorkloadPriorityClassName rejects."""
     was, now = (job.labels.get(PRIORITY, "") for job in (subject.typed_old(Object), subject.typed(Object)))
     if now and not was and not is_waiting:
         yield label_immutable(PRIORITY, subject, stop)

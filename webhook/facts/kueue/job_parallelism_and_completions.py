@@ -1,4 +1,4 @@
-"""What Kueue's webhook refuses of a Job: partial admission, and completions that stay equal.
+"""Rules of Kueue's webhook for a Job: partial admission, and completions that equal parallelism.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs; functions are named like those there.
 """

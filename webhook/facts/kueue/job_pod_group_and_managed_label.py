@@ -1,4 +1,4 @@
-"""What Kueue's webhook refuses of the labels and annotations of a Pod.
+"""Rules of Kueue's webhook for the labels and annotations of a Pod.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs; functions are named like those there.
 """

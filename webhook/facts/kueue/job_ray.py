@@ -1,4 +1,4 @@
-"""What Kueue's webhooks refuse of RayClusters, RayJobs and RayServices.
+"""Rules of Kueue's webhooks for RayClusters, RayJobs and RayServices.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs; functions are named like those there.
 """
@@ -51,7 +51,7 @@ RAY_GROUPS: Final = KUEUE_JOB.rule(
 
 
 def validate_ray(subject: Subject, how: Managed) -> Iterator[Problem]:
-    """As the webhooks of RayCluster, RayJob and RayService, of what Kueue manages."""
+    """Yield the problems that the webhooks of RayCluster, RayJob and RayService would report of a managed object."""
     if not (how.queue or subject.once(read_kueue_configuration).manages_all):
         return
     match how.framework:

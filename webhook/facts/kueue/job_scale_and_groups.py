@@ -1,4 +1,4 @@
-"""What Kueue's webhooks refuse of kinds that serve: Deployment, StatefulSet, LeaderWorkerSet.
+"""Rules of Kueue's webhooks for serving kinds: Deployment, StatefulSet, LeaderWorkerSet.
 
 Kueue counts their pods once, and cannot suspend them: what it counts stays as it is while a queue is named. Source:
 kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/{deployment,statefulset,leaderworkerset}.
@@ -75,7 +75,7 @@ def _group_replicas(groups: LeaderWorkerSet) -> Iterator[Problem]:
 
 
 def _validate_update(subject: Subject) -> Iterator[Problem]:
-    """The queue stays while a pod is ready, and is never removed."""
+    """Yield changes of the queue while a pod is ready, and removal of the queue."""
     old, new = subject.typed_old(Serving), subject.typed(Serving)
     is_waiting = old.status.ready_replicas == 0
     was, now = old.labels.get(QUEUE_NAME, ""), new.labels.get(QUEUE_NAME, "")
@@ -89,7 +89,7 @@ def _validate_update(subject: Subject) -> Iterator[Problem]:
 
 
 def _validate_pods(subject: Subject, how: Managed) -> Iterator[Problem]:
-    """Pod templates and sizes that Kueue has counted may not change."""
+    """Yield changes of pod templates and sizes that Kueue has counted."""
     if how.framework == _STATEFUL_SET:
         before, after = subject.typed_old(StatefulSet), subject.typed(StatefulSet)
         yield from validate_shape(before.spec.template, after.spec.template)
@@ -111,7 +111,7 @@ def _group_size(old: LeaderWorkerTemplate, new: LeaderWorkerTemplate) -> Iterato
 
 
 def _validate_scale(before: StatefulSet, after: StatefulSet) -> Iterator[Problem]:
-    """A StatefulSet may go to 0, and from 0 once its old pods are gone, but not from one size to another."""
+    """Yield changes of a StatefulSet's size, except to 0, and from 0 once its old pods are gone."""
     old, new = before.spec.replicas, after.spec.replicas
     if old and new and old != new:
         message = f"{change(old, new)} because Kueue admits all pods of a StatefulSet together"

@@ -1,4 +1,4 @@
-"""The shape of the pods of a StatefulSet or LeaderWorkerSet with a queue, which stays as Kueue counted it.
+"""Checks that the pods of a StatefulSet or LeaderWorkerSet with a queue keep the shape that Kueue counted.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/util/pod/pod.go SpecShape and pkg/controller/jobframework/validation.go
 ValidateImmutablePodGroupPodSpec.
@@ -27,11 +27,11 @@ _SHAPE: Final = (
     *("nodeSelector", "affinity", "tolerations", "runtimeClassName", "priority", "topologySpreadConstraints"),
     "resourceClaims",
 )
-"""What makes up the shape of a pod, besides its amounts and the ports of its containers."""
+"""The fields of a pod's shape, in addition to its amounts and the ports of its containers."""
 
 
 def validate_leader(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
-    """The template of the leaders of a LeaderWorkerSet, which may neither come nor go."""
+    """Yield the problems of the leaders' template of a LeaderWorkerSet, which must not be added or removed."""
     if old and new:
         yield from validate_shape(old, new)
     elif old or new:
@@ -73,7 +73,7 @@ def _validate_pod(old: PodSpec, new: PodSpec) -> Iterator[Problem]:
 
 
 def _pod_shape(path: FieldPath, *, is_template: bool = False) -> Problem:
-    """The problem of a field that changed, or of the template of the leaders, which came or went."""
+    """Return the problem of a field that changed, or of a leaders' template that was added or removed."""
     message = "cannot change because Kueue admitted the pods with the old value"
     fix = "restore the old value, or create another object"
     if is_template:
@@ -83,11 +83,11 @@ def _pod_shape(path: FieldPath, *, is_template: bool = False) -> Problem:
 
 
 def _comparable(given: Mapping[str, Amount]) -> Mapping[str, JSON]:
-    """Amounts that compare by what they are worth."""
+    """Return amounts as quantities, so that equal amounts compare equal however they are written."""
     read = ((name, value, quantity.read(value)) for name, value in given.items())
     return {name: value if amount is None else amount for name, value, amount in read}
 
 
 def _plain(value: JSON) -> JSON:
-    """A value without what is empty, which is as good as absent."""
+    """Return the value, or None if it is empty, because empty counts as not set."""
     return None if value in (None, "", [], {}) else value

@@ -1,4 +1,4 @@
-"""What Kueue's webhook refuses of a SparkApplication.
+"""Rules of Kueue's webhook for a SparkApplication.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs; functions are named like those there.
 """
@@ -25,7 +25,7 @@ SPARK_MODE: Final = KUEUE_JOB.rule(
 
 
 def validate_spark(subject: Subject, how: Managed) -> Iterator[Problem]:
-    """As the webhook of SparkApplication."""
+    """Yield the problems that the webhook of SparkApplication would report."""
     if how.framework != "sparkoperator.k8s.io/sparkapplication" or not how.queue:
         return
     spec = subject.typed(SparkApplication).spec

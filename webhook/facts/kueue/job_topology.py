@@ -1,4 +1,4 @@
-"""What Kueue's webhooks refuse of the topology annotations of pod templates.
+"""Rules of Kueue's webhooks for the topology annotations of pod templates.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go; functions are named like those
 there. That a level exists is asked only when the job is placed.
@@ -93,12 +93,12 @@ class _Annotated:
     annotations: Mapping[str, str]
 
     def path(self, key: str) -> FieldPath:
-        """Where an annotation stands in the object."""
+        """Return the path of an annotation in the object."""
         return self.pod_set.locate((*_AT, key))
 
 
 def validate_topology(subject: Subject) -> Iterator[Problem]:
-    """As ValidateTASPodSetRequest of every pod set, and ValidatePodSetGroupingTopology of all."""
+    """Yield the problems of ValidateTASPodSetRequest for every pod set, and of ValidatePodSetGroupingTopology."""
     pairs = zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True)
     listed = [_Annotated(pod_set, template.metadata.annotations) for pod_set, template in pairs]
     for pods in listed:
@@ -167,7 +167,7 @@ def _topology_group(pods: _Annotated, message: str, fix: str, value: str | None 
 
 
 def _validate_layers(pods: _Annotated) -> Iterator[Problem]:
-    """Layers of slices: a JSON array, the size of every layer a divisor of the one above."""
+    """Yield the problems of slice layers: a JSON array in which each size divides the one before."""
     layers = _layers(pods.annotations[LAYERS])
     if not 1 <= len(layers) <= _MOST_LAYERS:
         message = f"must be a JSON array of 1 to {_MOST_LAYERS} layers"
@@ -184,7 +184,7 @@ def _validate_layers(pods: _Annotated) -> Iterator[Problem]:
 
 
 def _layers(given: str) -> list[JSON]:
-    """The sizes of the layers as they are written, one more than are allowed; none of what is not a JSON array."""
+    """Return the sizes of the layers as written, up to one more than allowed; [] if it is not a JSON array."""
     try:
         layers = json.loads(given)
     except (ValueError, RecursionError):
@@ -195,14 +195,16 @@ def _layers(given: str) -> list[JSON]:
 
 
 def _layer_fault(size: JSON, above: int) -> str:
-    """What the size of a layer must be, where it is not."""
+    """Return what the size of a layer must be; "" if it is valid."""
     if not isinstance(size, int) or size < 1:
         return "a whole number of at least 1"
     return f"a divisor of {above}, the size of the layer before it" if above % size else ""
 
 
 def _validate_groups(listed: Sequence[_Annotated]) -> Iterator[Problem]:
-    """As ValidatePodSetGroupingTopology: two pod sets, one of a single pod, with the same topology."""
+    """Yield the problems of ValidatePodSetGroupingTopology: a group has two pod sets, one of a single pod, with equal
+    topology.
+    """
     groups: dict[str, list[_Annotated]] = {}
     for pods in listed:
         name = pods.annotations.get(POD_SET_GROUP, "")

@@ -1,4 +1,4 @@
-"""The kinds of jobs that Kueue has rules for, with the fields that they are about.
+"""The kinds of jobs that Kueue has rules for, with the fields that are read.
 
 What every kind has stands in webhook/typed/objects.py. No schema here declares the kind of Spark or the
 LeaderWorkerSet: their fields are those that Kueue's webhooks read, kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
@@ -18,13 +18,13 @@ _RAY: Final = "ray.io"
 
 
 class RunPolicy(Typed):
-    """How a job of the Training Operator runs."""
+    """The run policy of a job of the Training Operator."""
 
     suspend = Truth()
 
 
 class SuspendedSpec(Typed):
-    """The two fields that kinds have to suspend a job."""
+    """The two fields by which kinds suspend a job."""
 
     suspend = Truth()
     run_policy = Part(RunPolicy)
@@ -37,18 +37,18 @@ class SuspendedJob(Object):
 
     @property
     def is_suspended(self) -> bool:
-        """Whether it is suspended, by either field."""
+        """Return whether the job is suspended, by either field."""
         return self.spec.suspend or self.spec.run_policy.suspend
 
 
 class DynamicAllocation(Typed):
-    """Whether an application gets executors as it needs them."""
+    """Whether an application gets executors on demand."""
 
     enabled = Truth()
 
 
 class SparkApplicationSpec(Typed):
-    """How an application runs."""
+    """The spec of a SparkApplication."""
 
     mode = Text()
     dynamic_allocation = Part(DynamicAllocation)
@@ -62,21 +62,21 @@ class SparkApplication(Object):
 
 
 class ReplicaStatus(Typed):
-    """How many pods there are, and how many of them are ready."""
+    """The number of pods, and of those that are ready."""
 
     replicas = Number()
     ready_replicas = Number()
 
 
 class ServingSpec(Typed):
-    """What is common to a Deployment, a StatefulSet and a LeaderWorkerSet."""
+    """The fields that Deployment, StatefulSet and LeaderWorkerSet have in common."""
 
     replicas = Number(1)
     template = Part(PodTemplate)
 
 
 class Serving(Object):
-    """A kind that serves."""
+    """A serving kind."""
 
     spec = Part(ServingSpec)
     status = Part(ReplicaStatus)

@@ -1,4 +1,4 @@
-"""Whether Kueue manages an object, and by which LocalQueue.
+"""Decides whether Kueue manages an object, and by which LocalQueue.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework (defaults.go, utils.go) and pkg/controller/jobs. What
 Kueue does not manage starts at once, without a queue and without quota.
@@ -30,13 +30,13 @@ Why: TypeAlias = Literal["", "owner", "kind", "framework", "namespace", "cluster
 SYSTEM: Final = ("kube-system", "kueue-system")
 """Namespaces that are never managed."""
 SERVING: Final = ("deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset")
-"""The integrations of kinds that serve: they have no field to suspend them, and webhooks of their own."""
+"""The integrations of serving kinds, which cannot be suspended and have webhooks of their own."""
 _RAY_JOB: Final = "ray.io/rayjob"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Managed:
-    """Whether and how an object is managed.
+    """Whether and how Kueue manages an object.
 
     Args:
         why_not: why Kueue leaves it alone, "" where it does not: its `owner` is managed instead, its `kind` is not
@@ -54,7 +54,7 @@ class Managed:
 
 
 def concerns_kueue(subject: Subject) -> bool:
-    """Whether Kueue may have to do with an object at all, to be asked for with `Subject.once`: most have nothing.
+    """Return whether Kueue may be concerned with an object at all; call it through `Subject.once`.
 
     Its metadata, or that of its pods, has a label or an annotation of Kueue, its namespace has queues, or
     Kueue manages every job.
@@ -69,7 +69,7 @@ def concerns_kueue(subject: Subject) -> bool:
 
 
 def how_kueue_manages(subject: Subject) -> Managed:
-    """How Kueue manages an object, to be asked for with `Subject.once`."""
+    """Return how Kueue manages an object; call it through `Subject.once`."""
     queue, framework = queue_name(subject.typed(Object)), KINDS.get(subject.group_kind, "")
     if _has_managed_owner(subject):
         return Managed(why_not="owner", queue=queue, framework=framework)
@@ -87,41 +87,41 @@ def how_kueue_manages(subject: Subject) -> Managed:
 
 
 def queue_name(obj: Object) -> str:
-    """The queue that an object names by its label; one that is still to be filled in is none."""
+    """Return the queue that an object names by its label; "" for a placeholder."""
     name = obj.labels.get(QUEUE_NAME, "")
     return "" if is_placeholder(name) else name
 
 
 def _is_managed_by_name(queue: str, framework: str, subject: Subject) -> bool:
-    """Whether a job is managed in any namespace because it names a queue: a job with a field to suspend it once was."""
+    """Return whether a job that can be suspended is managed in any namespace because it names a queue."""
     return bool(queue) and framework not in ("pod", *SERVING) and not is_on(SELECTOR_RESPECTED, subject)
 
 
 def _has_managed_owner(subject: Subject) -> bool:
-    """Whether the controller of an object is of an integrated kind, which is then what Kueue manages."""
+    """Return whether the controller of an object has an integrated kind, so that Kueue manages the owner."""
     frameworks = subject.once(read_kueue_configuration).frameworks
     owners = subject.metadata.owner_references
     return any(owner.controller and KINDS.get(owner.group_kind) in frameworks for owner in owners)
 
 
 def is_owned(subject: Subject) -> bool:
-    """Whether another object made this one, which Kueue may then take for a part of it."""
+    """Return whether another object owns this one, so that Kueue may treat it as a part of the owner."""
     return len(subject.metadata.owner_references) > 0
 
 
 def says_namespace(subject: Subject) -> bool:
-    """Whether the namespace of an object is known: an object of a file may say none, and be created in any."""
+    """Return whether the namespace of an object is known; an object in a file may be created in any."""
     return subject.metadata.has("namespace") or subject.view().is_whole()
 
 
 def is_managed_namespace(subject: Subject) -> bool:
-    """Whether Kueue looks at the object's namespace at all."""
+    """Return whether Kueue manages objects of the object's namespace."""
     is_taken = takes_namespace(subject.once(read_kueue_configuration).namespaces, subject.namespace, subject.view())
     return subject.namespace not in SYSTEM if is_taken is None else is_taken
 
 
 def takes_namespace(selector: Mapping[str, JSON] | None, name: str, view: View) -> bool | None:
-    """Whether a label selector takes a namespace; None where nobody knows the labels that it asks for.
+    """Return whether a label selector selects a namespace; None if the namespace's labels are not known.
 
     Nobody knows more than the name of a namespace that cannot be listed: of one that files do not have
     (cluster/assumed_namespaces.py).
@@ -141,7 +141,7 @@ def takes_namespace(selector: Mapping[str, JSON] | None, name: str, view: View) 
 
 
 def _selects_namespace_name(selector: Mapping[str, JSON] | None, view: View) -> JSON:
-    """What a selector asks of the name of a namespace."""
+    """Return the part of a selector that is about the name of the namespace."""
     asked = LabelSelector(selector or {}, (), Reading(view.deadline))
     return {
         "matchLabels": {key: value for key, value in asked.match_labels.items() if key == NAME_LABEL},
@@ -158,5 +158,5 @@ def _has_default_queue(subject: Subject) -> bool:
 
 
 def local_queues(subject: Subject) -> list[str]:
-    """The names of the LocalQueues of the namespace."""
+    """Return the names of the LocalQueues of the namespace."""
     return [queue.name for queue in subject.view().list(LocalQueue, subject.namespace)]

@@ -1,4 +1,4 @@
-"""Why a ClusterQueue never admits a job: its namespace, LimitRanges, flavors and quota, and how that is told.
+"""Finds the reasons why a ClusterQueue never admits a job: its namespace, LimitRanges, flavors and quota.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go, flavorassigner/flavorassigner.go and
 pkg/workload/resources.go.
@@ -74,13 +74,13 @@ LIMIT_RANGE: Final = KUEUE_NEVER.rule(
 
 PODS: Final = "pods"
 MOST_TOLD: Final = 6
-"""Flavors whose reasons are told; a resource group has up to 64."""
+"""How many flavors a message gives reasons for; a resource group has up to 64."""
 _RAISE: Final = "ask the administrator to raise the quota"
 
 
 @dataclass(slots=True)
 class Fitting:
-    """One job that is to fit into one ClusterQueue."""
+    """One job that is compared with one ClusterQueue."""
 
     subject: Subject
     place: Place
@@ -88,7 +88,7 @@ class Fitting:
     tree: Tree
     node: Node
     is_implied: bool = field(init=False)
-    """Whether pods that ask for no topology are placed by one, because every flavor has one."""
+    """Whether pods that ask for no topology get one, because every flavor has one."""
 
     def __post_init__(self) -> None:
         view = self.place.view
@@ -96,11 +96,11 @@ class Fitting:
         self.is_implied = all(flavor is not None and flavor.topology for flavor in flavors)
 
     def told_queue(self) -> str:
-        """The ClusterQueue as messages name it."""
+        """Return the ClusterQueue as messages name it."""
         return self.place.view.named(ClusterQueue.gvk, self.queue.name)
 
     def knows_lenders(self) -> bool:
-        """Whether no other ClusterQueue or Cohort can lend anything: of a cohort, files may have only some."""
+        """Return whether the view has all ClusterQueues and Cohorts that could lend quota."""
         view = self.place.view
         return self.node.parent is None or (view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk))
 
@@ -111,7 +111,7 @@ class Fitting:
         return asked
 
     def uncovered(self, pod_set: PodSetRequests) -> Problem | None:
-        """A resource that no group of the queue covers."""
+        """Return the problem of a resource that no group of the queue covers; None if all are covered."""
         if self.subject.once(read_kueue_configuration).ignores_undeclared:
             return None
         for name, value in self._requests(pod_set).items():
@@ -131,7 +131,7 @@ class Fitting:
         return RESOURCE_UNCOVERED.problem(pod_set.at(("spec",)), f"{message} ({reason})", fix)
 
     def wanted(self, pod_set: PodSetRequests) -> Iterator[Wanted]:
-        """What it needs of each resource group."""
+        """Yield the requests of a pod set in each resource group."""
         asked: dict[QuotaGroup, dict[str, int]] = {}
         for name, value in self._requests(pod_set).items():
             group = self.queue.group_of(name)
@@ -152,7 +152,7 @@ class Fitting:
     def _rejected(
         self, flavor: Flavor, group: QuotaGroup, pod_set: PodSetRequests, wish: Wish, *, is_of_nodes: bool
     ) -> Rejected | None:
-        """Why pods cannot have a flavor whatever its quota is."""
+        """Return why pods cannot have a flavor whatever its quota is; None if they can."""
         view = self.place.view
         reason = topology.why_topology_does_not_fit(
             wish, flavor, view, is_implied=self.is_implied, is_of_nodes=is_of_nodes
@@ -164,14 +164,16 @@ class Fitting:
         return Rejected(flavor.name, reason) if reason else None
 
     def _keys(self, flavor: Flavor, group: QuotaGroup) -> frozenset[str]:
-        """The labels that selectors are asked about: the flavor's own, before 0.17 those of the whole group."""
+        """Return the labels that selectors are compared with: the flavor's own, before 0.17 those of the whole
+        group.
+        """
         if self.subject.assumptions.kueue >= OWN_KEYS:
             return frozenset(flavor.labels)
         flavors = of_flavors.existing_flavors(group.flavors, self.place.view)
         return frozenset(key for other in flavors for key in other.labels)
 
     def hopeless(self, wanted: Wanted, ever: Capacity) -> Problem:
-        """What a pod set is told that fits no flavor, or none with enough quota."""
+        """Return the problem of a pod set that fits no flavor, or none with enough quota."""
         reasons = [*wanted.reasons(ever)]
         told = "; ".join(self._told(reason) for reason in reasons[:MOST_TOLD])
         left = len(reasons) - MOST_TOLD
@@ -184,7 +186,7 @@ class Fitting:
         return no_matching_flavor(at, self.told_queue(), told, _fix_of_flavors(wanted, reasons))
 
     def asks(self, wanted: Wanted, reasons: Sequence[Rejected]) -> str:
-        """`the 3 pods together ask for 24 nvidia.com/gpu`: the amounts that are short."""
+        """Return `the 3 pods together ask for 24 nvidia.com/gpu` with the amounts that are short."""
         names = dict.fromkeys(reason.resource for reason in reasons if reason.resource)
         amounts = " and ".join(amount_with_resource(name, wanted.requests[name]) for name in names)
         count = wanted.pod_set.least
@@ -201,7 +203,7 @@ class Fitting:
         return f"flavor `{rejected.flavor}` can give at most {self.explained(pair, rejected.most)}"
 
     def explained(self, pair: FlavorResource, most: int) -> str:
-        """`16 nvidia.com/gpu, 8 of its own and 8 borrowed from cohort research`."""
+        """Return `16 nvidia.com/gpu, 8 of its own and 8 borrowed from cohort research`."""
         name, own = pair[1], self.node.quota(pair).nominal
         amount = amount_with_resource(name, most)
         if self.node.parent is None or most <= own:
@@ -210,7 +212,7 @@ class Fitting:
         return f"{amount}, {amount_text(name, own)} of its own and {borrowed}"
 
     def _origin(self) -> str:
-        """Whose quota it is, where a file says so: ", as ClusterQueue `q` in queues.yaml says"."""
+        """Return the file with the quota, if there is one: ", as ClusterQueue `q` in queues.yaml says"."""
         queue = self.told_queue()
         return "" if queue.endswith("`") else f", as {queue} says"
 
@@ -225,7 +227,7 @@ class Fitting:
         return f"ask for at most {' and '.join(positive)}, use another queue, or {_RAISE}"
 
     def too_much_together(self, short: Sequence[Wanted], ever: Capacity) -> Problem:
-        """What pod sets are told that fit one by one, and not together."""
+        """Return the problem of pod sets that fit one by one, but not together."""
         totals: Counter[str] = Counter()
         for wanted in short:
             totals.update(wanted.requests)
@@ -244,13 +246,15 @@ class Fitting:
 def exceeds_max_quota(
     path: FieldPath | str, message: str = "", fix: str = "", missing: tuple[MissingObject, ...] = ()
 ) -> Problem:
-    """More than a ClusterQueue can ever have; with missing objects, nobody knows."""
+    """Return the problem of more quota than a ClusterQueue can ever have; with missing objects the result is
+    unknown.
+    """
     reason = f"{message} (Kueue: ExceedsMaxQuota)" if message else ""
     return EXCEEDS_MAX_QUOTA.problem(path, reason, fix, missing=missing)
 
 
 def no_matching_flavor(path: FieldPath | str, queue: str, told: str = "", fix: str = "") -> Problem:
-    """The problem of a pod set that fits no flavor, for some reasons, or that there is none for at all."""
+    """Return the problem of a pod set that fits no flavor, or of a queue without flavors."""
     message = f"{told}, so {queue} never admits the job (Kueue: NoMatchingFlavor)"
     if not told:
         message = f"leads to {queue}, which has no resource group and admits nothing"
@@ -267,7 +271,7 @@ def _fix_of_flavors(wanted: Wanted, reasons: Sequence[Rejected]) -> str:
 
 
 def _change(reason: str) -> str:
-    """What to do about a reason why pods cannot have a flavor."""
+    """Return what to change for a reason why pods cannot have a flavor."""
     if reason.startswith(of_flavors.TAINTED):
         return "tolerate the taint"
     if reason.startswith(of_flavors.UNMATCHED):
@@ -276,7 +280,9 @@ def _change(reason: str) -> str:
 
 
 def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """The ClusterQueue takes jobs of the namespaces that it selects; without a selector, of none."""
+    """Yield the problem of a ClusterQueue that does not select the job's namespace; without a selector it
+    selects none.
+    """
     if place.queue is None:
         return
     selector = place.queue.namespace_selector
@@ -301,7 +307,7 @@ def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator
 
 
 def validate_limit_ranges(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """Kueue refuses what a LimitRange would refuse of the pods later."""
+    """Yield requests that a LimitRange forbids, because Kueue does not admit such pods."""
     for pod_set in subject.once(build_workload).pod_sets:
         for outside in pod_set.outside:
             yield _limit_range(pod_set, outside)

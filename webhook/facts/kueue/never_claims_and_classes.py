@@ -1,4 +1,4 @@
-"""What the claims of a pod count for.
+"""Counts the quota that the claims of a pod need.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go. Quota counts devices under the names that
 `deviceClassMappings` of Kueue's Configuration give their classes.
@@ -65,7 +65,7 @@ Locate: TypeAlias = Callable[[FieldPath], FieldPath]
 
 @dataclass(slots=True)
 class Devices:
-    """Devices of one pod by the names of quota.
+    """Devices of one pod by the resource names of quota.
 
     Args:
         counts: how much they count for.
@@ -80,12 +80,12 @@ class Devices:
     missing: list[tuple[FieldPath, MissingObject]] = field(default_factory=list)
 
     def add(self, resource: str, amount: int) -> None:
-        """Add an amount of a resource that devices count for."""
+        """Add an amount of a quota resource."""
         self.counts[resource] = self.counts.get(resource, 0) + amount
 
 
 def count_claimed_devices(template: PodTemplate, locate: Locate, configuration: Configuration, view: View) -> Devices:
-    """What the claims of a pod count for; `locate` says where a field of the template stands in the object."""
+    """Return the quota that the claims of a pod need; `locate` converts a path of the template to one of the object."""
     devices = Devices()
     for claim in template.spec.resource_claims:
         path = locate(claim.at)
@@ -101,7 +101,7 @@ def _direct_claim(path: FieldPath) -> Problem:
 
 
 def without_claims(template: PodTemplate, locate: Locate) -> Devices:
-    """Every claim, refused because Kueue's feature gate for claims is off."""
+    """Return a problem for every claim, because Kueue's feature gate for claims is off."""
     return Devices(refused=[_claims_off(locate(claim.at)) for claim in template.spec.resource_claims])
 
 
@@ -112,7 +112,7 @@ def _claims_off(path: FieldPath) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class _Counting:
-    """How a ResourceClaimTemplate that a pod names at a path is counted."""
+    """Counts the devices of a ResourceClaimTemplate that a pod names at a path."""
 
     name: str
     path: FieldPath
@@ -171,7 +171,9 @@ class _Counting:
         return UNMAPPED_CLASS.problem(self.path, message, fix, missing=missing)
 
     def _take(self, asked: Asked, of: str, taken: set[DeviceID]) -> None:
-        """As validateCELSelectorsAgainstDevices: each device is there for one request of the claim."""
+        """Reserve devices for one request (validateCELSelectorsAgainstDevices); each device serves one request of the
+        claim.
+        """
         matching = devices_matching_request(asked, self.view)
         if matching is None:
             return
@@ -183,7 +185,7 @@ class _Counting:
             self.devices.waiting.append(devices_missing(self.path, message))
 
     def _charge(self, asked: Asked, source: Source, of: str) -> None:
-        """Count what the devices consist of; where nobody knows that, the view says so."""
+        """Count the counters or capacities of the devices; note in the view what is missing to know them."""
         outcome = charge_of_request(asked, source, self.view)
         if outcome is None:
             return

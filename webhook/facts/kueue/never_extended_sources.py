@@ -1,4 +1,4 @@
-"""Extended resources that device classes give, under the names of quota.
+"""Converts extended resources of device classes to the resource names of quota.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go. An extended resource counts so only where it is
 requested: one in limits alone keeps its own name.
@@ -39,7 +39,7 @@ def count_extended_resources(
     view: View,
     devices: Devices,
 ) -> dict[str, int]:
-    """Requests under the names of quota: those that a device class gives, by its mapping."""
+    """Return the requests by resource names of quota; those of a device class are converted by its mapping."""
     classes = _by_resource(Same(view.all(DeviceClass.gvk)))
     given = classes.keys() & amounts.keys()
     if not given:
@@ -65,7 +65,7 @@ def _extended_sources(path: FieldPath, name: str, device_class: str) -> Problem:
 
 @lru_cache(maxsize=4)
 def _by_resource(classes: Same) -> Mapping[str, str]:
-    """The DeviceClass of each extended resource: the newest, and of two as new the first by name."""
+    """Return the DeviceClass of each extended resource: the newest, and of equally new ones the first by name."""
     ranked = sorted(_named(classes.held), reverse=True)
     ranked.sort(key=lambda entry: entry[0])
     return {resource: name for _, name, resource in ranked}

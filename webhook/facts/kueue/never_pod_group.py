@@ -1,4 +1,4 @@
-"""Pods of one group, where files have them: Kueue makes one Workload of all of them, or none.
+"""Checks the Pods of one group in files, of which Kueue creates one Workload or none.
 
 A live view holds no Pods, and those of a group are sent one after the other: nothing is said there. Source:
 kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata, which counts the
@@ -38,12 +38,12 @@ POD_GROUP_DIFFERS: Final = KUEUE_NEVER.rule(
 _QUEUE: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 GROUP_COUNT: Final[FieldPath] = ("metadata", "annotations", POD_GROUP_COUNT)
 _KEPT: Final = 16
-"""Namespaces whose groups are remembered; an audit asks for those of one after another."""
+"""How many namespaces' groups are cached; an audit asks for those of one after another."""
 
 
 @dataclass(frozen=True, slots=True)
 class _First:
-    """The first pod of a group, with its queue and the number of pods that it says the group has."""
+    """The first pod of a group, with its queue and the number of pods in its annotation."""
 
     name: str
     queue: str
@@ -51,7 +51,7 @@ class _First:
 
 
 def validate_same_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """The pods of a group name one queue and one number of pods."""
+    """Yield pods of a group that name another queue or another number of pods than the first."""
     group, pod = pod_group_of(subject, how), subject.typed(Object)
     listed = subject.view().all(PodWithStatus.gvk, subject.namespace) if group else ()
     subject.deadline.spend(len(listed))
@@ -74,14 +74,14 @@ def _pod_group_differs(path: FieldPath, what: str, first: _First, wanted: str, g
 
 
 def pod_group_of(subject: Subject, how: Managed) -> str:
-    """The name of the group, where the object is a pod that Kueue manages."""
+    """Return the name of the group, if the object is a pod that Kueue manages, else ""."""
     group = subject.typed(Object).labels.get(POD_GROUP, "") if how.framework == "pod" else ""
     return "" if is_placeholder(group) else group
 
 
 @lru_cache(maxsize=_KEPT)
 def _firsts(pods: Same) -> Mapping[str, _First]:
-    """The first pod of every group that did not fail."""
+    """Return the first pod of every group that did not fail."""
     firsts: dict[str, _First] = {}
     for obj in pods.held:
         pod = PodWithStatus.of(obj)

@@ -1,4 +1,4 @@
-"""How many pod sets a Workload may have, which is one for each pod template of a job.
+"""Limits the number of pod sets of a Workload, which has one for each pod template of a job.
 
 Source: the rules of kubernetes-sigs/kueue@ff69552e config/components/crd/bases.
 """
@@ -33,11 +33,13 @@ _REPEATED: Final = {
     ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
     ("workload.codeflare.dev", "AppWrapper"): "components",
 }
-"""What kinds have several of, each with a pod template."""
+"""The repeated part of each kind that has a pod template."""
 
 
 def validate_pod_set_count(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """The CustomResourceDefinition of Workloads bounds their pod sets; no event tells a job of it."""
+    """Yield the problem of too many pod sets for the CustomResourceDefinition of Workloads; no event reports it to a
+    job.
+    """
     count, most = len(subject.once(build_workload).pod_sets), most_pod_sets(subject.assumptions.kueue)
     if count > most:
         release = f"a Workload of Kueue {shown(subject.assumptions.kueue)}"

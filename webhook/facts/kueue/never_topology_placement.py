@@ -1,4 +1,4 @@
-"""What a job is told whose pods no nodes of a topology could hold, where they are asked to be.
+"""Problems of jobs whose pods do not fit on the nodes of the topology that they require.
 
 Pods that are placed later, in another cluster or on nodes that are still to be provisioned, are told nothing.
 """
@@ -44,7 +44,7 @@ _FEWER: Final = "ask for fewer or smaller pods, or add nodes"
 
 
 def advise_unplaceable_pods(fitting: Fitting, wanted: Wanted, ever: Capacity) -> Problem | None:
-    """What no nodes of a topology could hold."""
+    """Return the problem of a pod set that no nodes of a topology could hold, else None."""
     lacking, pod_set, higher = [], wanted.pod_set, ""
     for name in wanted.fitting(ever):
         flavor = of_flavors.find_flavor(name, fitting.place.view)
@@ -70,7 +70,7 @@ def _topology_placement(path: FieldPath, message: str, fix: str) -> Problem:
 
 
 def unplaced_together(fitting: Fitting, wanted: Sequence[Wanted], ever: Capacity) -> Iterator[Problem]:
-    """What no nodes of a topology could hold of several pod sets that can go nowhere else."""
+    """Yield the problems of several pod sets of one flavor that the nodes of its topology could not hold together."""
     bound: dict[str, dict[str, Placement]] = {}
     for pods in wanted:
         names = pods.fitting(ever)
@@ -83,7 +83,7 @@ def unplaced_together(fitting: Fitting, wanted: Sequence[Wanted], ever: Capacity
 
 
 def _short_of_nodes(fitting: Fitting, placed: Mapping[str, Placement]) -> Iterator[Problem]:
-    """All of them on all nodes, and each group of them in one domain."""
+    """Yield the problem of all pod sets on all nodes, and of each group of them in one domain."""
     groups: dict[tuple[str, str], dict[str, Placement]] = {("", ""): {**placed}}
     for name, pods in placed.items():
         if pods.wish.group and pods.wish.required:
@@ -95,7 +95,7 @@ def _short_of_nodes(fitting: Fitting, placed: Mapping[str, Placement]) -> Iterat
 
 
 def _named(flavor: Flavor, view: View) -> str:
-    """A flavor with its topology and the nodes that are counted, and where they stand."""
+    """Return a flavor with its topology, the nodes that are counted, and their files, as a text."""
     topology_place = view.origin(view.peek(Topology.gvk, "", flavor.topology))
     nodes = view.origins(view.objects(Node.gvk))
     of = f"flavor `{flavor.name}`{view.origin(view.peek(ResourceFlavor.gvk, '', flavor.name))}"
@@ -111,7 +111,7 @@ def _short(members: Mapping[str, Placement], level: str, short: Shortage, view: 
 
 
 def _above(level: str, flavor: Flavor, fitting: Fitting) -> str:
-    """The level of the topology that is next above one; "" where none is."""
+    """Return the level of the topology above another; "" if there is none."""
     levels = topology.levels_of(flavor, fitting.place.view)
     return levels[levels.index(level) - 1] if level in levels[1:] else ""
 

@@ -1,4 +1,4 @@
-"""The nodes of a cluster, as far as Kueue looks at them: labels, taints, and what pods may use of them.
+"""The nodes of a cluster as Kueue sees them: labels, taints, and the resources for pods.
 
 Read once for each state of a node: a view gives the same object until it changes.
 """
@@ -19,12 +19,12 @@ from webhook.typed.nodes import Node
 
 _KEPT_OBJECTS: Final = 8192
 _KEPT_STATES: Final = 4
-"""States of the cluster: an audit has one, a server the one before while it changes."""
+"""How many states of the cluster are cached: an audit has one, a server also the one before while it changes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class NodeCapacity:
-    """A node.
+    """A node with its labels, its taints and its resources for pods.
 
     Args:
         labels: its labels.
@@ -40,13 +40,13 @@ class NodeCapacity:
 
 
 def read_kueue_nodes(view: View) -> Items[NodeCapacity]:
-    """The nodes of a view's cluster; what cannot be looked up is missing in the view."""
+    """Return the nodes of a view's cluster; objects that cannot be looked up are noted as missing."""
     return Items(read_nodes(Same(view.all(Node.gvk))), view.deadline)
 
 
 @lru_cache(maxsize=_KEPT_STATES)
 def read_nodes(listed: Same) -> Sequence[NodeCapacity]:
-    """Read a list of Node objects."""
+    """Return the nodes of a list of Node objects."""
     return tuple(_node(Same(node)) for node in listed.held)
 
 

@@ -1,4 +1,4 @@
-"""What keeps a job waiting before anybody looks at quota: a queue that is missing, stopped or inactive.
+"""Finds the reasons why a job waits regardless of quota: a queue that is missing, stopped or inactive.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go, pkg/scheduler and
 pkg/controller/jobframework/reconciler.go. A cycle of cohorts is told nowhere but in a log.
@@ -59,11 +59,11 @@ COHORT_CYCLE: Final = KUEUE_NOT_NOW.rule(
 )
 
 _MOST_NAMED: Final = 5
-"""Cohorts of a cycle that are named after the first."""
+"""How many cohorts of a cycle a message names after the first."""
 
 
 def queue_required(subject: Subject) -> Iterator[Problem]:
-    """A job that names no queue waits for one where Kueue manages every job."""
+    """Yield the problem of a job without a queue if Kueue manages every job."""
     how = subject.once(how_kueue_manages)
     if how.why_not != "no-queue" or how.framework in SERVING or not subject.once(read_kueue_configuration).manages_all:
         return
@@ -76,7 +76,7 @@ def queue_required(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_local_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
-    """The LocalQueue exists and is not stopped."""
+    """Yield the problem of a LocalQueue that does not exist or is stopped."""
     if place.local_queue:
         policy = place.local_queue.spec.stop_policy
         if policy not in ("", "None"):
@@ -94,7 +94,7 @@ def _local_queue_missing(subject: Subject, how: Managed, place: Place) -> Proble
 
 
 def validate_cluster_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
-    """The ClusterQueue exists and is active."""
+    """Yield the problem of a ClusterQueue that does not exist or is inactive."""
     if place.queue is not None:
         yield from _is_active(place, place.queue)
     elif place.local_queue and subject.view().is_whole(ClusterQueue.gvk):

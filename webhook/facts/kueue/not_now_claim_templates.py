@@ -1,4 +1,4 @@
-"""Device claims that Kueue cannot count, which it tells as a condition of the Workload and never at admission.
+"""Checks device claims that Kueue cannot count, which it reports only in a condition of the Workload.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go; the reasons are Misconfigured and Inadmissible.
 """
@@ -28,7 +28,7 @@ CLAIM_TEMPLATE_MISSING: Final = KUEUE_NOT_NOW.rule(
 
 
 def validate_claims(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """Claims of the pods that Kueue cannot count, and templates that are not there and that nobody will make."""
+    """Yield claims that Kueue cannot count, and templates that do not exist and that nobody will create."""
     pod_sets = subject.once(build_workload).pod_sets
     for pod_set in pod_sets:
         yield from pod_set.devices.refused

@@ -1,4 +1,4 @@
-"""Devices that the claims of a job select and that drivers have not published yet.
+"""The problem of devices that a job's claims select and that drivers have not published yet.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, counters.go and capacity.go.
 """
@@ -24,6 +24,6 @@ DEVICES_MISSING: Final = KUEUE_NOT_NOW.rule(
 
 
 def devices_missing(path: FieldPath, message: str) -> Problem:
-    """The problem of a claim for more devices than there are."""
+    """Return the problem of a claim for more devices than there are."""
     fix = "in the template, ask for fewer or other devices, or wait until the driver publishes more devices"
     return DEVICES_MISSING.problem(path, message, fix)

@@ -1,4 +1,4 @@
-"""Why a ClusterQueue is inactive: what it names does not exist, or does not go together.
+"""Finds the reasons why a ClusterQueue is inactive: objects that it names do not exist, or conflict.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateQueueStatus and inactiveReason. The
 Workload says only that its queue is inactive; the cause is a condition of the ClusterQueue.
@@ -29,13 +29,15 @@ WAIT: Final = "wait, ask the owner of the queue, or use another queue"
 
 
 def inactive_queue_problem(place: Place, queue: Queue, cause: str) -> Problem:
-    """The problem of a job whose ClusterQueue is inactive for a cause."""
+    """Return the problem of a job whose ClusterQueue is inactive for a cause."""
     message = f"leads to {place.view.named(ClusterQueue.gvk, queue.name)}, which is inactive because {cause}"
     return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", WAIT)
 
 
 def causes_of_inactivity(queue: Queue, view: View) -> Iterator[str]:
-    """Why a ClusterQueue is inactive, as `its ResourceFlavor a100 does not exist (FlavorNotFound)`."""
+    """Yield the reasons why a ClusterQueue is inactive, as `its ResourceFlavor a100 does not exist
+    (FlavorNotFound)`.
+    """
     for group in queue.groups:
         yield from _absent_flavors(group, view)
     yield from inactive_checks(queue, view)

@@ -1,4 +1,4 @@
-"""Pods of one group that wait for others, where files have the Pods: Kueue makes one Workload of all of them.
+"""Checks that files have all Pods of a group, because Kueue waits for all of them.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata.
 """
@@ -29,7 +29,9 @@ POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
 
 
 def validate_whole_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """All pods of a group are there, in the files of a whole cluster."""
+    """Yield the problem of a pod whose group has fewer pods in the files of a whole cluster than its annotation
+    says.
+    """
     group, pod, view = pod_group_of(subject, how), subject.typed(Object), subject.view()
     count, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
     if not group or not count.isdecimal() or fast == "true" or not view.is_whole(PodWithStatus.gvk):

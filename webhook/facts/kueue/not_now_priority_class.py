@@ -1,4 +1,4 @@
-"""Priority classes without which Kueue creates no Workload for a job.
+"""Checks that the priority classes exist without which Kueue creates no Workload for a job.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/reconciler.go.
 """
@@ -36,7 +36,7 @@ _CREATE: Final = "create the class, or correct the name"
 
 
 def validate_priority_classes(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """The WorkloadPriorityClass of the job, and the PriorityClass of its pods, of which Kueue looks at the first."""
+    """Yield a missing WorkloadPriorityClass of the job, or a missing PriorityClass of its pods."""
     metadata = subject.metadata
     name = metadata.labels.get(PRIORITY, "")
     if name and not is_placeholder(name) and subject.view().lacks(WorkloadPriorityClass.gvk, name):

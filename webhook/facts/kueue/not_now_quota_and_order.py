@@ -1,4 +1,4 @@
-"""Whether the quota that a job could have is free now, and whether preemption could free it.
+"""Checks whether the quota that a job needs is free now, and whether preemption could free it.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go available, pkg/scheduler/preemption. Which
 jobs are of lower priority is left open: what preemption may free is free.
@@ -39,7 +39,7 @@ QUEUE_ORDER: Final = KUEUE_NOT_NOW.rule(
 
 
 def advise_waiting_for_quota(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
-    """What is free now, and whether preemption could free the rest."""
+    """Yield the problem of a job that waits for quota or for other jobs in its queue."""
     before = _before(fitting) if fitting.queue.is_strict else 0
     now = partial(fitting.tree.available, fitting.node)
     if before > 0:
@@ -71,7 +71,7 @@ def _waiting_for_quota(fitting: Fitting, wanted: Sequence[Wanted]) -> Problem:
 
 
 def _source(fitting: Fitting) -> str:
-    """Say which object the usage of a queue is read from."""
+    """Return a text that names the objects from which the usage of a queue is read."""
     reserved = fitting.place.queues.reserved
     if reserved is None:
         return "according to the status of the ClusterQueues"
@@ -79,7 +79,7 @@ def _source(fitting: Fitting) -> str:
 
 
 def _before(fitting: Fitting) -> int:
-    """How many other workloads wait in the same queue."""
+    """Return how many other workloads wait in the same queue."""
     view = fitting.place.view
     if fitting.place.queues.reserved is not None:
         return waiting_before(fitting.subject, fitting.queue.name, view)
@@ -95,7 +95,7 @@ def _left(fitting: Fitting, rejected: Rejected) -> str:
 
 
 def _may_preempt(fitting: Fitting, wanted: Sequence[Wanted]) -> bool:
-    """Whether preempting others could free enough, if they are of lower priority, or borrow."""
+    """Return whether preemption of others could free enough, if they have lower priority or borrow."""
     queue = fitting.queue
     if queue.preempts_to_borrow:
         return True

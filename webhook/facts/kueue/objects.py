@@ -30,13 +30,13 @@ POD_GROUP: Final = f"{GROUP}/pod-group-name"
 POD_GROUP_COUNT: Final = f"{GROUP}/pod-group-total-count"
 POD_GROUP_FAST: Final = f"{GROUP}/pod-group-fast-admission"
 DEFAULT_QUEUE: Final = "default"
-"""The LocalQueue, and the WorkloadPriorityClass, of jobs that name none."""
+"""The LocalQueue and the WorkloadPriorityClass of jobs that name none."""
 
 BOOLEANS: Final = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
 }
-"""The texts that Go's strconv.ParseBool reads."""
+"""The texts that Go's strconv.ParseBool reads, with their values."""
 
 
 def _kind(kind: str) -> GroupVersionKind:
@@ -53,7 +53,7 @@ WORKLOAD: Final = _kind("Workload")
 WORKLOAD_PRIORITY_CLASS: Final = _kind("WorkloadPriorityClass")
 LIMIT_RANGE: Final = GroupVersionKind("", "v1", "LimitRange")
 CONFIGURATION: Final = Scope(namespace="kueue-system", name="kueue-manager-config")
-"""Where the manifests of Kueue's releases put its Configuration."""
+"""The place of the Configuration in the manifests of Kueue's releases."""
 
 _STATUS: Final = ("status.conditions", "status.flavorsReservation", "status.pendingWorkloads")
 QUEUES: Final = (
@@ -64,7 +64,7 @@ QUEUES: Final = (
     interest_in_fields(TOPOLOGY, "spec"),
     interest_in_fields(ADMISSION_CHECK, "spec.controllerName", "status.conditions"),
 )
-"""What the tree of queues is made of."""
+"""The kinds of objects in the tree of queues."""
 CONFIGURATIONS: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=CONFIGURATION)
 LOOKUPS: Final = (
     *QUEUES,
@@ -83,4 +83,4 @@ LOOKUPS: Final = (
     *RUNTIMES,
     NAMESPACES,
 )
-"""What is read of the cluster for a job."""
+"""The objects of the cluster that are read for a job."""

@@ -1,4 +1,4 @@
-"""All queues of a cluster at a glance: the trees of cohorts, and what each LocalQueue could ever admit.
+"""Lists all queues of a cluster: the trees of cohorts, and what each LocalQueue could ever admit.
 
 A flat list in the order of the trees, parents before children: trees may be deeper than Python likes to nest.
 """
@@ -25,7 +25,7 @@ _STOPPED: Final = "is stopped by its stopPolicy"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """What a queue has of a flavor's resource, in Kueue's units.
+    """The amounts of a flavor's resource in a queue, in Kueue's units.
 
     Args:
         flavor, resource: their names.
@@ -41,7 +41,7 @@ class Amount:
     used: int
 
     def shown(self, value: int | None) -> str | None:
-        """One of its numbers as a quantity."""
+        """Return one of its numbers as a quantity."""
         return None if value is None else amount_text(self.resource, value)
 
 
@@ -68,7 +68,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Everything at a glance.
+    """The rows of all queues, the unused flavors, and the number of Workloads with quota.
 
     Args:
         rows: the queues.
@@ -83,7 +83,7 @@ class Overview:
 
 
 def read_queue_overview(view: View) -> Overview:
-    """Every queue of a cluster; what cannot be looked up is missing in the view."""
+    """Return all queues of a cluster; objects that cannot be looked up are noted as missing in the view."""
     everything = read_quota_tree(view)
     local: dict[str, list[LocalQueue]] = {}
     for queue in view.list(LocalQueue):
@@ -96,14 +96,16 @@ def read_queue_overview(view: View) -> Overview:
 
 @dataclass(slots=True)
 class _Trees:
-    """The rows of all trees; `local` are the LocalQueues by their ClusterQueue."""
+    """Creates the rows of all trees; `local` are the LocalQueues by their ClusterQueue."""
 
     queues: Queues
     view: View
     local: dict[str, list[LocalQueue]]
 
     def rows(self) -> Iterator[Row]:
-        """Trees by the name of their roots, then ClusterQueues without a cohort, then cycles."""
+        """Yield the rows of trees by the name of their roots, then of ClusterQueues without a cohort, then of
+        cycles.
+        """
         named = (queue.cohort for queue in self.queues.cluster_queues.values())
         cohorts = {*self.queues.cohorts, *filter(None, named)}
         roots = {name: self.queues.root_of(name) for name in sorted(cohorts)}
@@ -202,7 +204,7 @@ def _namespace(local: LocalQueue) -> str:
 
 
 def _lost(queues: Queues, local: Mapping[str, Sequence[LocalQueue]], view: View) -> Iterator[Row]:
-    """LocalQueues whose ClusterQueue is not there; where files are not whole, it may be elsewhere."""
+    """Yield LocalQueues whose ClusterQueue does not exist; if files are incomplete, it may exist elsewhere."""
     for parent, lost in sorted(local.items()):
         for queue in lost if parent not in queues.cluster_queues else ():
             told = (f"its ClusterQueue {parent} does not exist",) if view.is_whole(ClusterQueue.gvk) else ()

@@ -1,4 +1,4 @@
-"""Where a job queues: its LocalQueue, the ClusterQueue of that, and the cohorts that it is in."""
+"""The place of a job: its LocalQueue, the ClusterQueue of that, and the cohorts above it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a job queues, as far as it is known.
+    """The place of a job, as far as it is known.
 
     Args:
         view: notes what could not be looked up.

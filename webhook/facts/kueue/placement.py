@@ -1,4 +1,4 @@
-"""Whether the pod sets of a job fit into a ClusterQueue: flavors and quota, ever and now.
+"""Checks whether the pod sets of a job fit into a ClusterQueue: flavors and quota, ever and now.
 
 Sources: kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go and flavorassigner.go. A bound that says never is
 Kueue's own: what all lenders together could give if nothing were in use.
@@ -21,14 +21,14 @@ from webhook.problem import MissingObject, Problem
 
 
 def validate_flavors_and_quota(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """Every pod set gets flavors with enough quota: ever, and now."""
+    """Yield the problems of pod sets without a flavor that has enough quota, first ever, then now."""
     if place.queue is None or place.tree is None or place.node is None or subject.once(build_workload).missing:
         return
     yield from _problems(Fitting(subject, place, place.queue, place.tree, place.node))
 
 
 def _problems(fitting: Fitting) -> Iterator[Problem]:
-    """What is in the way, the first kind of it alone."""
+    """Yield the problems of the first kind that is found."""
     pod_sets = [pod_set for pod_set in fitting.subject.once(build_workload).pod_sets if pod_set.least > 0]
     if not fitting.queue.groups and pod_sets:
         yield no_matching_flavor(fitting.place.at, fitting.told_queue())
@@ -49,7 +49,7 @@ def _fits(wanted: Sequence[Wanted], capacity: Capacity) -> bool:
 
 
 def _without_lenders(fitting: Fitting, wanted: Sequence[Wanted], ever: Capacity) -> Iterator[Problem]:
-    """What is in the way whatever those in the cohort lend that nobody has seen; otherwise nobody knows."""
+    """Yield problems that do not depend on lenders in the cohort; if there are none, note that lenders are unknown."""
     hopeless = [pods for pods in wanted if not pods.flavors]
     if not hopeless:
         fitting.place.view.note(MissingObject(kind="ClusterQueue", name=f"others of cohort {fitting.queue.cohort}"))

@@ -1,4 +1,4 @@
-"""The pod templates of an object with typed fields; where they stand in the object, their pod sets say."""
+"""The pod templates of an object with typed fields; their pod sets know their paths in the object."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from webhook.typed.view import Reading
 
 
 def typed_template(template: JSON, deadline: Deadline) -> PodTemplate:
-    """A pod template with typed fields."""
+    """Return a pod template with typed fields."""
     return PodTemplate.of(template, (), Reading(deadline))
 
 
 def pod_templates(subject: Subject) -> Items[PodTemplate]:
-    """The templates of the pod sets of an object, in their order, to be asked for with `Subject.once`."""
+    """Return the templates of the pod sets of an object, in order; call it through `Subject.once`."""
     reading = Reading(subject.deadline)
     listed = subject.once(pod_sets).all
     return Items([PodTemplate.of(pod_set.template, (), reading) for pod_set in listed], subject.deadline)

@@ -1,4 +1,4 @@
-"""Whether Kueue can ever admit a job, and why not: LocalQueue, ClusterQueue, flavors and quota, one after the other.
+"""Predicts whether Kueue can ever admit a job: checks LocalQueue, ClusterQueue, flavors and quota in this order.
 
 What a job is told is the first thing that stands in its way, with what Kueue will write into its Workload, if it writes
 anything. Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler, pkg/cache/scheduler/clusterqueue.go and
@@ -31,12 +31,12 @@ from webhook.facts.subject import Subject
 from webhook.problem import Problem
 
 Verdict: TypeAlias = Literal["", "possible", "never", "not-now", "unmanaged", "unknown"]
-"""What becomes of a job; "" for an object that Kueue has nothing to do with."""
+"""The prediction for a job; "" for an object that Kueue does not manage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preflight:
-    """What becomes of a job in its queue.
+    """The prediction for a job in its queue, with its problems.
 
     Args:
         verdict: in a word.
@@ -52,7 +52,7 @@ class Preflight:
 
 
 def predict_admission(subject: Subject) -> Preflight:
-    """What becomes of an object, to be asked for with `Subject.once`."""
+    """Return the prediction for an object; call it through `Subject.once`."""
     how = subject.once(how_kueue_manages)
     if how.why_not:
         return Preflight()
@@ -71,7 +71,7 @@ def _class(problem: Problem) -> Verdict:
 
 
 def _first(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
-    """The problems of the first step that has any."""
+    """Yield the problems of the first step that has any."""
     for step in _STEPS:
         problems = [*step(subject, how, place)]
         if problems:

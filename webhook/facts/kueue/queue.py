@@ -1,4 +1,4 @@
-"""What Kueue refuses of ClusterQueues and LocalQueues: policies, preemption, selectors and names.
+"""Rules of Kueue for ClusterQueues and LocalQueues: policies, preemption, selectors and names.
 
 Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go and cohort_webhook.go, after whose
 functions these are named, and the rules of config/components/crd/bases.
@@ -89,7 +89,7 @@ NAMESPACE_NOT_SELECTED: Final = KUEUE_QUEUE_ADVICE.rule(
 
 
 def validate_choices(subject: Subject) -> Iterator[Problem]:
-    """Fields of a ClusterQueue have one of the values that its CustomResourceDefinition lists."""
+    """Yield fields of a ClusterQueue with values that its CustomResourceDefinition does not list."""
     spec = subject.typed(ClusterQueue).spec
     yield from _choice(spec, "stopPolicy", "None", "Hold", "HoldAndDrain")
     yield from _choice(spec, "queueingStrategy", "StrictFIFO", "BestEffortFIFO")
@@ -110,7 +110,7 @@ def _choice(part: Typed, name: str, *choices: str) -> Iterator[Problem]:
 
 
 def validate_preemption(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that validatePreemption would report, and the rule of flavorFungibility."""
+    """Yield the problems that validatePreemption would report, and a wrong preference of flavorFungibility."""
     spec = subject.typed(ClusterQueue).spec
     yield from _preemption(spec.preemption)
     yield from _preference(spec.flavor_fungibility)
@@ -142,7 +142,7 @@ def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
 
 
 def _selector(key: str, path: FieldPath, requirement: SelectorRequirement | None = None) -> Iterator[Problem]:
-    """A key that no label can have, and an operator that there is not or that does not go with the values."""
+    """Yield invalid label keys, unknown operators, and operators that do not fit their values."""
     if qualified_name(key):
         yield SELECTOR.problem(path, f"cannot be the key of a label because {key_fault(key)}", USE_KEY, key)
     if requirement is None:
@@ -158,12 +158,12 @@ def _selector(key: str, path: FieldPath, requirement: SelectorRequirement | None
 
 
 def immutable_field_problem(path: FieldPath, message: str, fix: str) -> Problem:
-    """A field that an object of Kueue keeps."""
+    """Return the problem of a field that cannot change."""
     return IMMUTABLE.problem(path, message, fix)
 
 
 def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
-    """A ClusterQueue that admits nothing, or says what has no effect."""
+    """Yield problems of a ClusterQueue that admits nothing, or has settings without effect."""
     queue, view = subject.typed(ClusterQueue), subject.view()
     if not queue.spec.has("namespaceSelector"):
         message = "is not set, so no namespace may use the ClusterQueue"
@@ -174,7 +174,7 @@ def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_local_queue(subject: Subject) -> Iterator[Problem]:
-    """The CustomResourceDefinition of LocalQueues: its ClusterQueue stays, and has a name that one can have."""
+    """Yield an invalid name of a ClusterQueue, or a change of it, as the definition of LocalQueues does."""
     spec, old = subject.typed(LocalQueue).spec, subject.typed_old(LocalQueue).spec.cluster_queue
     new, path = spec.cluster_queue, spec.path("clusterQueue")
     if new and dns1123_subdomain(new) and not is_placeholder(new):
@@ -186,7 +186,7 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_local_queue(subject: Subject) -> Iterator[Problem]:
-    """Warn of a LocalQueue whose ClusterQueue is missing or does not take its namespace."""
+    """Yield problems of a LocalQueue whose ClusterQueue is missing or does not select its namespace."""
     view, local = subject.view(), subject.typed(LocalQueue)
     name, path = local.spec.cluster_queue, local.spec.path("clusterQueue")
     queue = view.find(ClusterQueue, name, namespaced=False) if name else None

@@ -1,4 +1,4 @@
-"""The admission checks of a ClusterQueue.
+"""Rules for the admission checks of a ClusterQueue.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateAdmissionChecks.
 """
@@ -25,7 +25,7 @@ CHECK_FLAVOR: Final = KUEUE_QUEUE.rule(
 
 
 def validate_admission_checks(subject: Subject) -> Iterator[Problem]:
-    """As validateAdmissionChecks: flavors that a check is for are those of the queue, where it has any."""
+    """Yield flavors of admission checks that the queue does not have (validateAdmissionChecks)."""
     spec, old = subject.typed(ClusterQueue).spec, subject.typed_old(ClusterQueue)
     checks, before = spec.admission_checks_strategy, old.spec.admission_checks_strategy
     if spec.resource_groups and (not old or checks.differs(before, "admissionChecks")):
@@ -42,7 +42,7 @@ def _check_flavor(checks: AdmissionChecksStrategy, flavors: set[str]) -> Iterato
 
 
 def validate_admission_check(subject: Subject) -> Iterator[Problem]:
-    """The controllerName of an AdmissionCheck may not change."""
+    """Yield the problem of a changed controllerName of an AdmissionCheck."""
     check, before = subject.typed(AdmissionCheck), subject.typed_old(AdmissionCheck)
     old, new = before.spec.controller_name, check.spec.controller_name
     if before and old != new:

@@ -1,4 +1,4 @@
-"""Cohorts that lead back to themselves.
+"""Rules about cohorts: cycles of parents, and limits without a cohort.
 
 Sources: kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy and pkg/cache/scheduler; a cycle was observed to leave the
 ClusterQueue active and every job waiting.
@@ -31,7 +31,7 @@ LIMIT_WITHOUT_COHORT: Final = KUEUE_QUEUE.rule(
 
 
 def advise_cohort(subject: Subject) -> Iterator[Problem]:
-    """A Cohort whose parents lead back to it."""
+    """Yield the problem of a Cohort whose parents lead back to it."""
     cohort = subject.typed(Cohort)
     parent = cohort.spec.parent_name
     closes = _cycle(cohort.name, parent, subject.view())
@@ -42,7 +42,7 @@ def advise_cohort(subject: Subject) -> Iterator[Problem]:
 
 
 def _cycle(name: str, parent: str, view: View) -> str:
-    """The cohort at which the parents of a cohort come round to one before; "" where they do not."""
+    """Return the cohort that closes a cycle above a cohort; "" if there is none."""
     everything, passed = read_quota_tree(view), {name}
     while parent and parent not in passed:
         passed.add(parent)
@@ -51,7 +51,7 @@ def _cycle(name: str, parent: str, view: View) -> str:
 
 
 def cohort_of(subject: Subject) -> str:
-    """The cohort above a ClusterQueue or a Cohort; v1beta1 and v1beta2 have different fields, and drop the other's."""
+    """Return the cohort above a ClusterQueue or a Cohort; v1beta1 and v1beta2 have different fields for it."""
     if subject.group_kind[1] == Cohort.gvk.kind:
         return subject.typed(Cohort).spec.parent_name
     spec = subject.typed(ClusterQueue).spec
@@ -59,12 +59,12 @@ def cohort_of(subject: Subject) -> str:
 
 
 def cohort_field(subject: Subject) -> str:
-    """The field that names the cohort above."""
+    """Return the name of the field with the cohort above."""
     return "cohortName" if subject.group_kind[1] == ClusterQueue.gvk.kind else "parentName"
 
 
 def validate_limit_without_cohort(quota: ResourceQuota, field: str) -> Iterator[Problem]:
-    """A limit of borrowing or lending needs a cohort."""
+    """Yield limits of borrowing or lending, because they need a cohort."""
     limits = (
         ("borrowingLimit", quota.borrowing_limit, "borrow from"),
         ("lendingLimit", quota.lending_limit, "lend to"),

@@ -1,4 +1,4 @@
-"""What Kueue's webhook refuses of a ClusterQueue whose Workloads try several flavors at a time.
+"""Rules of Kueue's webhook for a ClusterQueue whose Workloads try several flavors at a time.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateConcurrentAdmissionPolicy. Only with
 the feature gate ConcurrentAdmission, which is off by default, is anything but a change of the policy refused.
@@ -37,7 +37,7 @@ _MOST_FLAVORS: Final = 16
 
 
 def validate_concurrent_admission(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that validateConcurrentAdmissionPolicy would report, and that the policy stays."""
+    """Yield the problems that validateConcurrentAdmissionPolicy would report, and changes of the policy."""
     queue, old = subject.typed(ClusterQueue), subject.typed_old(ClusterQueue)
     if old and queue.spec.differs(old.spec, _POLICY):
         message = "cannot change because Workloads were created with the old policy"

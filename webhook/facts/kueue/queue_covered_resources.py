@@ -1,4 +1,4 @@
-"""The resources that a group of a ClusterQueue or a Cohort covers.
+"""Rules for the resources that a group of a ClusterQueue or a Cohort covers.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateResourceGroups.
 """
@@ -36,7 +36,7 @@ NO_RESOURCES: Final = KUEUE_QUEUE_ADVICE.rule(
 
 
 def validate_covered_resources(group: ResourceGroup, before: set[str]) -> Iterator[Problem]:
-    """The resources that a group covers have names, and no other group covers them."""
+    """Yield invalid names of covered resources, and resources that two groups cover."""
     for index, name in enumerate(group.covered_resources):
         path = group.path("coveredResources", index)
         if qualified_name(name) and not is_placeholder(name):
@@ -49,7 +49,7 @@ def validate_covered_resources(group: ResourceGroup, before: set[str]) -> Iterat
 
 
 def advise_no_resources(spec: ClusterQueueSpec) -> Iterator[Problem]:
-    """Warn of a ClusterQueue that covers nothing."""
+    """Yield the problem of a ClusterQueue that covers no resources."""
     if not spec.resource_groups:
         fix = "add a group with coveredResources and flavors"
         yield NO_RESOURCES.problem(spec.path("resourceGroups"), "is empty, so no job is admitted", fix)

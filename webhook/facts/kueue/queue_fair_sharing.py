@@ -1,4 +1,4 @@
-"""The weight of a ClusterQueue or a Cohort in fair sharing.
+"""Rules for the fair sharing weight of a ClusterQueue or a Cohort.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateFairSharing.
 """
@@ -32,7 +32,7 @@ FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
 
 
 def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that validateFairSharing would report: a weight is 0, or above a thousand-millionth."""
+    """Yield the problem of a weight that is negative, or above 0 and at most 1n (validateFairSharing)."""
     sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
     given, weight = sharing.weight, quantity.read(sharing.weight)
     if given is None or is_placeholder(str(given)):
@@ -44,7 +44,7 @@ def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_fair_sharing(subject: Subject) -> Iterator[Problem]:
-    """Warn of a fair sharing weight of 0."""
+    """Yield the problem of a fair sharing weight of 0."""
     sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
     weight = quantity.read(sharing.weight)
     if weight is not None and weight.sign() == 0:

@@ -1,4 +1,4 @@
-"""What Kueue refuses of the resource groups of a ClusterQueue or a Cohort: resources, flavors, and their order.
+"""Rules of Kueue for the resource groups of a ClusterQueue or a Cohort: resources, flavors, and their order.
 
 Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateResourceGroups, cohort_webhook.go
 and the bounds of config/components/crd/bases.
@@ -57,7 +57,7 @@ FLAVOR_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
 )
 
 _MOST: Final = 256
-"""Flavors, and covered resources, of all resource groups."""
+"""The most flavors, and the most covered resources, of all resource groups together."""
 _MOST_PAIRS: Final = 512
 _MOST_GROUPS: Final = 16
 _MOST_IN_GROUP: Final = 64
@@ -94,7 +94,7 @@ def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
 
 
 def cluster_queue_or_cohort(subject: Subject) -> ClusterQueue | Cohort:
-    """The object, which is one of the two kinds that have quota."""
+    """Return the reviewed object as a ClusterQueue or a Cohort."""
     return subject.typed(Cohort) if subject.group_kind[1] == Cohort.gvk.kind else subject.typed(ClusterQueue)
 
 
@@ -121,7 +121,7 @@ def _validate_name(flavor: FlavorQuotas, before: set[str]) -> Iterator[Problem]:
 
 
 def _validate_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iterator[Problem]:
-    """Resources of a flavor stand as in coveredResources, one for one."""
+    """Yield resources of a flavor that are not in the order of coveredResources."""
     covered, quotas = group.covered_resources, flavor.resources
     left = len(covered) - len(quotas)
     if left:
@@ -138,7 +138,7 @@ def _validate_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iterator[Prob
 
 
 def advise_resource_groups(spec: ClusterQueueSpec, view: View) -> Iterator[Problem]:
-    """Groups that are not there, cover what no pod asks for, or name flavors that do not exist."""
+    """Yield problems of missing groups, of groups for a resource that no pod asks for, and of missing flavors."""
     yield from advise_no_resources(spec)
     for group in spec.resource_groups:
         yield from advise_raw_gpu(group)
@@ -155,7 +155,7 @@ def _flavor_missing(flavor: FlavorQuotas, view: View) -> Iterator[Problem]:
 
 
 def advise_unused_flavor(subject: Subject) -> Iterator[Problem]:
-    """A flavor that exists and that no ClusterQueue or Cohort has quota for; a new one comes before its queues."""
+    """Yield the problem of a flavor that no ClusterQueue or Cohort uses."""
     name, view = subject.typed(ResourceFlavor).name, subject.view()
     is_whole = view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk)
     if not is_whole or not view.find(ResourceFlavor, name, namespaced=False):

@@ -1,4 +1,4 @@
-"""What Kueue refuses of ResourceFlavors.
+"""Rules of Kueue for ResourceFlavors.
 
 Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go and the rules of
 config/components/crd/bases.
@@ -50,7 +50,7 @@ TOLERATION: Final = KUEUE_QUEUE.rule(
 )
 
 _MOST_OF_FLAVOR: Final = 8
-"""Node labels, taints and tolerations, each."""
+"""The most node labels, the most taints and the most tolerations of a flavor."""
 _ONE_OF: Final = "set one of these"
 
 
@@ -103,7 +103,7 @@ def _validate_taints(spec: ResourceFlavorSpec) -> Iterator[Problem]:
 
 
 def _node_taint(taint: Taint, before: set[tuple[str, str]]) -> Iterator[Problem]:
-    """A taint whose key, value or effect no taint can have, or that is one of those before."""
+    """Yield problems of a taint with an invalid key, value or effect, or that is listed twice."""
     if qualified_name(taint.key) and not is_placeholder(taint.key):
         yield NODE_TAINT.problem(taint.path("key"), _fault_of_key(taint.key), USE_KEY, taint.key)
     if label_value(taint.value) and not is_placeholder(taint.value):

@@ -1,4 +1,4 @@
-"""The annotation of a Workload that adds to its priority.
+"""Rules for the annotation of a Workload that adds to its priority.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go ValidateWorkload.
 """
@@ -32,7 +32,7 @@ _BOOSTS: Final = range(-(2**31), 2**31)
 
 
 def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
-    """The annotation is a signed number, where the gate for it is on."""
+    """Yield the problem of an annotation that is not a signed number, if its feature gate is on."""
     metadata = subject.typed(Workload).metadata
     given = metadata.annotations.get(BOOST)
     if given is None or is_placeholder(given) or (_BOOST.fullmatch(given) and int(given) in _BOOSTS):

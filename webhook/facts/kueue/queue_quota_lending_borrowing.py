@@ -1,4 +1,4 @@
-"""What Kueue refuses of the amounts of a ClusterQueue or a Cohort: quotas, and limits of borrowing and lending.
+"""Rules of Kueue for the amounts of a ClusterQueue or a Cohort: quotas, and limits of borrowing and lending.
 
 Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateFlavorQuotas and validateLimit, and
 cohort_webhook.go.
@@ -44,7 +44,7 @@ NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
 
 
 def validate_quotas(subject: Subject) -> Iterator[Problem]:
-    """As validateFlavorQuotas and validateLimit: amounts are not negative, and limits need a cohort."""
+    """Yield negative amounts and limits without a cohort (validateFlavorQuotas and validateLimit)."""
     cohort = cohort_of(subject)
     for group in cluster_queue_or_cohort(subject).spec.resource_groups:
         for flavor in group.flavors:
@@ -81,7 +81,7 @@ def _lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
 
 
 def advise_borrowing(subject: Subject) -> Iterator[Problem]:
-    """Borrowing limits in a cohort where nobody else has any of it, as far as the view shows other members."""
+    """Yield borrowing limits for resources that no other member of the cohort has, if the view shows other members."""
     cohort, written = cohort_of(subject), subject.typed(ClusterQueue)
     others = others_of(written.name, cohort, subject.view()) if cohort else ()
     if all(node.is_cohort for node in others):

@@ -1,4 +1,4 @@
-"""Quota for the portable name `gpu`, which no pod asks for once it is translated.
+"""Advice on quota for the portable name `gpu`, which no pod asks for once it is translated.
 
 Source: webhook/facts/gpu/portable.py.
 """
@@ -24,7 +24,7 @@ _RAW: Final = "gpu"
 
 
 def advise_raw_gpu(group: ResourceGroup) -> Iterator[Problem]:
-    """Warn of quota for `gpu`, which pods ask for by the resource of a vendor."""
+    """Yield the problem of quota for `gpu`, because pods ask for the resource of a vendor."""
     if _RAW in group.covered_resources:
         message = "has quota for `gpu`, but pods ask for GPUs by the resource of a vendor"
         fix = "cover nvidia.com/gpu or the resource of another vendor"

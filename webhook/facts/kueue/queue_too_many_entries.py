@@ -1,4 +1,4 @@
-"""Lists of a ClusterQueue, a Cohort, a ResourceFlavor and a Topology that have more or fewer entries than Kueue takes.
+"""Problems of lists in queue objects that have more or fewer entries than Kueue allows.
 
 Source: the rules of kubernetes-sigs/kueue@ff69552e config/components/crd/bases.
 """
@@ -21,15 +21,15 @@ TOO_MANY: Final = KUEUE_QUEUE.rule(
 
 
 def too_many(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
-    """A list that has more than the definition allows, or nothing where it needs something."""
+    """Return the problem of a list with more entries than allowed, or with too few."""
     return TOO_MANY.problem(path, message, fix, shown=shown)
 
 
 def count_fault(count: int, most: int) -> str:
-    """What is wrong with the length of a list that must not be empty; "" for nothing."""
+    """Return the fault in the length of a list that must not be empty; "" if there is none."""
     return "" if 1 <= count <= most else f"are given, but 1 to {most} are allowed"
 
 
 def count_fix(count: int, most: int, noun: str) -> str:
-    """The fix for a list that has too many items."""
+    """Return the fix for a list that has too many entries, or none."""
     return f"remove {counted(count - most, noun)}" if count else f"add a {noun}"

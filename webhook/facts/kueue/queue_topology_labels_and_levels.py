@@ -1,4 +1,4 @@
-"""What Kueue refuses of the levels of a Topology, and of the labels of a flavor with one.
+"""Rules of Kueue for the levels of a Topology, and for the labels of a flavor with a topology.
 
 Source: the rules of kubernetes-sigs/kueue@ff69552e config/components/crd/bases.
 """
@@ -41,7 +41,7 @@ TOPOLOGY_LABEL: Final = KUEUE_QUEUE.rule(
 
 
 def validate_topology(subject: Subject) -> Iterator[Problem]:
-    """The rules of the CustomResourceDefinition of Topologies."""
+    """Yield the problems that the CustomResourceDefinition of Topologies would report."""
     spec, before = subject.typed(Topology).spec, subject.typed_old(Topology).spec.labels()
     levels, path = spec.labels(), spec.path("levels")
     yield from _topology_levels(spec)
@@ -51,7 +51,7 @@ def validate_topology(subject: Subject) -> Iterator[Problem]:
 
 
 def _topology_levels(spec: TopologySpec) -> Iterator[Problem]:
-    """Too many levels or none, and levels that no topology can have at their place."""
+    """Yield the problems of too many levels or none, and of invalid or repeated levels."""
     count, before = len(spec.labels()), set[str]()
     if message := count_fault(count, _MOST_LEVELS):
         fix = count_fix(count, _MOST_LEVELS, "level")
@@ -74,7 +74,7 @@ def _keeps_hosts(before: list[str], after: list[str]) -> bool:
 
 
 def validate_topology_label(spec: ResourceFlavorSpec) -> Iterator[Problem]:
-    """A flavor with a topology has a label of nodes."""
+    """Yield the problem of a flavor with a topology and without node labels."""
     if spec.topology_name and not spec.node_labels:
         message = "must have a label because topologyName is set, and Kueue finds the nodes of the topology by a label"
         fix = "add a label that the nodes of the topology have"

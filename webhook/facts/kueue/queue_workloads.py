@@ -1,4 +1,4 @@
-"""What Kueue refuses of Workloads, and of changes of one that has quota.
+"""Rules of Kueue for Workloads, and for changes of one that has quota.
 
 Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go, after whose functions these are named, and the
 rules of config/components/crd/bases. Kueue writes Workloads itself; the status is a subresource that only it writes.
@@ -54,13 +54,13 @@ WORKLOAD_IMMUTABLE: Final = KUEUE_QUEUE.rule(
 _REQUIRED_IN: Final = "v1beta1"
 """Later versions do not need podSets, but a list has an entry: config/components/crd/bases."""
 _AMOUNTS: Final = frozenset(("requests", "limits", "overhead"))
-"""Fields whose values are quantities, which are the same however they are written."""
+"""Fields with quantities, which are equal however they are written."""
 _OF_PODS: Final = ("scheduling.k8s.io", "PriorityClass")
 _OF_WORKLOADS: Final = f"{GROUP}/workloadpriorityclass"
 
 
 def validate_workload(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that ValidateWorkload would report, of what does not depend on its status."""
+    """Yield the problems of ValidateWorkload that do not depend on the Workload's status."""
     spec = subject.typed(Workload).spec
     yield from _validate_pod_set_count(spec, subject)
     for pod_set in spec.pod_sets:
@@ -93,7 +93,7 @@ def _pod_sets(path: FieldPath, message: str, fix: str, value: JSON = None, shown
 
 
 def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that validatePodSet would report: of a container, or of a pod as a whole."""
+    """Yield the problems that validatePodSet would report of a container, or of a pod as a whole."""
     for side, amounts in (("requests", resources.requests), ("limits", resources.limits)):
         for name, value in amounts.items():
             path = resources.path(side, name)
@@ -106,7 +106,7 @@ def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[
 
 
 def validate_workload_update(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that ValidateWorkloadUpdate would report: what stays while quota is reserved."""
+    """Yield the problems of ValidateWorkloadUpdate: changes of fields that are immutable while quota is reserved."""
     old, new = subject.typed_old(Workload), subject.typed(Workload)
     if not old or not has_quota(old):
         return
@@ -142,14 +142,14 @@ def _validate_pod_sets(old: WorkloadSpec, new: WorkloadSpec, subject: Subject) -
 
 
 def _comparable(before: WorkloadPodSet, after: WorkloadPodSet, subject: Subject) -> JSON:
-    """A pod set as upstream compares it: of an elastic job it may have fewer pods than before."""
+    """Return a pod set for the comparison; one of an elastic job may have fewer pods than before."""
     if after.count < before.count and may_be_on(ELASTIC_JOBS, subject):
         return {**after.json, "count": before.count}
     return after.json
 
 
 def _validate_priority(old: WorkloadSpec, new: WorkloadSpec) -> Iterator[Problem]:
-    """The rules of both versions: only the name of a WorkloadPriorityClass may become another one."""
+    """Yield changes of the priority class that are not allowed in either version."""
     before, after = old.priority_class_ref, new.priority_class_ref
     if before.is_set != after.is_set:
         message = f"{change(before.json.get('name'), after.json.get('name'))} while quota is reserved"
@@ -172,7 +172,7 @@ def _validate_priority_of_v1beta1(old: WorkloadSpec, new: WorkloadSpec) -> Itera
 
 
 def _differences(old: JSON, new: JSON, at: FieldPath, subject: Subject) -> Iterator[FieldPath]:
-    """Where two values differ; what is empty is as good as absent, and amounts compare by what they are worth."""
+    """Yield the paths where two values differ; empty counts as not set, and quantities compare by value."""
     subject.deadline.spend(1)
     if old == new or (not old and not new and not isinstance(old or new, int)):
         return

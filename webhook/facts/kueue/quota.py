@@ -1,4 +1,4 @@
-"""How much of a flavor's resource a ClusterQueue can ever have, and how much of it is free, in a tree of cohorts.
+"""Computes how much of a flavor's resource a ClusterQueue can ever have, and how much is free, in a tree of cohorts.
 
 A ClusterQueue keeps what its lending limit leaves, gives the rest to its cohort, and borrows from there up to its
 borrowing limit; a cohort does the same with its parent. Source: kubernetes-sigs/kueue@ff69552e
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 FlavorResource: TypeAlias = tuple[str, str]
-"""Names of a flavor and of a resource."""
+"""The names of a flavor and of a resource."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """What one ClusterQueue or Cohort says of a flavor's resource; a limit that is None is not set."""
+    """The quota of one ClusterQueue or Cohort for a flavor's resource; a limit that is None is not set."""
 
     nominal: int = 0
     borrowing_limit: int | None = None
@@ -30,7 +30,7 @@ NONE: Final = Quota()
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Node:
-    """A ClusterQueue or a Cohort with what it declares; `usage` is what is reserved in a ClusterQueue."""
+    """A ClusterQueue or a Cohort with its quotas; `usage` is what is reserved in a ClusterQueue."""
 
     name: str
     is_cohort: bool = False
@@ -40,11 +40,11 @@ class Node:
     children: list[Node] = field(default_factory=list)
 
     def quota(self, pair: FlavorResource) -> Quota:
-        """What it declares of a flavor's resource."""
+        """Return its quota for a flavor's resource."""
         return self.quotas.get(pair, NONE)
 
     def path(self) -> tuple[Node, ...]:
-        """It and its cohorts, up to the root."""
+        """Return the node and its cohorts, up to the root."""
         listed, node = [], self
         while True:
             listed.append(node)
@@ -61,19 +61,19 @@ def set_parent(parent: Node, child: Node) -> None:
 
 @dataclass(slots=True)
 class _Sums:
-    """Of one flavor's resource, by node: the quota below it, and what of that is in use."""
+    """Sums of one flavor's resource, by node: the quota below it, and the usage of it."""
 
     subtree: dict[Node, int] = field(default_factory=dict)
     usage: dict[Node, int] = field(default_factory=dict)
 
     def local(self, node: Node, pair: FlavorResource) -> int:
-        """The quota that a node never lends to others (Kueue's localQuota)."""
+        """Return the quota that a node never lends to others (Kueue's localQuota)."""
         limit = node.quota(pair).lending_limit
         return 0 if limit is None else max(0, self.subtree[node] - limit)
 
 
 class Tree:
-    """The nodes below one root. Sums of a flavor's resource are added up when they are first needed."""
+    """The nodes below one root. Sums of a flavor's resource are computed when they are first needed."""
 
     def __init__(self, root: Node) -> None:
         self.root = root
@@ -82,30 +82,30 @@ class Tree:
         self._bounds: dict[tuple[Node, FlavorResource], tuple[int, int]] = {}
 
     def nodes(self) -> tuple[Node, ...]:
-        """Every node, parents before children."""
+        """Return every node, parents before children."""
         return self._order
 
     def subtree(self, node: Node, pair: FlavorResource) -> int:
-        """The quota of a node and what those below it lend: SubtreeQuota."""
+        """Return the quota of a node together with what the nodes below it lend: SubtreeQuota."""
         return self._of(pair).subtree[node]
 
     def usage(self, node: Node, pair: FlavorResource) -> int:
-        """The amount of a flavor and resource that is in use below a node of the tree."""
+        """Return the amount of a flavor and resource that is in use below a node of the tree."""
         return self._of(pair).usage[node]
 
     def potential(self, node: Node, pair: FlavorResource) -> int:
-        """The most that a node could have if nothing were in use: potentialAvailable."""
+        """Return the most that a node could have if nothing were in use: potentialAvailable."""
         return self._bound(node, pair)[0]
 
     def available(self, node: Node, pair: FlavorResource, *, less_usage: int = 0) -> int:
-        """What is free for a node now, below 0 where more is in use than there is: available.
+        """Return what is free for a node now, below 0 if more is in use than there is: available.
 
         `less_usage` is how much less of its own it would use, as after preempting its own workloads.
         """
         return self._available(node, pair, less_usage) if less_usage else self._bound(node, pair)[1]
 
     def _bound(self, node: Node, pair: FlavorResource) -> tuple[int, int]:
-        """Both bounds; a job asks for the same few that the one before asked for."""
+        """Return both bounds, cached, because jobs ask for the same few."""
         bounds = self._bounds.get((node, pair))
         if bounds is None:
             bounds = self._bounds[node, pair] = self._potential(node, pair), self._available(node, pair, 0)
@@ -159,7 +159,7 @@ class Tree:
 
 
 def parents_first(root: Node) -> Iterator[Node]:
-    """A node and all below it, parents before their children."""
+    """Yield a node and all below it, parents before their children."""
     waiting = [root]
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""The ClusterQueues and cohorts of a cluster as trees of quota, built once for each state of the cluster.
+"""Builds the trees of quota from the ClusterQueues and cohorts of a cluster, once for each state of the cluster.
 
 A view gives the same sequence of objects until one of them changes: what is made of it is kept under that sequence. A
 cohort that is named exists, whether there is a Cohort or not (kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy).
@@ -21,12 +21,12 @@ from webhook.same import Same
 from webhook.typed.collections import Items
 
 _KEPT_STATES: Final = 4
-"""States of the cluster: an audit has one, a server the one before while it changes."""
+"""How many states of the cluster are cached: an audit has one, a server also the one before while it changes."""
 
 
 @dataclass(slots=True, eq=False)
 class Queues:
-    """All ClusterQueues and cohorts. Trees are made when they are first asked for.
+    """All ClusterQueues and cohorts. Trees are built when they are first needed.
 
     Args:
         cluster_queues: by name.
@@ -46,11 +46,10 @@ class Queues:
     _nodes: dict[str, Node] = field(default_factory=dict)
 
     def placed(self, name: str) -> tuple[Tree, Node] | None:
-        """The tree that a ClusterQueue is in, and its node; None where its cohorts have a cycle.
+        """Return the tree that a ClusterQueue is in, and its node; None if its cohorts have a cycle.
 
         Raises:
             KeyError: there is no such ClusterQueue.
-
         """
         queue = self.cluster_queues[name]
         tree = self.tree_of(queue.cohort) if queue.cohort else self._alone(queue)
@@ -64,7 +63,7 @@ class Queues:
         return self._trees[f"/{queue.name}"] or Tree(node)
 
     def tree_of(self, cohort: str) -> Tree | None:
-        """The whole tree that a cohort is in; None where it has a cycle."""
+        """Return the whole tree that a cohort is in; None if it has a cycle."""
         root = self.root_of(cohort)
         if root is None:
             return None
@@ -74,7 +73,7 @@ class Queues:
         return tree
 
     def root_of(self, cohort: str) -> str | None:
-        """The name of the cohort at the root above one; None where the parents lead back."""
+        """Return the name of the cohort at the root above one; None if the parents have a cycle."""
         passed = set()
         while cohort not in passed:
             passed.add(cohort)
@@ -85,11 +84,11 @@ class Queues:
         return None
 
     def parent_of(self, cohort: str) -> str:
-        """The name of the cohort above one, "" where there is none."""
+        """Return the name of the cohort above one, "" if there is none."""
         return self.cohorts[cohort].cohort if cohort in self.cohorts else ""
 
     def cycle_above(self, cohort: str) -> tuple[str, ...]:
-        """The cohorts, each before its parent, whose parents lead back to the first; () where none do."""
+        """Return the cohorts of a cycle above a cohort, each before its parent; () if there is none."""
         passed: dict[str, int] = {}
         while cohort and cohort not in passed:
             passed[cohort] = len(passed)
@@ -97,7 +96,7 @@ class Queues:
         return tuple(passed)[passed[cohort] :] if cohort else ()
 
     def everyone(self) -> tuple[Queue, ...]:
-        """All ClusterQueues and all Cohorts."""
+        """Return all ClusterQueues and all Cohorts."""
         return (*self.cluster_queues.values(), *self.cohorts.values())
 
     def _grown(self, root: str) -> Node:
@@ -124,12 +123,12 @@ class Queues:
 
 
 def read_quota_tree(view: View) -> Queues:
-    """The queues of a view's cluster; what cannot be looked up is missing in the view."""
+    """Return the queues of a view's cluster; objects that cannot be looked up are noted as missing."""
     return _queues(Same(view.all(ClusterQueue.gvk)), Same(view.all(Cohort.gvk)), Same(read_reservations(view)))
 
 
 def others_of(name: str, cohort: str, view: View) -> Items[Node]:
-    """All but one of the ClusterQueues and Cohorts that are in one tree with a cohort; none where it has a cycle."""
+    """Return the other ClusterQueues and Cohorts in the tree of a cohort; none if it has a cycle."""
     tree = read_quota_tree(view).tree_of(cohort)
     nodes = tree.nodes() if tree else ()
     return Items([node for node in nodes if node.name != name], view.deadline)
@@ -152,5 +151,5 @@ def _queues(cluster_queues: Same, cohorts: Same, reserved: Same) -> Queues:
 
 
 def _are_all(reserved: Reservations | None, listed: Sequence[Queue]) -> bool:
-    """Whether there are as many Workloads with quota as the status of every ClusterQueue counts."""
+    """Return whether there are as many Workloads with quota as the status of every ClusterQueue counts."""
     return reserved is not None and all(reserved.holders[queue.name] >= (queue.reserving or 0) for queue in listed)

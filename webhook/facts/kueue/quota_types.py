@@ -1,4 +1,4 @@
-"""What ClusterQueues and Cohorts say, as plain values that outlive a request: groups, quotas, when jobs are admitted.
+"""ClusterQueues and Cohorts as plain values that outlive a request: groups, quotas, admission settings.
 
 A view gives the same object until it changes, and what is read of an object is kept under that object.
 """
@@ -38,7 +38,7 @@ class QuotaGroup:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Queue:
-    """What a ClusterQueue or a Cohort says. All but the first four fields are of ClusterQueues.
+    """The fields of a ClusterQueue or a Cohort. All but the first four are of ClusterQueues.
 
     Args:
         name: its name.
@@ -73,27 +73,27 @@ class Queue:
     reserving: int | None = None
 
     def group_of(self, resource: str) -> QuotaGroup | None:
-        """The resource group of the queue that covers a resource."""
+        """Return the resource group of the queue that covers a resource."""
         return next((group for group in self.groups if resource in group.resources), None)
 
     def flavors(self) -> set[str]:
-        """The names of the flavors of all resource groups of the queue."""
+        """Return the names of the flavors of all resource groups of the queue."""
         return {name for group in self.groups for name in group.flavors}
 
     def is_stopped(self) -> bool:
-        """Whether stopPolicy keeps the queue from admitting jobs."""
+        """Return whether stopPolicy keeps the queue from admitting jobs."""
         return self.stop_policy not in ("", "None")
 
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
 def stored_cluster_queue(key: Same) -> Queue:
-    """What a ClusterQueue of a view says, read once for each state of it."""
+    """Return a stored ClusterQueue, read once for each state of it."""
     return read_cluster_queue(ClusterQueue.of(key.held))
 
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
 def stored_cohort(key: Same) -> Queue:
-    """What a Cohort of a view says, read once for each state of it."""
+    """Return a stored Cohort, read once for each state of it."""
     written = Cohort.of(key.held)
     return Queue(
         name=written.name,
@@ -104,7 +104,7 @@ def stored_cohort(key: Same) -> Queue:
 
 
 def read_cluster_queue(queue: ClusterQueue) -> Queue:
-    """Read a ClusterQueue object."""
+    """Return a ClusterQueue object as a plain value."""
     spec, status = queue.spec, queue.status
     active, preemption = status.condition("Active"), spec.preemption
     return Queue(
@@ -131,7 +131,7 @@ def _preempts_to_borrow(preemption: Preemption) -> bool:
 
 
 def _admission_checks(spec: ClusterQueueSpec) -> dict[str, frozenset[str]]:
-    """The AdmissionChecks in either of their two forms."""
+    """Return the AdmissionChecks of a ClusterQueue from either of their two fields, with their flavors."""
     every: dict[str, frozenset[str]] = dict.fromkeys(spec.admission_checks, frozenset())
     return every | {
         check.name: frozenset(check.on_flavors) for check in spec.admission_checks_strategy.admission_checks
@@ -156,7 +156,7 @@ def _scalar(value: JSON) -> Amount | None:
 
 @lru_cache(maxsize=4096, typed=True)
 def _quota(is_cpu: bool, nominal: Amount | None, borrowing: Amount | None, lending: Amount | None) -> Quota:
-    """Queues have few different quotas, and thousands of them are read at once."""
+    """Return a quota; equal quotas are read once, because queues have few different ones."""
     resource = "cpu" if is_cpu else ""
     return Quota(
         nominal=amount_in_units(resource, nominal) or 0,

@@ -1,4 +1,4 @@
-"""Releases of Kueue at which something changed that these checks ask about.
+"""Releases of Kueue that changed the behaviour of these checks.
 
 What a feature gate switches is asked of feature_gates.py. Source: kubernetes-sigs/kueue@ff69552e config/components and
 the history of it and of pkg.
@@ -26,7 +26,7 @@ UNKNOWN: Final = MissingObject(
 
 
 def knows_release(subject: Subject) -> bool:
-    """Whether the release is known: a parameter says it, or the newest is meant, as in the cluster of a server.
+    """Return whether the release is known: a parameter names it, or it is the newest, as in the cluster of a server.
 
     Files say nothing of it, so that what releases do differently is not evaluated.
     """
@@ -34,5 +34,5 @@ def knows_release(subject: Subject) -> bool:
 
 
 def most_pod_sets(release: Release) -> int:
-    """How many pod sets a Workload of a release has at most."""
+    """Return how many pod sets a Workload of a release may have."""
     return 18 if release >= _MOST_POD_SETS else 10 if release >= _MORE_POD_SETS else 8

@@ -1,4 +1,4 @@
-"""What Workloads with reserved quota use of each ClusterQueue, and which wait: asked where a view has Workloads.
+"""Counts what Workloads with reserved quota use of each ClusterQueue, and which Workloads wait.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/workload/workload.go totalRequestsFromAdmission, HasQuotaReservation and
 IsActive. Kueue sums the same Workloads up in the status of each ClusterQueue, which is read where a view has none, or
@@ -23,13 +23,13 @@ from webhook.same import Same
 from webhook.typed.objects import Object
 
 Owner: TypeAlias = tuple[str, str, str, str]
-"""Namespace, group, kind and name of the object that a Workload is made of."""
+"""Namespace, group, kind and name of the object that owns a Workload."""
 _KEPT_STATES: Final = 4
 
 
 @dataclass(slots=True, eq=False)
 class Reservations:
-    """What Workloads use and how many wait.
+    """The quota that Workloads use, and those that wait.
 
     Args:
         usage: what is reserved, by ClusterQueue.
@@ -47,12 +47,12 @@ class Reservations:
 
     @property
     def holding(self) -> int:
-        """The number of Workloads that have quota reserved."""
+        """Return the number of Workloads that have quota reserved."""
         return self.holders.total()
 
 
 def read_reservations(view: View) -> Reservations | None:
-    """What the Workloads of a view say, None where it has none."""
+    """Return the reservations of the Workloads of a view, None if it has no Workloads."""
     listed = view.unnoted().all(Workload.gvk)
     return _read(Same(listed)) if listed else None
 
@@ -79,7 +79,7 @@ def _count(workload: Workload, total: Reservations) -> None:
 
 
 def has_quota(workload: Workload) -> bool:
-    """Whether the status of a Workload says that quota is reserved for it."""
+    """Return whether the status of a Workload says that quota is reserved for it."""
     return workload.status.is_true("QuotaReserved")
 
 
@@ -93,7 +93,7 @@ def _owners(workload: Workload) -> Iterator[Owner]:
 
 
 def _usage(workload: Workload) -> Counter[FlavorResource]:
-    """What was admitted, without pods that have ended and give their part back."""
+    """Return the admitted amounts of a Workload without those of pods that have ended."""
     counts = {pod_set.name: pod_set.count for pod_set in workload.spec.pod_sets}
     running = {**counts}
     for ended in workload.status.reclaimable_pods:
@@ -113,31 +113,31 @@ def _assigned(assigned: PodSetAssignment) -> Iterator[tuple[FlavorResource, int]
 
 
 def owner_key(subject: Subject) -> Owner:
-    """How the Workload of an object names it."""
+    """Return the key under which the Workload of an object names its owner."""
     return subject.namespace or "default", *subject.group_kind, subject.typed(Object).name
 
 
 def is_admitted(subject: Subject, view: View) -> bool:
-    """Whether the Workload of an object has quota already: Kueue has answered then."""
+    """Return whether the Workload of an object has quota already."""
     total = read_reservations(view)
     return total is not None and owner_key(subject) in total.admitted
 
 
 def waiting_before(subject: Subject, queue: str, view: View) -> int:
-    """How many Workloads of a view other than the object's own wait for a ClusterQueue."""
+    """Return how many Workloads other than the object's own wait for a ClusterQueue."""
     count = _waiting(Same(view.all(Workload.gvk)), Same(view.all(LocalQueue.gvk)))[queue]
     return count - is_queued(subject, view)
 
 
 def is_queued(subject: Subject, view: View) -> bool:
-    """Whether the Workload of an object waits."""
+    """Return whether the Workload of an object waits."""
     total = read_reservations(view)
     return total is not None and owner_key(subject) in total.queued
 
 
 @lru_cache(maxsize=_KEPT_STATES)
 def _waiting(workloads: Same, local_queues: Same) -> Counter[str]:
-    """Count the Workloads that wait, by ClusterQueue."""
+    """Return the number of waiting Workloads by ClusterQueue."""
     waiting, total = _read(workloads).waiting, Counter[str]()
     for obj in local_queues.held:
         queue = LocalQueue.of(obj)

@@ -1,4 +1,4 @@
-"""What a pod set asks of a topology, and whether a flavor has it.
+"""Reads what a pod set asks of a topology, and decides whether a flavor's topology fits.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/tas_flavorassigner.go. Which nodes could hold the
 pods is a matter of topology_nodes.py.
@@ -27,7 +27,7 @@ LAYERS: Final = f"{GROUP}/podset-slice-required-topology-constraints"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a pod set asks of the topology; "" and 0 where it asks for nothing."""
+    """The topology request of a pod set; "" and 0 stand for fields that are not set."""
 
     required: str = ""
     preferred: str = ""
@@ -38,17 +38,17 @@ class Wish:
 
     @property
     def is_explicit(self) -> bool:
-        """Whether a topology is asked for at all."""
+        """Return whether the pod set asks for a topology at all."""
         return bool(self.required or self.preferred or self.is_unconstrained or self.slice_level)
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The topology levels that the request names."""
+        """Return the topology levels that the request names."""
         return tuple(filter(None, (self.required, self.preferred, self.slice_level)))
 
 
 def read_topology_request(template: PodTemplate) -> Wish:
-    """What the annotations of a pod template ask for."""
+    """Return the topology request in the annotations of a pod template."""
     notes = template.metadata.annotations
     size = notes.get(SLICE_SIZE, "")
     return Wish(
@@ -64,7 +64,7 @@ def read_topology_request(template: PodTemplate) -> Wish:
 def why_topology_does_not_fit(
     wanted: Wish, flavor: Flavor, view: View, *, is_implied: bool, is_of_nodes: bool = True
 ) -> str:
-    """Why a flavor is none for what a pod set asks of the topology, "" where it is.
+    """Return why a flavor does not fit a topology request, "" if it fits.
 
     Args:
         wanted: what it asks for.
@@ -83,5 +83,5 @@ def why_topology_does_not_fit(
 
 
 def levels_of(flavor: Flavor, view: View) -> tuple[str, ...]:
-    """The node labels of a flavor's topology, from the top."""
+    """Return the node labels of a flavor's topology, from the top."""
     return tuple(view.find(Topology, flavor.topology, namespaced=False).spec.labels())

@@ -1,4 +1,4 @@
-"""Whether the nodes of a topology could ever hold the pods of a pod set, or of several, if nothing else ran on them.
+"""Computes whether the nodes of a topology could ever hold the pods of one or several pod sets, if nothing else ran.
 
 Kueue adds up what the nodes of each lowest domain have, and places the pod sets of a Workload one after the other, each
 on what those before leave; a group of them in one domain. What is told of several is certain whatever their order: they
@@ -27,7 +27,7 @@ from webhook.typed.nodes import Node
 from webhook.typed.pods import PodTemplate
 
 Domain: TypeAlias = tuple[str, ...]
-"""The values of the levels of a topology, from the top; () is all of it."""
+"""The values of the levels of a topology, from the top; () is the whole topology."""
 PODS: Final = "pods"
 _ONE: Final = 1000
 """One pod, in thousandths."""
@@ -35,7 +35,7 @@ _ONE: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Pods that are to be placed on the nodes of a flavor: so many, with these requests."""
+    """Pods to place on the nodes of a flavor: their number and their requests."""
 
     wish: Wish
     flavor: Flavor
@@ -45,7 +45,7 @@ class Placement:
 
 
 def count_fitting_pods(placed: Placement, view: View) -> int | None:
-    """How many of the pods the topology could hold where they may be placed; None where nobody knows its nodes."""
+    """Return how many of the pods the topology could hold; None if its nodes are not known."""
     levels = levels_of(placed.flavor, view)
     if not view.is_whole(Node.gvk):
         view.note(MissingObject(kind=Node.gvk.kind, name=""))
@@ -64,7 +64,7 @@ def count_fitting_pods(placed: Placement, view: View) -> int | None:
 
 
 def _leaves(placed: Placement, levels: Sequence[str], view: View) -> dict[Domain, Counter[str]]:
-    """What the nodes of each lowest domain have that may get any of the pods."""
+    """Return the resources of the nodes in each lowest domain that may get any of the pods."""
     leaves: dict[Domain, Counter[str]] = {}
     for node in read_kueue_nodes(view):
         domain = tuple(node.labels.get(level, "") for level in levels)
@@ -74,7 +74,7 @@ def _leaves(placed: Placement, levels: Sequence[str], view: View) -> dict[Domain
 
 
 def _is_open(node: NodeCapacity, placed: Placement, is_by_host: bool) -> bool:
-    """Whether a node may get any of the pods; taints and selectors count only where hosts are the lowest level."""
+    """Return whether a node may get any of the pods; taints and selectors count only if hosts are the lowest level."""
     if not node.is_open or any(node.labels.get(key) != value for key, value in placed.flavor.labels.items()):
         return False
     if node.taints and untolerated_taint(node.taints, placed.flavor, placed.template):
@@ -84,7 +84,7 @@ def _is_open(node: NodeCapacity, placed: Placement, is_by_host: bool) -> bool:
 
 
 def _pods_that_fit(allocatable: Mapping[str, int], requests: Amounts) -> int:
-    """How many pods there is room for."""
+    """Return how many pods fit into an amount of resources."""
     asked = {**requests, PODS: _ONE}
     return min((allocatable.get(name, 0) // value for name, value in asked.items() if value > 0), default=0)
 
@@ -97,13 +97,13 @@ def _joined(domains: Mapping[Domain, int], depth: int) -> dict[Domain, int]:
 
 
 def _sliced(domains: Mapping[Domain, int], depth: int, size: int) -> dict[Domain, int]:
-    """Pods that can be placed in whole slices, by the domain that holds a slice."""
+    """Return the number of pods that fit in whole slices, by the domain that holds a slice."""
     return {domain: most // size * size for domain, most in _joined(domains, depth).items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """What pods ask for together and what there is of it: thousandths of a resource, or pods."""
+    """The requested and the available amount of a resource in thousandths, or of pods."""
 
     resource: str
     asked: int
@@ -112,7 +112,7 @@ class Shortage:
 
 @dataclass(slots=True)
 class _Total:
-    """What a domain has: in thousandths, as pods of the smallest size, and as pods of each pod set alone."""
+    """The resources of a domain: in thousandths, as pods of the smallest size, and as pods of each pod set alone."""
 
     amounts: Counter[str] = field(default_factory=Counter)
     pods: int = 0
@@ -120,7 +120,7 @@ class _Total:
 
 
 def missing_node_capacity(placed: Sequence[Placement], level: str, view: View) -> Shortage | None:
-    """What pod sets of one flavor are certain to lack, in all nodes, or in every domain of a level; None for nothing.
+    """Return what pod sets of one flavor certainly lack, in all nodes or in every domain of a level; None if nothing.
 
     Args:
         placed: the pod sets, of the same flavor, each of which fits it alone.
@@ -140,7 +140,7 @@ def missing_node_capacity(placed: Sequence[Placement], level: str, view: View) -
 
 
 def _totals(placed: Sequence[Placement], level: str, view: View) -> Iterator[_Total]:
-    """The domains of a level in which any of the pods may be."""
+    """Yield the totals of the domains of a level in which any of the pods may be."""
     levels = levels_of(placed[0].flavor, view)
     depth = levels.index(level) + 1 if level in levels else 0
     names = {name for pods in placed for name in pods.requests}
@@ -159,7 +159,7 @@ def _totals(placed: Sequence[Placement], level: str, view: View) -> Iterator[_To
 
 
 def _short(placed: Sequence[Placement], asked: Mapping[str, int], total: _Total) -> Shortage | None:
-    """What one domain lacks for all of them together."""
+    """Return what one domain lacks for all pods together; None if nothing."""
     for name in sorted(asked):
         if asked[name] > total.amounts[name]:
             return Shortage(name, asked[name], total.amounts[name])

@@ -1,4 +1,4 @@
-"""The kinds of Kueue, with the fields that checks read, and those of Kubernetes that it looks at.
+"""The kinds of Kueue, with the fields that checks read, and those of Kubernetes that it reads.
 
 v1beta1 and v1beta2 differ in few fields: a ClusterQueue names its cohort in `cohort` or in `cohortName`. Source:
 kubernetes-sigs/kueue@ff69552e apis/kueue and config/components/crd/bases.
@@ -24,7 +24,7 @@ from webhook.typed.view import Typed
 
 
 class ResourceQuota(Typed):
-    """What a queue has of one resource of a flavor."""
+    """The quota of one resource of a flavor."""
 
     name = Text()
     nominal_quota = Raw()
@@ -33,33 +33,33 @@ class ResourceQuota(Typed):
 
 
 class FlavorQuotas(Typed):
-    """What a queue has of the resources of a flavor."""
+    """The quotas of the resources of a flavor."""
 
     name = Text()
     resources = Parts(ResourceQuota)
 
 
 class ResourceGroup(Typed):
-    """Resources, and the flavors in which they are tried."""
+    """A resource group: resources, and the flavors in which they are tried."""
 
     covered_resources = Texts()
     flavors = Parts(FlavorQuotas)
 
 
 class FairSharing(Typed):
-    """How much of what others leave a queue gets."""
+    """The fair sharing settings of a queue."""
 
     weight = Raw()
 
 
 class QuotaSpec(Typed):
-    """What a ClusterQueue and a Cohort have in common."""
+    """The fields that a ClusterQueue and a Cohort have in common."""
 
     resource_groups = Parts(ResourceGroup)
     fair_sharing = Part(FairSharing)
 
     def flavor_names(self) -> set[str]:
-        """The flavors of all its groups."""
+        """Return the flavors of all its groups."""
         return {flavor.name for group in self.resource_groups for flavor in group.flavors}
 
 
@@ -77,7 +77,7 @@ class AdmissionChecksStrategy(Typed):
 
 
 class FlavorFungibility(Typed):
-    """When a Workload tries the next flavor."""
+    """The conditions under which a Workload tries the next flavor."""
 
     when_can_borrow = Text()
     when_can_preempt = Text(default="TryNextFlavor")
@@ -91,7 +91,7 @@ class BorrowWithinCohort(Typed):
 
 
 class Preemption(Typed):
-    """Which Workloads may be preempted."""
+    """The Workloads that may be preempted."""
 
     reclaim_within_cohort = Text(default="Never")
     within_cluster_queue = Text(default="Never")
@@ -99,26 +99,26 @@ class Preemption(Typed):
 
 
 class Constraints(Typed):
-    """How far a Workload may move."""
+    """The flavors to which a Workload may migrate."""
 
     last_acceptable_flavor_name = Text()
 
 
 class Migration(Typed):
-    """How a Workload moves to a better flavor."""
+    """The settings for migration of a Workload to a better flavor."""
 
     mode = Text()
     constraints = Part(Constraints)
 
 
 class ConcurrentAdmissionPolicy(Typed):
-    """How a Workload tries several flavors at a time."""
+    """The settings for Workloads that try several flavors at a time."""
 
     migration = Part(Migration)
 
 
 class ClusterQueueSpec(QuotaSpec):
-    """Of both versions: v1beta1 has `cohort` and `admissionChecks`."""
+    """The spec of a ClusterQueue in both versions: v1beta1 has `cohort` and `admissionChecks`."""
 
     cohort_name = Text()
     cohort = Text()
@@ -133,21 +133,21 @@ class ClusterQueueSpec(QuotaSpec):
 
 
 class Reservation(Typed):
-    """What is reserved of one resource of a flavor."""
+    """The reserved amount of one resource of a flavor."""
 
     name = Text()
     total = Raw()
 
 
 class FlavorUsage(Typed):
-    """What is reserved of a flavor."""
+    """The reserved amounts of a flavor."""
 
     name = Text()
     resources = Parts(Reservation)
 
 
 class ClusterQueueStatus(Status):
-    """What Kueue says of a ClusterQueue."""
+    """The status of a ClusterQueue."""
 
     flavors_reservation = Parts(FlavorUsage)
     pending_workloads = OptionalNumber()
@@ -163,7 +163,7 @@ class ClusterQueue(Object):
 
 
 class CohortSpec(QuotaSpec):
-    """What a Cohort says."""
+    """The spec of a Cohort."""
 
     parent_name = Text()
 
@@ -176,7 +176,7 @@ class Cohort(Object):
 
 
 class LocalQueueSpec(Typed):
-    """What a LocalQueue says."""
+    """The spec of a LocalQueue."""
 
     cluster_queue = Text()
     stop_policy = Text()
@@ -190,7 +190,7 @@ class LocalQueue(Object):
 
 
 class ResourceFlavorSpec(Typed):
-    """What a ResourceFlavor says."""
+    """The spec of a ResourceFlavor."""
 
     node_labels = Labels()
     node_taints = Parts(Taint)
@@ -212,12 +212,12 @@ class Level(Typed):
 
 
 class TopologySpec(Typed):
-    """What a Topology says."""
+    """The spec of a Topology."""
 
     levels = Parts(Level)
 
     def labels(self) -> list[str]:
-        """The node labels of its levels, from the top."""
+        """Return the node labels of its levels, from the top."""
         return [level.node_label for level in self.levels]
 
 
@@ -229,7 +229,7 @@ class Topology(Object):
 
 
 class AdmissionCheckSpec(Typed):
-    """What an AdmissionCheck says."""
+    """The spec of an AdmissionCheck."""
 
     controller_name = Text()
 
@@ -262,11 +262,11 @@ class PodStatus(Typed):
 
 
 class PodWithStatus(Pod):
-    """core/v1 Pod, as it runs in a cluster."""
+    """core/v1 Pod with its status."""
 
     status = Part(PodStatus)
 
     @property
     def is_over(self) -> bool:
-        """Whether it has failed, or is being deleted."""
+        """Return whether the pod has failed, or is being deleted."""
         return self.status.phase == "Failed" or self.metadata.has("deletionTimestamp")

@@ -1,4 +1,4 @@
-"""Jobs that are meant for a queue and that Kueue leaves alone: they start at once, without quota.
+"""Finds jobs that are meant for a queue, but that Kueue does not manage: they start at once, without quota.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework and pkg/controller/jobs. That a job without a label
 is meant for a queue is told only where its namespace has a LocalQueue.
@@ -83,7 +83,7 @@ _RAY_CLUSTER: Final = ("ray.io", "RayCluster")
 _INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
     ("batch", "CronJob"): ("spec", "jobTemplate", "metadata", "labels", QUEUE_NAME),
 }
-"""Where the label stands in kinds that make an integrated one."""
+"""The path of the queue label in kinds that create an object of an integrated kind."""
 
 
 def unmanaged(subject: Subject) -> Iterator[Problem]:
@@ -119,7 +119,7 @@ def _kind_not_integrated(subject: Subject, how: Managed) -> Problem:
 
 
 def _integration_off(subject: Subject, how: Managed) -> Problem:
-    """Who does not integrate a kind: the Configuration, or the release where nobody has seen a Configuration."""
+    """Return the problem of a kind that the Configuration, or the release by default, does not integrate."""
     read = subject.once(read_kueue_configuration)
     if not read.is_known and how.framework in defaults(OLDEST) and not knows_release(subject):
         return INTEGRATION_OFF.problem(_AT, missing=(UNKNOWN,))
@@ -133,7 +133,7 @@ def _integration_off(subject: Subject, how: Managed) -> Problem:
 
 
 def _elsewhere(subject: Subject, how: Managed) -> Iterator[Problem]:
-    """A name of a queue where Kueue does not look for it, or none at all in a namespace with queues."""
+    """Yield a queue name where Kueue does not read it, or the lack of one in a namespace with queues."""
     annotated = subject.typed(Object).annotations.get(QUEUE_NAME, "")
     if annotated:
         yield _label_place(("metadata", "annotations", QUEUE_NAME), annotated)
@@ -145,7 +145,7 @@ def _elsewhere(subject: Subject, how: Managed) -> Iterator[Problem]:
 
 
 def _label_place(path: FieldPath, queue: str, of_pods: Literal["", "queued", "ignored"] = "") -> Problem:
-    """The problem of an annotation, or of a label of pods that Kueue queues one by one, or ignores."""
+    """Return the problem of an annotation, or of a label of pods that Kueue queues one by one, or ignores."""
     message, fix = "has no effect because Kueue reads the name of the queue from a label", "set a label instead"
     if of_pods:
         message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
@@ -156,7 +156,7 @@ def _label_place(path: FieldPath, queue: str, of_pods: Literal["", "queued", "ig
 
 
 def _on_templates(subject: Subject) -> Iterator[Problem]:
-    """A queue that only the pods name: with the integration of pods, every one of them is queued by itself.
+    """Yield a queue that only pods name: with the integration of pods, each pod is queued by itself.
 
     Of a Deployment that is what Kueue does anyway, for its own webhook only copies the label to the pods. The pods of a
     RayCluster that Ray scales come one by one, and Kueue takes no such cluster as a whole:

@@ -1,4 +1,4 @@
-"""The Workload that Kueue makes of a job: its pod sets, with what all of their pods count for.
+"""Builds the Workload that Kueue creates for a job: its pod sets, with the quota that their pods need.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs (PodSets) and pkg/workload/resources.go. A Deployment has a
 Workload for each pod and a LeaderWorkerSet one for each group. The units are those of quota.py.
@@ -71,24 +71,24 @@ class PodSetRequests:
 
     @property
     def name(self) -> str:
-        """The name of the pod set."""
+        """Return the name of the pod set."""
         return self.pod_set.name
 
     def at(self, path: FieldPath) -> FieldPath:
-        """Where a field of the template stands in the object."""
+        """Return the path in the object of a field of the template."""
         return self.pod_set.locate(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The Workload of a job, and what is missing for it: without its runtime a TrainJob has no pod sets."""
+    """The Workload of a job, and the objects missing for it: without its runtime a TrainJob has no pod sets."""
 
     pod_sets: Sequence[PodSetRequests] = ()
     missing: tuple[MissingObject, ...] = ()
 
 
 def build_workload(subject: Subject) -> Workload:
-    """The Workload of an object, to be asked for with `Subject.once`."""
+    """Return the Workload of an object; call it through `Subject.once`."""
     listed, counting = subject.once(pod_sets), _Counting(subject)
     pairs = zip(listed.all, subject.once(pod_templates), strict=True)
     counted = [counting.count(pod_set, template) for pod_set, template in pairs]
@@ -98,7 +98,7 @@ def build_workload(subject: Subject) -> Workload:
 
 @dataclass(slots=True)
 class _Counting:
-    """How the pods of one object are counted."""
+    """Counts the pods of one object."""
 
     subject: Subject
     view: View = field(init=False)
@@ -111,7 +111,7 @@ class _Counting:
         self.configuration = self.subject.once(read_kueue_configuration)
 
     def count(self, pod_set: PodSet, written: PodTemplate) -> PodSetRequests:
-        """A pod set with what it counts for."""
+        """Return a pod set with the quota that it needs."""
         template = _defaulted(written, self.subject)
         of_containers = container_requests(template.spec, self.ranges)
         per_pod = pod_requests(template.spec, of_containers, self._overhead(template))
@@ -143,7 +143,7 @@ class _Counting:
         return without_claims(template, pod_set.locate) if is_on(NO_CLAIMS_WITHOUT, self.subject) else Devices()
 
     def _quota(self, template: PodTemplate, pod_set: PodSet, per_pod: Amounts, devices: Devices) -> dict[str, int]:
-        """What one pod counts for under the names of quota."""
+        """Return the quota of one pod by resource names."""
         given = per_pod
         if is_on(EXTENDED_CLAIMS, self.subject):
             given = count_extended_resources(
@@ -163,7 +163,7 @@ class _Counting:
 
 
 def _transformed(given: Amounts, configuration: Configuration) -> Amounts:
-    """As Kueue's Configuration leaves resources out, or counts them as others."""
+    """Return the amounts after the exclusions and transformations of Kueue's Configuration."""
     total: Counter[str] = Counter()
     for name, milli in given.items():
         if configuration.excluded and name.startswith(configuration.excluded):
@@ -179,7 +179,7 @@ def _transformed(given: Amounts, configuration: Configuration) -> Amounts:
 
 
 def _defaulted(template: PodTemplate, subject: Subject) -> PodTemplate:
-    """A pod as the API server stores it: requests that are not set are its limits. Templates are left as they are."""
+    """Return a pod as the API server stores it, with requests set from limits; templates are returned unchanged."""
     if subject.group_kind != ("", "Pod"):
         return template
     spec = template.spec
@@ -197,7 +197,7 @@ def _with_requests(container: Container) -> JSON:
 
 
 def _least(subject: Subject, count: int) -> int:
-    """With how many pods a job starts at least: a Job may say that fewer than it asks for are enough."""
+    """Return with how many pods a job starts at least; a Job may accept fewer than it asks for."""
     if subject.group_kind != ("batch", "Job"):
         return count
     given = subject.typed(Object).annotations.get(MIN_PARALLELISM, "")

@@ -22,7 +22,7 @@ class WorkloadPodSet(Typed):
 
 
 class PriorityClassReference(Typed):
-    """The class of a Workload, of v1beta2."""
+    """The priority class of a Workload, in v1beta2."""
 
     group = Text()
     kind = Text()
@@ -30,7 +30,7 @@ class PriorityClassReference(Typed):
 
 
 class WorkloadSpec(Typed):
-    """What a Workload asks for, of both versions: v1beta1 has `priorityClassSource` and `priorityClassName`."""
+    """The spec of a Workload in both versions: v1beta1 has `priorityClassSource` and `priorityClassName`."""
 
     pod_sets = Parts(WorkloadPodSet)
     active = Truth(default=True)
@@ -42,7 +42,7 @@ class WorkloadSpec(Typed):
 
 
 class PodSetAssignment(Typed):
-    """The flavors that a pod set has, and what it uses of them."""
+    """The flavors that a pod set was assigned, and its usage of them."""
 
     name = Text()
     count = OptionalNumber()
@@ -51,21 +51,21 @@ class PodSetAssignment(Typed):
 
 
 class Admission(Typed):
-    """The ClusterQueue in which a Workload has quota, and of which flavors."""
+    """The ClusterQueue and the flavors in which a Workload has quota."""
 
     cluster_queue = Text()
     pod_set_assignments = Parts(PodSetAssignment)
 
 
 class ReclaimablePod(Typed):
-    """Pods of a pod set that have ended and give their part back."""
+    """Pods of a pod set that have ended and whose quota is free again."""
 
     name = Text()
     count = Number()
 
 
 class WorkloadStatus(Status):
-    """What Kueue says of a Workload."""
+    """The status of a Workload."""
 
     admission = Part(Admission)
     reclaimable_pods = Parts(ReclaimablePod)

@@ -1,1 +1,1 @@
-"""Pods that an object makes: its pod sets, their containers, and what the API server refuses of a pod template."""
+"""The pods that an object creates: its pod sets, their containers, and rules of the API server for pod templates."""

@@ -1,4 +1,4 @@
-"""Amounts of resources as they stand in a pod, as text and as quantities, and the names of the resources.
+"""Reads amounts of resources in a pod as texts and as quantities, and the names of the resources.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/v1/helper/helpers.go (IsExtendedResourceName, IsHugePageResourceName,
 HugePageSizeFromResourceName). The API server keeps thousandths of an amount, rounded up (pkg/apis/core/v1/conversion.go
@@ -17,17 +17,17 @@ from webhook.quantity import Quantity
 from webhook.short_texts import kept_for_short_texts
 
 STANDARD: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
-"""What every node has."""
+"""The resources that every node has."""
 HUGE: Final = "hugepages-"
 LARGEST: Final = 9 * 10**15
-"""Amounts from here on are not looked at closer: thousandths of them are beyond the API server's 64 bits."""
+"""The amount from which on no comparison is made: thousandths of it exceed the API server's 64 bits."""
 _LONGEST_PREFIX: Final = 244
-"""Characters of a domain: with `requests.` before it, as a quota names it, it has the 253 of a subdomain."""
+"""The most characters of a domain: with `requests.` before it, as in a quota, it has the 253 of a subdomain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A resource's name. `page` is the size of a page in bytes, 0 where the name has none, None of other resources."""
+    """A resource's name. `page` is the size of a page in bytes, 0 if the name has none, None for other resources."""
 
     text: str
     is_qualified: bool
@@ -36,13 +36,13 @@ class Name:
 
     @property
     def may_be_overcommitted(self) -> bool:
-        """Whether a request may be less than the limit."""
+        """Return whether a request may be less than the limit."""
         return not self.is_extended and not self.page
 
 
 @kept_for_short_texts(1 << 20)
 def name_of(text: str) -> Name:
-    """Read the name of a resource: whether it is qualified, native, or of huge pages."""
+    """Return a resource's name with its properties: qualified, native, or huge pages."""
     is_extended = "/" in text and "kubernetes.io/" not in text
     is_qualified = not qualified_name(text)
     if is_extended and (text.startswith("requests.") or text.index("/") > _LONGEST_PREFIX):
@@ -56,7 +56,7 @@ def _page(text: str) -> int:
 
 
 def text_of(value: JSON) -> str:
-    """An amount as a text; null counts as 0."""
+    """Return an amount as a text; null counts as 0."""
     if isinstance(value, str):  # as nearly always
         return value.strip()
     if value is None:
@@ -75,7 +75,7 @@ def amount_as_text(value: JSON) -> str:
 
 @kept_for_short_texts(1 << 20)
 def read_quantity(text: str) -> Quantity | None:
-    """The quantity of a text, None for what is none."""
+    """Return the quantity in a text, None if it is invalid."""
     try:
         return quantity.parse_quantity(text)
     except ValueError:
@@ -83,5 +83,5 @@ def read_quantity(text: str) -> Quantity | None:
 
 
 def is_small(amount: Quantity) -> bool:
-    """Whether an amount is one that can be looked at closely."""
+    """Return whether an amount is small enough for comparisons."""
     return amount.value() < LARGEST

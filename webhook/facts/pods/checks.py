@@ -31,7 +31,7 @@ _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
 
 
 def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
-    """What Kubernetes refuses of the resources of a pod."""
+    """Yield the problems that Kubernetes would report of the resources of a pod."""
     pod = subject.typed(Pod).spec
     places = pod_resources.places_in(pod)
     for place in places:
@@ -48,7 +48,7 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
 
 
 def outside_templates(subject: Subject) -> Iterator[Problem]:
-    """What Kubernetes refuses of resources that become those of a container, as of a model server of KServe.
+    """Yield the problems of resources that become those of a container, as of a model server of KServe.
 
     Those of a TrainJob are judged in the pods that Trainer makes. A Pod has none outside its containers.
     """
@@ -63,18 +63,18 @@ def outside_templates(subject: Subject) -> Iterator[Problem]:
 
 
 def generated_pod_templates(subject: Subject) -> Iterator[Problem]:
-    """What Kubernetes refuses of those pods besides."""
+    """Yield the other problems that Kubernetes would report of generated pods."""
     yield from problems_of_pods(subject, template_problems)
 
 
 def validate_pod_template(subject: Subject) -> Iterator[Problem]:
-    """What Kubernetes refuses of a pod besides; it says so itself of Pods and of its own kinds."""
+    """Yield the other problems of a pod template, if its kind is not one that Kubernetes checks itself."""
     if subject.template_of is not None and not is_builtin(subject.template_of):
         yield from template_problems(subject)
 
 
 def template_problems(subject: Subject) -> Iterator[Problem]:
-    """What Kubernetes refuses of a pod besides, whatever it is made from."""
+    """Yield the other problems that Kubernetes would report of a pod, whatever it is created from."""
     template = subject.typed(Pod)
     pod, metadata = template.spec, template.metadata
     yield from pod_template.validate_host_users(pod)

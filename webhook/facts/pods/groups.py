@@ -1,4 +1,4 @@
-"""The groups of rules of this package, and what the rules of a group have in common."""
+"""The groups of rules of this package."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ POD_RESOURCES: Final = Group(
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )
-"""What Kubernetes refuses of the resources of a pod, for the kinds whose templates it does not look at before it makes
-pods."""
+"""Rules of Kubernetes for the resources of pods, for kinds whose templates it does not check before it creates pods."""
 WORKLOAD_UPDATE: Final = Group(
     "workload-update",
     refused_by="nobody; the controller ignores the change",
@@ -27,5 +26,4 @@ POD_TEMPLATE: Final = Group(
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )
-"""What Kubernetes refuses of a pod besides its resources and claims, for the kinds whose templates it does not look at
-before it makes pods."""
+"""Rules of Kubernetes for other fields of pods, for kinds whose templates it does not check before it creates pods."""

@@ -1,4 +1,4 @@
-"""Which labels a selector selects, and which taints pods tolerate, as the scheduler decides it.
+"""Matches label selectors and tolerations as the scheduler does.
 
 Sources: k8s.io/component-helpers v0.36 scheduling/corev1 (nodeaffinity, helpers.go) and k8s.io/api core/v1
 toleration.go; label selectors as in k8s.io/apimachinery v0.36 pkg/labels. What is not of its type selects nothing.
@@ -20,14 +20,14 @@ EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def is_selected(labels: Mapping[str, JSON], selector: LabelSelector) -> bool:
-    """Whether a LabelSelector selects what has these labels; an empty one selects everything."""
+    """Return whether a LabelSelector selects these labels; an empty one selects everything."""
     if any(labels.get(key) != value for key, value in selector.match_labels.items()):
         return False
     return all(labels_meet_requirement(labels, requirement) for requirement in selector.match_expressions)
 
 
 def labels_meet_requirement(labels: Mapping[str, JSON], requirement: SelectorRequirement) -> bool:
-    """Whether labels meet one requirement: of a LabelSelector, or of a term of node affinity."""
+    """Return whether labels meet one requirement of a LabelSelector or of a term of node affinity."""
     return _meets(labels.get(requirement.key), requirement.operator, requirement.values)
 
 
@@ -55,17 +55,17 @@ def _compares(operator: str, given: JSON, values: Sequence[JSON]) -> bool:
 
 
 def first_untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
-    """The first taint that keeps pods out which have these tolerations."""
+    """Return the first taint that pods with these tolerations do not tolerate; None if there is none."""
     return next((taint for taint in taints if taint.effect in KEEPS_OUT and not is_tolerated(taint, tolerations)), None)
 
 
 def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """Whether pods with these tolerations tolerate a taint."""
+    """Return whether pods with these tolerations tolerate a taint."""
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether a toleration tolerates a taint, as Toleration.ToleratesTaint of Kubernetes decides."""
+    """Return whether a toleration tolerates a taint, as Toleration.ToleratesTaint of Kubernetes decides."""
     effect, key = toleration.effect, toleration.key
     if (effect and effect != taint.effect) or (key and key != taint.key):
         return False
@@ -73,7 +73,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def selector_json_matches(selector: JSON, labels: Mapping[str, JSON], deadline: Deadline) -> bool:
-    """As `is_selected`, of the JSON of a LabelSelector."""
+    """Return whether a LabelSelector in JSON selects these labels."""
     return is_selected(labels, LabelSelector.of(selector, (), Reading(deadline)))
 
 

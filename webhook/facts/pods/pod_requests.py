@@ -1,4 +1,4 @@
-"""What one pod counts for, as Kueue counts it: overhead, defaults of LimitRanges, limits where no request stands.
+"""Computes what one pod requests, as Kueue counts it: overhead, defaults of LimitRanges, limits in place of requests.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go AdjustResources and pkg/util/limitrange, and
 k8s.io/component-helpers v0.36 resource/helpers.go PodRequests: the sum of containers and sidecars or one init container
@@ -21,13 +21,13 @@ from webhook.typed.limit_ranges import LimitRange, LimitRangeItem
 from webhook.typed.pods import Container, PodSpec, Resources
 
 Amounts: TypeAlias = dict[str, int]
-"""Thousandths of resources."""
+"""Amounts of resources in thousandths."""
 _MILLI: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the LimitRanges of a namespace say of containers, and of pods as a whole: defaults and bounds."""
+    """The defaults and bounds in the LimitRanges of a namespace, for containers and for pods."""
 
     default: Amounts = field(default_factory=dict)
     default_request: Amounts = field(default_factory=dict)
@@ -56,7 +56,7 @@ def _bound(limit: LimitRangeItem, together: Limits) -> None:
 
 
 def _default(limit: LimitRangeItem, together: Limits) -> None:
-    """A missing default is the maximum, as the API server sets it."""
+    """Add the defaults of one limit; a missing default is the maximum, as the API server sets it."""
     default = {**amounts_in_thousandths(limit.max), **amounts_in_thousandths(limit.default)}
     request = {**amounts_in_thousandths(limit.min), **default, **amounts_in_thousandths(limit.default_request)}
     together.default.update({**default, **together.default})
@@ -64,14 +64,14 @@ def _default(limit: LimitRangeItem, together: Limits) -> None:
 
 
 def amounts_in_thousandths(given: Mapping[str, JSON]) -> Amounts:
-    """Resources as thousandths; what is no quantity is left out."""
+    """Return amounts in thousandths; invalid quantities are left out."""
     read = {name: quantity.read(value) for name, value in given.items()}
     return {name: value.milli_value() for name, value in read.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerRequests:
-    """What one container requests, with the defaults of its namespace; requests that are not set are limits."""
+    """The requests of one container with the defaults of its namespace; a request that is not set is the limit."""
 
     container: Container
     requests: Amounts
@@ -79,7 +79,7 @@ class ContainerRequests:
 
 
 def container_requests(pod: PodSpec, defaults: Limits) -> Items[ContainerRequests]:
-    """What each container of a pod requests."""
+    """Return the requests of each container of a pod."""
     return pod.containers.of([_container_requests(container, defaults) for container in pod.all_containers()])
 
 
@@ -112,7 +112,7 @@ def pod_requests(pod: PodSpec, of_containers: Iterable[ContainerRequests], overh
 
 
 def _pod_level_amounts(resources: Resources) -> Amounts:
-    """What stands for the pod as a whole, in place of what its containers come to."""
+    """Return the amounts of the pod as a whole, which replace those of its containers."""
     both = (
         {**amounts_in_thousandths(resources.limits), **amounts_in_thousandths(resources.requests)} if resources else {}
     )
@@ -120,13 +120,13 @@ def _pod_level_amounts(resources: Resources) -> Amounts:
 
 
 def units_of_thousandths(name: str, milli: int) -> int:
-    """Thousandths as Kueue counts a resource: thousandths of cpu, whole units of others, rounded up."""
+    """Return thousandths in Kueue's units: thousandths of cpu, whole units of others, rounded up."""
     return milli if name == "cpu" else -(-milli // _MILLI)
 
 
 @dataclass(frozen=True, slots=True)
 class OutOfRange:
-    """A container, or a pod, outside what a LimitRange allows."""
+    """An amount of a container, or a pod, that a LimitRange does not allow."""
 
     path: FieldPath
     resource: str
@@ -136,7 +136,7 @@ class OutOfRange:
 
 
 def out_of_range(of_containers: Iterable[ContainerRequests], total: Amounts, ranges: Limits) -> Iterator[OutOfRange]:
-    """As ValidateLimitRange: requests and limits of containers, and requests of the pod, within what they allow."""
+    """Yield the amounts of containers and of the pod that LimitRanges do not allow (ValidateLimitRange)."""
     for listed in of_containers:
         both = listed.requests.keys() | listed.limits.keys()
         pairs = {name: [side[name] for side in (listed.requests, listed.limits) if name in side] for name in both}

@@ -1,4 +1,4 @@
-"""Resources of containers, of a pod as a whole and of its overhead, as Kubernetes validates them.
+"""Validates resources of containers, of a pod as a whole and of its overhead, as Kubernetes does.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go, after the defaults of pkg/apis/core/v1/
 defaults.go; functions are named like those there. Of each amount the first rule that it breaks is told. A name with
@@ -145,7 +145,7 @@ OVERHEAD_WITHOUT_CLASS: Final = POD_RESOURCES.rule(
 
 
 class Place(NamedTuple):
-    """Where resources stand: in a container, for the pod as a whole, or as overhead, which has the rules of limits."""
+    """A place of resources: a container, the pod as a whole, or overhead, which has the rules of limits."""
 
     part: Part
     path: FieldPath
@@ -155,12 +155,12 @@ class Place(NamedTuple):
 
     @property
     def restarts(self) -> bool:
-        """Whether it is that of a sidecar."""
+        """Return whether it belongs to a sidecar."""
         return self.holder is not None and self.holder.restart_policy == "Always"
 
 
 def places_in(pod: PodSpec) -> Items[Place]:
-    """Every place of the spec of a pod where resources may stand."""
+    """Return every place in the spec of a pod where resources may be set."""
     containers = pod.containers
     lists: list[tuple[Part, Items[Container]]] = [("containers", containers)]
     if pod.has("initContainers"):
@@ -181,7 +181,7 @@ def places_in(pod: PodSpec) -> Items[Place]:
 
 
 def places_of(spec: Mapping[str, JSON], deadline: Deadline) -> Items[Place]:
-    """The same of the JSON of a spec."""
+    """Return every place in the JSON of a spec where resources may be set."""
     return places_in(PodSpec.of(spec, ("spec",), Reading(deadline)))
 
 
@@ -191,7 +191,7 @@ def _place(part: Part, holder: Container | PodSpec) -> Place:
 
 
 def validate_resource_requirements(place: Place) -> Iterator[Problem]:
-    """ValidateContainerResourceRequirements, validatePodResources for the pod as a whole, and overhead."""
+    """Yield the problems of ValidateContainerResourceRequirements, validatePodResources and overhead."""
     is_pod = place.part == "pod"
     for name, value in place.limits.items():
         broken = _first_broken(name, value, is_pod=is_pod)
@@ -207,7 +207,7 @@ def validate_resource_requirements(place: Place) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A rule that an amount breaks, wherever it stands. `is_shown`: the sentence begins with the amount."""
+    """A rule that an amount breaks. `is_shown`: the message begins with the amount."""
 
     rule: Rule
     message: str
@@ -215,14 +215,14 @@ class Broken:
     is_shown: bool = True
 
     def at(self, path: FieldPath, value: JSON) -> Problem:
-        """The problem of a value at a path."""
+        """Return the problem of a value at a path."""
         return self.rule.problem(
             path, self.message, self.fix, shown=amounts.amount_as_text(value) if self.is_shown else ""
         )
 
 
 def _first_broken(name: str, value: JSON, *, is_pod: bool) -> Broken | None:
-    """The first rule that an amount breaks by itself."""
+    """Return the first rule that an amount breaks by itself; None if it breaks none."""
     text = amounts.text_of(value)
     return (_pod_level(name, text) if is_pod else None) or _judge(name, text)
 
@@ -244,7 +244,7 @@ def _judge(name: str, text: str) -> Broken | None:
 
 
 def validate_resource_name(name: Name) -> Broken | None:
-    """As validateContainerResourceName."""
+    """Return the rule of validateContainerResourceName that a name breaks; None if it breaks none."""
     text = name.text
     full_name = "write a full name such as nvidia.com/gpu"
     if not name.is_qualified and "/" in text:
@@ -262,14 +262,16 @@ def validate_resource_name(name: Name) -> Broken | None:
 
 
 def _fault(name: str) -> str:
-    """What is wrong with the name of an extended resource."""
+    """Return the fault of an extended resource's name."""
     if qualified_name(name):
         return key_fault(name)
     return "it begins with `requests.`" if name.startswith("requests.") else "the part before the slash is too long"
 
 
 def validate_resource_quantity_value(name: Name, text: str) -> Broken | None:
-    """ValidateResourceQuantityValue and validateResourceQuantityHugePageValue."""
+    """Return the rule of ValidateResourceQuantityValue or validateResourceQuantityHugePageValue that an amount
+    breaks.
+    """
     amount = amounts.read_quantity(text)
     if amount is None:
         if name.is_extended:
@@ -290,7 +292,7 @@ def validate_resource_quantity_value(name: Name, text: str) -> Broken | None:
 
 
 def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
-    """The rule that a request breaks beside the limit of its place."""
+    """Return the rule that a request breaks together with its limit; None if it breaks none."""
     text, known = amounts.text_of(value), amounts.name_of(name)
     if is_placeholder(name) or is_placeholder(text):
         return None
@@ -314,7 +316,7 @@ def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
 
 
 def validate_amounts(resources: Resources) -> Iterator[Problem]:
-    """Each amount of resources to which a controller may add others before they are those of a container."""
+    """Yield the problems of each amount, for resources to which a controller may add others."""
     for side, listed in (("limits", resources.written_limits), ("requests", resources.written_requests)):
         for name, value in listed.items():
             if broken := _first_broken(name, value, is_pod=False):
@@ -322,7 +324,7 @@ def validate_amounts(resources: Resources) -> Iterator[Problem]:
 
 
 def validate_hugepages_are_not_alone(place: Place) -> Iterator[Problem]:
-    """The end of ValidateContainerResourceRequirements: hugepages need cpu or memory."""
+    """Yield hugepages without cpu or memory (the end of ValidateContainerResourceRequirements)."""
     limits, requests = place.limits, place.requests
     if "cpu" in limits or "memory" in limits or "cpu" in requests or "memory" in requests:
         return
@@ -332,14 +334,14 @@ def validate_hugepages_are_not_alone(place: Place) -> Iterator[Problem]:
 
 
 def validate_no_ephemeral_resources(place: Place) -> Iterator[Problem]:
-    """An ephemeral container has no limits or requests; device_claims refuses its claims."""
+    """Yield the problem of an ephemeral container with limits or requests."""
     if place.limits or place.requests:
         message = "must not be set because an ephemeral container uses the resources that its pod already has"
         yield EPHEMERAL_CONTAINER.problem(place.path, message, "remove resources")
 
 
 def validate_overhead(pod: PodSpec) -> Iterator[Problem]:
-    """As validateOverhead of plugin/pkg/admission/runtimeclass/admission.go: overhead comes from a class."""
+    """Yield overhead that does not come from a RuntimeClass (plugin/pkg/admission/runtimeclass/admission.go)."""
     if pod.overhead and not pod.has("runtimeClassName"):
         message = "must not be set without runtimeClassName because only a RuntimeClass may set it"
         yield OVERHEAD_WITHOUT_CLASS.problem(("spec", "overhead"), message, "remove the overhead")

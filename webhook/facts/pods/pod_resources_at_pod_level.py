@@ -1,4 +1,4 @@
-"""Resources of a pod as a whole beside those of its containers, and its overhead.
+"""Compares resources of a pod as a whole with those of its containers.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceConsistency, after
 defaultPodRequests and defaultHugePagePodLimits of pkg/apis/core/v1/defaults.go, which the API server applies to pods
@@ -46,7 +46,7 @@ SIDES: Final[tuple[Side, ...]] = ("limits", "requests")
 
 
 def validate_pod_resource_consistency(places: Items[Place]) -> Iterator[Problem]:
-    """The containers together against the pod as a whole, then the limit of each."""
+    """Yield the problems of the containers together, and of each limit, compared with the pod as a whole."""
     pod = next((place for place in places if place.part == "pod"), None)
     if pod is None:
         return
@@ -62,7 +62,7 @@ def validate_pod_resource_consistency(places: Items[Place]) -> Iterator[Problem]
 
 
 def _validate_sums(pod: Place, name: str, sums: Mapping[Side, Mapping[str, int]]) -> Iterator[Problem]:
-    """Requests against the pod's requests, which are its limits by default; of hugepages limits against limits too."""
+    """Yield requests of containers above the pod's, and for hugepages limits above the pod's limits."""
     limit, request = _amount(pod.limits, name), _amount(pod.requests, name)
     is_huge = name.startswith(HUGE)
     pairs: list[tuple[Side, int | None, Side]] = [("requests", request, "requests")]
@@ -90,7 +90,7 @@ def _validate_limits(pod: Place, place: Place) -> Iterator[Problem]:
 
 
 def sums_of(containers: Iterable[Place], names: Collection[str], side: Side) -> Mapping[str, int]:
-    """What containers ask for together, in thousandths."""
+    """Return what containers request together, in thousandths."""
     running: Counter[str] = Counter()
     sidecars: Counter[str] = Counter()
     peak: dict[str, int] = {}
@@ -109,18 +109,18 @@ def sums_of(containers: Iterable[Place], names: Collection[str], side: Side) -> 
 def sum_of_containers(
     containers: Sequence[Place], names: Collection[str], side: Side, deadline: Deadline
 ) -> Mapping[str, int]:
-    """The same, charged to a deadline."""
+    """Return what containers request together, charged to a deadline."""
     return sums_of(Items(containers, deadline), names, side)
 
 
 def _limit_or_request(place: Place, name: str, side: Side) -> int:
-    """The limit of a container, or its request, which is the limit by default."""
+    """Return the limit of a container, or its request, which is the limit by default."""
     amount = _amount(place.requests, name) if side == "requests" else None
     return (_amount(place.limits, name) or 0) if amount is None else amount
 
 
 def _amount(given: Mapping[str, JSON], name: str) -> int | None:
-    """An amount in thousandths; None for nothing, and for what is no quantity or negative."""
+    """Return an amount in thousandths; None if it is not set, invalid or negative."""
     value = given.get(name)
     amount = None if value is None or isinstance(value, bool) else amounts.read_quantity(amounts.text_of(value))
     return None if amount is None or amount.sign() < 0 else amount.milli_value()

@@ -1,4 +1,4 @@
-"""The pod sets of an object, those that a TrainJob gets from its runtime among them.
+"""The pod sets of an object, including those that a TrainJob gets from its runtime.
 
 The workload table knows the templates that stand in an object. A TrainJob, itself or inside an object, has none: its
 pods are those of its runtime, merged, which may not be there.
@@ -27,13 +27,13 @@ from webhook.workloads.table import Table
 
 @dataclass(frozen=True, slots=True)
 class PodSets:
-    """Pod sets, and the runtimes without which there may be more."""
+    """Pod sets, and the missing runtimes that may add more."""
 
     all: Items[PodSet]
     missing: tuple[MissingObject, ...] = ()
 
     def result(self, value: Mapping[str, JSON], *others: str, missing: Missing) -> Result:
-        """A fact whose fields need the pod sets, but for some others; `missing` is what else was not there."""
+        """Return a fact whose fields depend on the pod sets, except `others`; `missing` are other missing objects."""
         if not self.missing:
             return Result(value, missing)
         own = {name: self.missing for name in value if name not in others}
@@ -41,7 +41,7 @@ class PodSets:
 
 
 def pod_sets(subject: Subject) -> PodSets:
-    """The pod sets of an object, to be asked for with `Subject.once`."""
+    """Return the pod sets of an object; call it through `Subject.once`."""
     if subject.group_kind == POD:  # nothing stands inside a Pod
         return PodSets(Items(pod_templates(subject.object, subject.table, subject.deadline), subject.deadline))
     if group_kind(subject.object) == TRAIN_JOB:
@@ -56,7 +56,7 @@ def pod_sets(subject: Subject) -> PodSets:
 
 
 def template_of(podset: PodSet, subject: Subject) -> PodTemplate:
-    """The template of a pod set with typed fields, once a request; its paths begin at the template."""
+    """Return the template of a pod set with typed fields, read once a request; its paths begin at the template."""
     template = podset.template
     if template is subject.object:
         return subject.typed(Pod)
@@ -66,7 +66,7 @@ def template_of(podset: PodSet, subject: Subject) -> PodTemplate:
 
 
 def list_pod_sets(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
-    """The pod templates of an object, as `podsets` lists them, once a request."""
+    """Return the pod templates of an object, listed once a request."""
     return view.once((list_pod_sets, Same(obj)), lambda: pod_templates(obj, table, view.deadline))
 
 
@@ -76,7 +76,7 @@ def _pod_sets_of_train_job(subject: Subject) -> PodSets:
 
 
 def _inside(subject: Subject) -> Iterator[PodSets]:
-    """The pod sets of the TrainJobs inside an object, as often as it makes them at a time."""
+    """Yield the pod sets of the TrainJobs inside an object, as many as run at the same time."""
     for place in subject.deadline.paced(embedded_objects(subject.object, subject.table)):
         if group_kind(place.object) == TRAIN_JOB:
             made = _pod_sets_of_train_job(subject.inner(place.object))

@@ -1,4 +1,4 @@
-"""Fields of a pod as a whole, as Kubernetes validates them.
+"""Validates fields of a pod as a whole, as Kubernetes does.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go; functions are named like those there.
 """
@@ -92,7 +92,7 @@ SCHEDULING_GATE: Final = POD_TEMPLATE.rule(
 
 
 def validate_host_users(pod: PodSpec) -> Iterator[Problem]:
-    """As validateHostUsers, while the feature UserNamespacesHostNetworkSupport is off, as it is by default."""
+    """Yield the problems of validateHostUsers while UserNamespacesHostNetworkSupport is off, as by default."""
     if pod.host_users is not False:
         return
     fix = "remove hostUsers, or this field"
@@ -130,7 +130,7 @@ def validate_containers(pod: PodSpec) -> Iterator[Problem]:
 
 
 def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Sequence[Problem]:
-    """The name of a container or volume at a path; `seen` has those before it, and then this one too."""
+    """Return the problems of the name of a container or volume; add the name to `seen`."""
     is_known = name in seen
     seen.add(name)
     if not name or is_placeholder(name):
@@ -145,7 +145,7 @@ def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Seque
 
 
 def _validate_image(container: Container) -> Iterator[Problem]:
-    """As validateContainerOnlyForPod; one that is absent may come from a controller."""
+    """Yield the problem of an invalid image (validateContainerOnlyForPod); a missing one may come from a controller."""
     if container.image != container.image.strip():
         path = container.path("image")
         yield IMAGE.problem(path, "must not begin or end with a space", "remove the spaces", container.image)
@@ -163,12 +163,12 @@ def validate_env(container: Container) -> Iterator[Problem]:
 
 
 def _is_env_name(name: str) -> bool:
-    """Whether Kubernetes takes a name for an environment variable (IsRelaxedEnvVarName)."""
+    """Return whether Kubernetes accepts a name for an environment variable (IsRelaxedEnvVarName)."""
     return name != "" and name.isascii() and not name.encode().translate(None, _OF_ENV_NAMES)
 
 
 def _env_name_fault(name: str) -> tuple[str, str]:
-    """What is wrong with the name of a variable, and what to do."""
+    """Return the fault of a variable's name, and the fix."""
     if not name:
         return "must be set because a variable without a name cannot be read", "set the name of the variable"
     fix = "use only letters, digits and underscores"
@@ -200,7 +200,7 @@ def validate_container_ports(container: Container) -> Iterator[Problem]:
 
 
 def validate_user(context: SecurityContext) -> Iterator[Problem]:
-    """The user and group ids of a security context are in range (IsValidUserID, IsValidGroupID)."""
+    """Yield user and group ids of a security context that are out of range (IsValidUserID, IsValidGroupID)."""
     yield from _validate_user(context, "runAsUser", context.run_as_user)
     yield from _validate_user(context, "runAsGroup", context.run_as_group)
 

@@ -1,4 +1,4 @@
-"""Labels and annotations of a pod, and the labels of nodes that it selects.
+"""Validates labels and annotations of a pod, and its node selector.
 
 Source: k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go; functions are named like those there.
 """
@@ -33,7 +33,7 @@ LABEL: Final = POD_TEMPLATE.rule(
 
 
 def label_key_fault(key: str) -> str:
-    """What is wrong with the key of a label, a selector or a toleration; "" for nothing."""
+    """Return the fault of the key of a label, a selector or a toleration; "" if it is valid."""
     if qualified_name(key) and not is_placeholder(key):
         return f"cannot be the key of a label because {key_fault(key)}"
     return ""
@@ -56,7 +56,7 @@ def _label(path: FieldPath, message: str, fix: str, value: str) -> Problem:
 
 
 def _label_faults(labels: Mapping[str, str], at: FieldPath) -> Iterator[tuple[FieldPath, str, str, str]]:
-    """Where labels are wrong, what is wrong, what to do, and what stands there."""
+    """Yield the path, fault, fix and value of invalid labels."""
     for key, value in labels.items():
         if fault := label_key_fault(key):
             yield at, fault, USE_KEY, key
@@ -65,7 +65,7 @@ def _label_faults(labels: Mapping[str, str], at: FieldPath) -> Iterator[tuple[Fi
 
 
 def validate_annotations(metadata: Metadata) -> Iterator[Problem]:
-    """ValidateAnnotations, by which case does not matter."""
+    """Yield the problems of ValidateAnnotations, which ignores case."""
     for key in metadata.annotations:
         if qualified_name(key.lower()) and not is_placeholder(key):
             fault = f"cannot be the key of an annotation because {key_fault(key)}"

@@ -1,4 +1,4 @@
-"""Pod templates that an update changes in vain: kinds whose controllers leave the pods that run as they are.
+"""Finds updates of pod templates that have no effect, because controllers leave running pods unchanged.
 
 The controller makes pods from the template of the moment: the update is stored, `kubectl apply` says configured, and
 nothing happens. Which kinds those are is `templates: later` of webhook/workloads/kinds.yaml. KubeRay says so in its log
@@ -29,7 +29,7 @@ _ANEW: Final = ("MPIJob", "SparkConnect", "ElasticJob", "BroadcastJob")
 
 
 def validate_template_update(subject: Subject) -> Iterator[Problem]:
-    """Templates that change while pods of the old ones run."""
+    """Yield templates that change while pods of the old ones run."""
     if subject.metadata.deletion_timestamp or _is_recreated(subject):
         return
     for podset in Items(subject.fact("podSets"), subject.deadline):
@@ -44,7 +44,7 @@ def _is_recreated(subject: Subject) -> bool:
 
 
 def _fix(group: str, kind: str) -> str:
-    """How pods with the new template are made."""
+    """Return how to get pods with the new template."""
     if kind == "RayCluster":
         return "set spec.upgradeStrategy.type to Recreate, or suspend the cluster (spec.suspend) and resume the cluster"
     if kind == "RayJob":

@@ -1,1 +1,3 @@
-"""The pods that Kubeflow Trainer makes of a TrainJob: runtime, patches and plugins merged as each release does it."""
+"""The pods that Kubeflow Trainer creates for a TrainJob: runtime, patches and plugins merged as each release
+does it.
+"""

@@ -1,4 +1,4 @@
-"""What the flux plugin of Trainer makes of the pods: an installer, the volumes that it fills, and its entrypoint.
+"""The changes of pods by the flux plugin of Trainer: an installer, the volumes that it fills, and its entrypoint.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/flux/flux.go EnforceMLPolicy and pkg/constants. It
 needs a spec.trainer, and crashes without one.
@@ -19,12 +19,14 @@ _CONFIG: Final = "/etc/flux-config"
 
 
 def entrypoint_config_map(name: str) -> str:
-    """The ConfigMap of the scripts, and the volume of it."""
+    """Return the name of the ConfigMap with the scripts, which is also the name of its volume."""
     return f"{name}-flux-entrypoint"
 
 
 def enforce_flux(making: Making) -> JSON:
-    """As EnforceMLPolicy; the command of spec.trainer, or of the runtime, becomes an argument of the entrypoint."""
+    """Change the pods as EnforceMLPolicy does; the command becomes an argument of the entrypoint. Return
+    spec.trainer.
+    """
     trainer, config = making.trainer, entrypoint_config_map(making.name)
     if trainer is None:
         return trainer
@@ -69,7 +71,7 @@ def _volumes(name: str, config: str) -> tuple[JSON, ...]:
 
 
 def _command(making: Making) -> str:
-    """As getOriginalCommand."""
+    """Return the original command as a text (getOriginalCommand)."""
     asked, node = making.trainer.get("command"), making.node
     own = node.get("command", []) if node else []
     words = [*(own if asked is None else asked), *(making.trainer.get("args") or [])]
@@ -77,7 +79,7 @@ def _command(making: Making) -> str:
 
 
 def _image(making: Making) -> str:
-    """The image of the installer, which a variable may name."""
+    """Return the image of the installer, which a variable may name."""
     own = making.node.get("env", []) if making.node else []
     images = [each.get("value", "") for each in (*own, *making.trainer.get("env", [])) if each.get("name") == _IMAGE]
     return str(images[-1]) if images else _DEFAULT_IMAGE

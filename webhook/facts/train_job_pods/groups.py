@@ -1,4 +1,4 @@
-"""The groups of rules of this package, and what the rules of a group have in common."""
+"""The groups of rules of this package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ TRAIN_JOB: Final = Group(
     source="kubeflow/trainer@8c0f5059bd51 pkg/webhooks, pkg/runtime/framework/plugins and manifests/base/crds",
     fails="create",
 )
-"""What the API server, Kubeflow Trainer and its plugins refuse of TrainJobs, and what runs otherwise than it reads."""
+"""Rules of the API server, Kubeflow Trainer and its plugins for TrainJobs, and settings that do not do what they seem
+to.
+"""
 TRAIN_JOB_ADVICE: Final = Group(
     "train-job",
     refused_by="nobody",
@@ -29,7 +31,7 @@ TRAINING_RUNTIME: Final = Group(
     ),
     fails="create",
 )
-"""Some of these are told of each TrainJob on the runtime, too."""
+"""Rules for runtimes; some of them are also reported for TrainJobs on the runtime."""
 TRAINING_RUNTIME_ADVICE: Final = Group(
     "training-runtime",
     refused_by="nobody",

@@ -1,4 +1,4 @@
-"""The Kubeflow Trainer that the cluster runs, which every policy that sees TrainJobs has to know.
+"""The installed release of Kubeflow Trainer, which all policies about TrainJobs depend on.
 
 ConfigMap `trainer` of claimgate-system says it once for all of them: the param of the policies about Trainer. What the
 param of another policy says of Trainer itself counts for that policy.
@@ -23,16 +23,15 @@ class Installation(NamedTuple):
 
 
 def read_trainer_installation(subject: Subject) -> Installation:
-    """What is known of Trainer, to be asked for with `Subject.once`. Raises as `known_to`."""
+    """Return the installed Trainer; call it through `Subject.once`. Raises as `known_to`."""
     return installation_with_assumptions(subject.view(), subject.assumptions)
 
 
 def installation_with_assumptions(view: View, own: Assumptions) -> Installation:
-    """What a policy knows of Trainer that assumes something of its own.
+    """Return the installed Trainer under the assumptions of a policy.
 
     Raises:
         LookupFailed: the ConfigMap names no release.
-
     """
     release, takes_claims, place = own.trainer, own.device_claims, INSTALLED.scope
     if release is None or takes_claims is None:
@@ -44,5 +43,5 @@ def installation_with_assumptions(view: View, own: Assumptions) -> Installation:
 
 
 def release_of(subject: Subject) -> Release:
-    """The release of Trainer. Raises as `known_to`."""
+    """Return the release of Trainer. Raises as `known_to`."""
     return subject.once(read_trainer_installation).release

@@ -1,4 +1,4 @@
-"""The JobSet that Trainer makes of a runtime with the patches merged: resources, counts, plugins, then spec.trainer.
+"""Builds the JobSet that Trainer creates from a merged runtime: resources, counts, plugins, then spec.trainer.
 
 Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go newRuntimeInfo and
 pkg/runtime/framework/plugins/jobset/builder.go, in their order; branches release-2.0 to release-2.3.
@@ -31,7 +31,7 @@ _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
 
 
 def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: Runtime, release: Release) -> None:
-    """Make the JobSet of what is merged."""
+    """Build the JobSet of a merged runtime."""
     jobs = merged.patched.replicated_jobs
     if not jobs:
         return
@@ -62,20 +62,20 @@ def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: Runtime, release
 
 
 def _replicated_job(of: PodSet, *, is_own: bool) -> JSON:
-    """A replicated job; where it is `is_own`, as a runtime of the cluster has it, the same value for all TrainJobs."""
+    """Return a replicated job; an unchanged one of a cluster's runtime (`is_own`) is shared by all TrainJobs."""
     if not (is_own and of.is_as_given):
         return of.replicated_job()
     return job_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)
 
 
 def _coordinator(spec: JSON) -> JSON:
-    """The coordinator without zeros, which Go leaves out."""
+    """Return the coordinator without zero values, which Go leaves out."""
     own = spec.get("coordinator")
     return {} if own is None else {"coordinator": {name: value for name, value in own.items() if value not in (0, "")}}
 
 
 def _counted(sets: Sequence[PodSet], trainer: Trainer) -> Resources:
-    """The resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
+    """Return the resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
     if trainer.resources_per_node:
         return trainer.resources_per_node
     nodes = [node for pods in sets if pods.name == "node" or pods.step == "trainer" for node in pods.nodes]
@@ -83,7 +83,7 @@ def _counted(sets: Sequence[PodSet], trainer: Trainer) -> Resources:
 
 
 def _enforce(making: Making) -> JSON:
-    """Let the plugins change the pod sets; spec.trainer as they leave it."""
+    """Apply the plugins to the pod sets, and return spec.trainer as they leave it."""
     trainer = making.trainer
     match making.spec.ml_policy.plugin:
         case "torch":
@@ -103,7 +103,7 @@ def _enforce(making: Making) -> JSON:
 
 
 def _apply_resources(merged: MergedJobSet, of: PodSet, trainer: Trainer, runtime: Runtime, release: Release) -> None:
-    """Lay resourcesPerNode and resourceClaimsPerNode over a container `node`."""
+    """Apply resourcesPerNode and resourceClaimsPerNode to a container `node`."""
     policy = runtime.spec.ml_policy
     if of.step != "trainer" and not _is_mpi_node(of, policy):
         return
@@ -124,12 +124,12 @@ def _apply_resources(merged: MergedJobSet, of: PodSet, trainer: Trainer, runtime
 
 
 def _is_mpi_node(of: PodSet, policy: MLPolicy) -> bool:
-    """Whether it is the workers' job of an MPI runtime whose launcher is a node."""
+    """Return whether it is the workers' job of an MPI runtime whose launcher is a node."""
     return of.name == "node" and policy.mpi.run_launcher_as_node
 
 
 def _add_claims(of: PodSet, claims: list[JSON]) -> None:
-    """Claims of resourceClaimsPerNode (KEP-2782): each replaces the pod's of that name, and `node` refers to it."""
+    """Add claims of resourceClaimsPerNode (KEP-2782): each replaces the pod's of its name, and `node` refers to it."""
     if not claims:
         return
     named = [claim.get("name") for claim in claims]
@@ -144,7 +144,7 @@ def _add_claims(of: PodSet, claims: list[JSON]) -> None:
 
 
 def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Release) -> dict[str, Any]:
-    """Limits and requests merged per key since 2.3, replaced before if there are any; claims kept since 2.4 only."""
+    """Return limits and requests merged by key since 2.3, replaced before; claims are kept since 2.4 only."""
     sides = ("limits", "requests")
     if version < WHOLE_JOBSET and all(asked.get(side) is None for side in sides):
         return {**own}
@@ -160,7 +160,7 @@ def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Releas
 
 
 def _initialize(of: PodSet, initializer: JSON) -> None:
-    """As Initializer of builder.go: what to load, for the labelled step."""
+    """Apply spec.initializer to the labelled step (Initializer of builder.go)."""
     name = of.step
     asked = initializer.get(name.removesuffix("-initializer")) if name in _STEPS[1:] else None
     if asked is None:
@@ -175,7 +175,7 @@ def _initialize(of: PodSet, initializer: JSON) -> None:
 
 
 def _lay_trainer(of: PodSet, trainer: JSON, policy: MLPolicy, release: Release) -> None:
-    """As Trainer of builder.go; since 2.4 the workers of an MPI runtime get the image too."""
+    """Apply spec.trainer (Trainer of builder.go); since 2.4 the workers of an MPI runtime get the image too."""
     if of.step in _STEPS:
         of.job = {**of.job, "replicas": 1}
     if trainer is None:

@@ -12,10 +12,10 @@ from webhook.facts.view import CONFIG_MAP, NAMESPACES
 CLUSTER_RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "ClusterTrainingRuntime")
 RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "TrainingRuntime")
 INSTALLED: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=Scope(namespace="claimgate-system", name="trainer"))
-"""What says which Trainer the cluster runs: the param of policies/trainer."""
+"""The param of policies/trainer, which names the installed Trainer."""
 RUNTIMES: Final = (
     *(interest_in_fields(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
     NAMESPACES,
     INSTALLED,
 )
-"""Where the pods of a TrainJob come from, for every fact that speaks of pods."""
+"""The runtimes, which facts about pods need."""

@@ -1,4 +1,4 @@
-"""What becomes of a runtime and the patches that a TrainJob lays over it."""
+"""The result of merging a runtime with the patches of a TrainJob."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webhook.typed.objects import Metadata
 
 @dataclass(slots=True)
 class MergedJobSet:
-    """The JobSet that Trainer would create, and what happens on the way.
+    """The JobSet that Trainer would create, and the problems of merging it.
 
     Args:
         spec: its spec.
@@ -38,7 +38,7 @@ class MergedJobSet:
     processes: Processes = UNKNOWN
 
     def describe(self, metadata: Metadata, at: FieldPath) -> None:
-        """Labels and annotations of the JobSet: later ones win, and where each annotation stands is remembered."""
+        """Add labels and annotations of the JobSet; later ones win, and the path of each annotation is kept."""
         if not metadata:
             return
         self.labels |= metadata.labels

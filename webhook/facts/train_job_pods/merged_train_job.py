@@ -1,4 +1,4 @@
-"""A TrainJob as Kubeflow Trainer will run it, merged with its runtime; made once for each object of a request.
+"""A TrainJob merged with its runtime, as Kubeflow Trainer will run it; merged once for each object of a request.
 
 Without the runtime it is what the TrainJob itself carries, and the runtime is missing. Rules of merging are in
 runtime_merge.py, those of counting in processes.py. Knows no rule about what is wrong.
@@ -48,7 +48,7 @@ from webhook.workloads.podsets import PodSet, group_kind
 
 @dataclass(frozen=True, kw_only=True)
 class MergedTrainJob:
-    """A TrainJob and what becomes of it.
+    """A TrainJob with its runtime and the merged JobSet.
 
     Args:
         object: the TrainJob without the fields that the release drops; false for anything else.
@@ -70,17 +70,17 @@ class MergedTrainJob:
 
     @property
     def spec(self) -> TrainJobSpec:
-        """The spec of the TrainJob."""
+        """Return the spec of the TrainJob."""
         return self.object.spec
 
     @property
     def trainer(self) -> Trainer:
-        """`spec.trainer`."""
+        """Return `spec.trainer`."""
         return self.object.spec.trainer
 
     @cached_property
     def env_places(self) -> Mapping[str, FieldPath]:
-        """Where `spec.trainer.env` has a variable first, by its name: each of many may be a problem."""
+        """Return the path of the first variable of each name in `spec.trainer.env`."""
         places: dict[str, FieldPath] = {}
         for variable in self.trainer.env:
             places.setdefault(variable.name, variable.at)
@@ -88,41 +88,41 @@ class MergedTrainJob:
 
     @property
     def processes(self) -> Processes:
-        """How many processes start on each node."""
+        """Return how many processes start on each node."""
         return self.merged.processes
 
     @cached_property
     def nodes(self) -> int:
-        """The number of nodes that train."""
+        """Return the number of nodes that train."""
         return node_count(self.object, self.runtime.spec.ml_policy, self.jobs) if self.object else 0
 
     @cached_property
     def plugin(self) -> str:
-        """The plugin of the runtime, "" where nobody knows it."""
+        """Return the plugin of the runtime, "" if it is not known."""
         return self.runtime.spec.ml_policy.plugin if self.runtime.is_found else ""
 
     @cached_property
     def job_set(self) -> JobSetSpec:
-        """The spec of the JobSet that Trainer would create."""
+        """Return the spec of the JobSet that Trainer would create."""
         return JobSetSpec(self.merged.spec, (), self.object.reading)
 
     @property
     def jobs(self) -> Items[ReplicatedJob]:
-        """The replicated jobs of the JobSet that Trainer would create."""
+        """Return the replicated jobs of the JobSet that Trainer would create."""
         return self.job_set.replicated_jobs
 
     @cached_property
     def node_job(self) -> ReplicatedJob | None:
-        """The replicated job whose `node` container Trainer reads."""
+        """Return the replicated job whose `node` container Trainer reads."""
         return node_job(self.job_set)
 
     @cached_property
     def node(self) -> Container | None:
-        """The container `node` that trains, as Trainer would create it."""
+        """Return the container `node` that trains, as Trainer would create it."""
         return container_of(self.node_job, "node")
 
     def origin(self, *, is_own: bool) -> str:
-        """Where a problem of what stands nowhere in the TrainJob is told.
+        """Return the path at which a problem outside the TrainJob is reported.
 
         Args:
             is_own: whether the runtime has it by itself, so that no patch can be its reason.
@@ -134,22 +134,24 @@ class MergedTrainJob:
 
     @property
     def is_patched(self) -> bool:
-        """Whether it has patches that the release reads."""
+        """Return whether the TrainJob has patches that the release reads."""
         return bool(self.spec.json.get(overlays.patches_path(self.release)))
 
     @property
     def scheduler(self) -> str:
-        """Who schedules its pods together: `volcano`, `coscheduling` or "" for nobody."""
+        """Return the gang scheduler of its pods: `volcano`, `coscheduling` or "" for none."""
         return next(iter(self.runtime.spec.pod_group_policy.schedulers), "")
 
     @cached_property
     def counted(self) -> tuple[int, bool]:
-        """GPUs that Trainer counts, and whether several resources contain `gpu`, of which it takes any one."""
+        """Return how many GPUs Trainer counts, and whether several resources contain `gpu`, of which it takes
+        any one.
+        """
         return gpu_count(counted_resources(self.object, self.job_set))
 
 
 def merge_train_job(subject: Subject) -> MergedTrainJob:
-    """A TrainJob, to be asked for with `Subject.once`; the same for all policies that know the same of Trainer."""
+    """Return the merged TrainJob; call it through `Subject.once`; policies with equal assumptions share it."""
     trainer = subject.once(read_trainer_installation)
     return subject.cluster.once((merge_train_job, Same(subject.object), trainer), lambda: _train_job(subject, trainer))
 
@@ -175,7 +177,7 @@ def _train_job(subject: Subject, trainer: Installation) -> MergedTrainJob:
 
 
 def find_runtime(reference: RuntimeRef, view: View) -> Runtime:
-    """The runtime that a TrainJob names; what is not found is `missing` in the view."""
+    """Return the runtime that a TrainJob names; one that is not found is noted in the view."""
     is_namespaced, name = reference.kind == TrainingRuntime.gvk.kind, reference.name
     kind = TrainingRuntime if is_namespaced else ClusterTrainingRuntime
     held = view.get(kind.gvk, name, namespaced=is_namespaced) if name else None
@@ -188,7 +190,7 @@ _DECODED: Final[UserCache[tuple[Same, GroupVersionKind], JSON]] = UserCache(8 <<
 
 
 def _decoded(runtime: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
-    """A runtime, decoded once for all TrainJobs until the cluster has another object in its place."""
+    """Return a decoded runtime, cached until the cluster has another object in its place."""
     key = Same(runtime), kind
     decoded = _DECODED.get(key, None)
     if decoded is None:
@@ -198,7 +200,7 @@ def _decoded(runtime: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
 
 
 def runtime_podsets(job: MergedTrainJob) -> tuple[PodSet, ...]:
-    """The pod sets of the merged JobSet. They stand nowhere in the TrainJob: the path is where it names the runtime."""
+    """Return the pod sets of the merged JobSet; their path is the TrainJob's reference to the runtime."""
     return tuple(
         PodSet(
             name=replicated.name,

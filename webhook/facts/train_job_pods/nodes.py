@@ -1,4 +1,4 @@
-"""How many pods each replicated job of a TrainJob gets: Kubeflow Trainer sets parallelism and completions of them all.
+"""Computes how many pods each replicated job of a TrainJob gets: Trainer sets parallelism and completions of all.
 
 kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go newRuntimeInfo counts a job as its template's
 parallelism, and the one labelled as the trainer as mlPolicy.numNodes; pkg/runtime/framework/plugins then put
@@ -17,38 +17,38 @@ from webhook.typed.pods import Container, Resources
 
 STEP_LABEL: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 POD: Final = ("template", "spec", "template", "spec")
-"""Where a replicated job has the spec of its pods."""
+"""The path of the PodSpec in a replicated job."""
 PORT: Final = 29500
-"""Where nodes of torch, jax and xgboost meet."""
+"""The port at which nodes of torch, jax and xgboost meet."""
 
 
 def step_of_job(job: ReplicatedJob) -> str:
-    """The step that a replicated job's label names, "" without one."""
+    """Return the step in a replicated job's label, "" without one."""
     return job.template.metadata.labels.get(STEP_LABEL, "")
 
 
 def is_trainer(job: ReplicatedJob) -> bool:
-    """Whether a replicated job carries the trainer step's label."""
+    """Return whether a replicated job has the label of the trainer step."""
     return step_of_job(job) == "trainer"
 
 
 def find_job(jobs: Iterable[ReplicatedJob], name: str) -> ReplicatedJob | None:
-    """The replicated job of a name, or None."""
+    """Return the replicated job of a name, or None."""
     return next((job for job in jobs if job.name == name), None)
 
 
 def trainer_step(jobs: Iterable[ReplicatedJob]) -> ReplicatedJob | None:
-    """The replicated job that is labelled as the trainer, or None."""
+    """Return the replicated job with the label of the trainer, or None."""
     return next((job for job in jobs if is_trainer(job)), None)
 
 
 def container_of(job: ReplicatedJob | None, name: str) -> Container | None:
-    """A container of a replicated job that is no init container, or None."""
+    """Return a container of a replicated job, not an init container, or None."""
     return None if job is None else _find_by_name(job.pod.containers, name)
 
 
 def init_container_of(job: ReplicatedJob | None, name: str) -> Container | None:
-    """An init container of a replicated job, or None."""
+    """Return an init container of a replicated job, or None."""
     return None if job is None else _find_by_name(job.pod.init_containers, name)
 
 
@@ -57,19 +57,19 @@ def _find_by_name(containers: Iterable[Container], name: str) -> Container | Non
 
 
 def node_job(job_set: JobSetSpec) -> ReplicatedJob | None:
-    """The first replicated job named `node` or labelled as the trainer, with a container `node` if one has it."""
+    """Return the first replicated job named `node` or labelled as the trainer, preferably with a container `node`."""
     jobs = [job for job in job_set.replicated_jobs if job.name == "node" or is_trainer(job)]
     return next((job for job in jobs if container_of(job, "node") is not None), jobs[0] if jobs else None)
 
 
 def counted_resources(job: TrainJob, job_set: JobSetSpec) -> Resources:
-    """The resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
+    """Return the resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
     resources, node = job.spec.trainer.resources_per_node, container_of(node_job(job_set), "node")
     return resources if resources or node is None else node.resources
 
 
 def node_count(job: TrainJob, policy: MLPolicy, jobs: Sequence[ReplicatedJob]) -> int:
-    """The nodes that train: what the TrainJob asks for, else what is made of its runtime."""
+    """Return the number of nodes that train: of the TrainJob, else of its runtime."""
     nodes = job.spec.trainer.num_nodes
     if nodes is not None:
         return nodes
@@ -83,7 +83,7 @@ def _pods_of(job: ReplicatedJob | None) -> int:
 
 
 def pods_of_each_job(jobs: Sequence[ReplicatedJob], nodes: int | None, policy: MLPolicy) -> list[int]:
-    """The pods of each replicated job when a TrainJob asks for so many nodes, or for none in particular."""
+    """Return the pods of each replicated job for a number of nodes of the TrainJob, or None."""
     planned = 1 if policy.num_nodes is None else policy.num_nodes
     pods = [planned if policy and is_trainer(job) else job.parallelism for job in jobs]
     pods = [max(count, 1) for count in pods]  # WithPodSet of pkg/runtime/runtime.go

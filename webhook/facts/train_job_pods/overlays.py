@@ -1,4 +1,4 @@
-"""What a TrainJob lays over its runtime's replicated jobs, in the shape that each release of Kubeflow Trainer reads.
+"""Reads the patches of a TrainJob for replicated jobs, in the form of each release of Kubeflow Trainer.
 
 2.0 podSpecOverrides and 2.1 podTemplateOverrides, both of named jobs; runtimePatches since 2.2. Sources:
 kubeflow/trainer branches release-2.0 to release-2.3 pkg/apis/trainer/v1alpha1/trainjob_types.go.
@@ -21,19 +21,19 @@ from webhook.typed.pods import PodSpec
 
 
 class Overlay(NamedTuple):
-    """What is laid over one replicated job: a partial job, and its partial PodSpec, which may stand elsewhere."""
+    """The patch of one replicated job: a partial job, and its partial PodSpec, which may have another path."""
 
     job: ReplicatedJob
     pod: PodSpec
 
     @property
     def name(self) -> str:
-        """The replicated job that it is for."""
+        """Return the name of the replicated job."""
         return self.job.name
 
 
 class Layer(NamedTuple):
-    """The overlays of one patch, where the patch stands, and what it says of the whole JobSet's metadata."""
+    """The overlays of one patch, the path of the patch, and its metadata for the whole JobSet."""
 
     overlays: Items[Overlay]
     at: FieldPath
@@ -41,14 +41,14 @@ class Layer(NamedTuple):
 
 
 def patches_path(version: Release) -> str:
-    """Where a TrainJob of this release has its patches."""
+    """Return the field of a TrainJob of this release with its patches."""
     if version >= PATCHES:
         return "runtimePatches"
     return "podTemplateOverrides" if version >= TEMPLATES else "podSpecOverrides"
 
 
 def read_patches(job: TrainJob, version: Release) -> Iterator[Layer]:
-    """The patches of a TrainJob that this release reads, in order."""
+    """Yield the patches of a TrainJob that this release reads, in order."""
     spec = job.spec
     if version >= PATCHES:
         for patch in spec.runtime_patches:
@@ -69,7 +69,7 @@ def _patches(job_set: JobSetSpec) -> Iterator[Overlay]:
 
 
 def _as_go_writes(job: ReplicatedJob) -> ReplicatedJob:
-    """A partial job without the empty lists of its pods: `omitempty` leaves them out before anything is merged."""
+    """Return a partial job without empty lists of its pods, which `omitempty` drops before the merge."""
     pod = job.pod.json
     kept = {name: value for name, value in pod.items() if value != []}
     if len(kept) == len(pod):
@@ -80,7 +80,7 @@ def _as_go_writes(job: ReplicatedJob) -> ReplicatedJob:
 
 
 def _template_overrides(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[Overlay]]]:
-    """The overrides of 2.1, each as an overlay of each of its target jobs."""
+    """Yield the overrides of 2.1, each as an overlay of each of its target jobs."""
     for override in spec.pod_template_overrides:
         template = {name: value for name, value in override.json.items() if name != "targetJobs"}
         overlays = [_override(template, target, override.spec) for target in override.target_jobs]
@@ -88,7 +88,7 @@ def _template_overrides(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[O
 
 
 def _spec_overrides(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[Overlay]]]:
-    """Those of 2.0, which are pod specs."""
+    """Yield the overrides of 2.0, which are pod specs."""
     for override in spec.pod_spec_overrides:
         pod_spec = {name: value for name, value in override.json.items() if name != "targetJobs"}
         pod = PodSpec(pod_spec, override.at, override.reading)

@@ -1,4 +1,4 @@
-"""What the plugins of Trainer add to the pods of a TrainJob: variables, ports, volumes and mounts, and commands.
+"""Changes of the pods of a TrainJob by Trainer's plugins: variables, ports, volumes and mounts, and commands.
 
 Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/{torch/torch,jax/jax,xgboost/xgboost,mpi/mpi,
 coscheduling/coscheduling,volcano/volcano}.go EnforceMLPolicy and EnforcePodGroupPolicy, pkg/constants; flux is
@@ -27,7 +27,7 @@ _RANK: Final = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernete
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Making:
-    """What plugins look at: the TrainJob, the spec of its runtime, the pod sets, processes and counted resources."""
+    """The input of plugins: the TrainJob, the spec of its runtime, the pod sets, processes and counted resources."""
 
     name: str
     runtime: str
@@ -40,42 +40,44 @@ class Making:
 
     @property
     def address(self) -> str:
-        """The address of the first node, which the others connect to."""
+        """Return the address of the first node, which the others connect to."""
         return f"{self.name}-node-0-0.{self.name}"
 
     @property
     def trainer_set(self) -> PodSet | None:
-        """The first pod set that is labelled as the trainer."""
+        """Return the first pod set that is labelled as the trainer."""
         return next((pods for pods in self.pod_sets if pods.step == "trainer"), None)
 
     @property
     def nodes(self) -> int:
-        """The number of pods that train."""
+        """Return the number of pods that train."""
         return self.trainer_set.count if self.trainer_set else 1
 
     @property
     def node(self) -> dict[str, Any] | None:
-        """Its container `node`, where there is a spec.trainer: without it plugins leave it as it is."""
+        """Return its container `node` if there is a spec.trainer, without which plugins change nothing."""
         return self.trainer_set.container("node") if self.trainer_set and self.trainer is not None else None
 
     def lay_env(self, own: Sequence[JSON] = ()) -> None:
-        """Lay the variables of spec.trainer over that container, and then those of a plugin."""
+        """Set the variables of spec.trainer in that container, and then those of a plugin."""
         of, node = self.trainer_set, self.node
         if of is not None and node is not None and upsert_env(node, self.trainer.get("env", []), own):
             of.settled = node
 
     def named(self, name: str) -> PodSet | None:
-        """The first pod set of a name."""
+        """Return the first pod set of a name."""
         return next((pods for pods in self.pod_sets if pods.name == name), None)
 
 
 def variables_by_name(values: Mapping[str, JSON]) -> list[JSON]:
-    """Variables by name, of a text or of a source."""
+    """Return a list of variables, each with a text or a source."""
     return [{"name": name, "value" if isinstance(value, str) else "valueFrom": value} for name, value in values.items()]
 
 
 def enforce_torch(making: Making) -> JSON:
-    """torch.go; the command of torchtune gets its recipe, and the others the address of the first node."""
+    """Set the variables of torch (torch.go); a torchtune command gets its recipe instead of the first node's
+    address.
+    """
     nodes = {"PET_NNODES": str(making.nodes), "PET_NPROC_PER_NODE": making.processes.per_node, "PET_NODE_RANK": _RANK}
     master = {"PET_MASTER_ADDR": making.address, "PET_MASTER_PORT": str(PORT)}
     trainer = making.trainer
@@ -92,7 +94,7 @@ def enforce_torch(making: Making) -> JSON:
 
 
 def _tuned(making: Making) -> Iterator[str]:
-    """The words of a command that follow `tune run`."""
+    """Yield the words of a command after `tune run`."""
     gpus, _ = gpu_count(making.resources)
     asked = making.processes.per_node
     several = int(asked) > 1 if asked.isdecimal() else gpus > 1
@@ -110,7 +112,7 @@ def _tuned(making: Making) -> Iterator[str]:
 
 
 def _injected(making: Making) -> Iterator[dict[str, Any]]:
-    """The containers that torch.envInjection names."""
+    """Yield the containers that torch.envInjection names."""
     if making.release < INJECTION:
         return
     for target in making.spec.ml_policy.torch.env_injection.targets:
@@ -140,7 +142,7 @@ def enforce_xgboost(making: Making) -> None:
 
 
 def enforce_mpi(making: Making) -> None:
-    """mpi.go: keys for SSH on all nodes, and on the launcher the file of hosts."""
+    """Add SSH keys to all nodes, and the file of hosts to the launcher (mpi.go)."""
     path = making.spec.ml_policy.mpi.ssh_auth_mount_path
     for pod_set in making.pod_sets:
         if pod_set.name not in ("node", "launcher"):
@@ -168,7 +170,7 @@ def _enforce_launcher(making: Making, launcher: PodSet) -> None:
 
 
 def _keys(name: str) -> JSON:
-    """The volume that holds the SSH keys."""
+    """Return the volume with the SSH keys."""
     items = [
         {"key": "ssh-privatekey", "path": "id_rsa", "mode": 0o640},
         {"key": "ssh-publickey", "path": "id_rsa.pub", "mode": 0o644},
@@ -179,7 +181,7 @@ def _keys(name: str) -> JSON:
 
 
 def enforce_pod_group(making: Making) -> None:
-    """coscheduling.go and volcano.go: the group that pods belong to."""
+    """Set the group of the pods (coscheduling.go and volcano.go)."""
     policy = making.spec.pod_group_policy
     for pod_set in making.pod_sets:
         if policy.coscheduling:

@@ -1,4 +1,4 @@
-"""A replicated job of the JobSet while Trainer and its plugins change it, down to the containers a copy of its own.
+"""A replicated job of the JobSet, copied down to its containers, that Trainer and its plugins change.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go, whose PodSet is a view of a replicated job.
 """
@@ -44,7 +44,7 @@ class PodSet:
 
     @property
     def name(self) -> str:
-        """The name of the pod set."""
+        """Return the name of the pod set."""
         return str(self.job.get("name") or "")
 
     def container(self, name: str) -> dict[str, Any] | None:
@@ -52,24 +52,24 @@ class PodSet:
         return next((container for container in self.containers if container.get("name") == name), None)
 
     def init_container(self, name: str) -> dict[str, Any] | None:
-        """Its first init container of a name."""
+        """Return its first init container of a name."""
         return next((container for container in self.init_containers if container.get("name") == name), None)
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
-        """Its containers `node`: one, where the runtime is valid."""
+        """Return its containers `node`, of which a valid runtime has one."""
         return [container for container in self.containers if container.get("name") == "node"]
 
     @property
     def is_as_given(self) -> bool:
-        """Whether nothing of it was changed, its replicas left out."""
+        """Return whether nothing of it but its replicas was changed."""
         pod, metadata = get(self.given, POD, {}), get(self.given, (*POD[:-1], "metadata"), {})
         own, first = pod.get("containers", []), pod.get("initContainers", [])
         now = self.pod, self.metadata, self.containers, self.init_containers
         return now == (pod, metadata, own, first)
 
     def replicated_job(self) -> JSON:
-        """The replicated job with the changed pod template."""
+        """Return the replicated job with the changed pod template."""
         template = self.job.get("template") or {}
         spec = template.get("spec") or {}
         lists = {"containers": self.containers, "initContainers": self.init_containers}
@@ -82,7 +82,7 @@ class PodSet:
 
 
 def pod_set(job: ReplicatedJob, count: int) -> PodSet:
-    """A replicated job with so many pods."""
+    """Return the pod set of a replicated job with a number of pods."""
     containers, init_containers = (
         [dict(container.json) for container in listed] for listed in (job.pod.containers, job.pod.init_containers)
     )
@@ -93,7 +93,7 @@ def pod_set(job: ReplicatedJob, count: int) -> PodSet:
 
 @lru_cache(maxsize=64)
 def job_of_runtime(job: Same, count: int, *, is_step: bool) -> JSON:
-    """A replicated job of a runtime to which nothing is added, made once until the cluster has another runtime.
+    """Return an unchanged replicated job of a runtime, cached until the cluster has another runtime.
 
     For jobs of ClusterTrainingRuntimes, which are few: what users write is not kept.
     """

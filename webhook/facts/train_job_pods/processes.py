@@ -1,4 +1,4 @@
-"""How many processes Kubeflow Trainer starts per node, and why.
+"""Computes how many processes Kubeflow Trainer starts per node, and gives the reason.
 
 kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins: torch/torch.go, mpi/mpi.go, xgboost/xgboost.go,
 flux/flux.go, jax/jax.go, plainml; release-2.0 for what 2.0 made of resourcesPerNode. Trainer counts extended
@@ -22,7 +22,7 @@ from webhook.typed.pods import Resources
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processes:
-    """per_node is a number, `auto` or `gpu` as Trainer passes it on; count what that comes to, None if unknown."""
+    """`per_node` is a number, `auto` or `gpu` as Trainer passes it on; `count` is its meaning, None if unknown."""
 
     per_node: str
     count: int | None
@@ -36,7 +36,7 @@ UNKNOWN = Processes(per_node="", count=None, reason="the runtime is not known")
 
 
 def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, version: Release) -> Processes:
-    """The processes per node; `resources` are those that Trainer reads: of the node container, or resourcesPerNode."""
+    """Return the processes per node; `resources` are those that Trainer reads."""
     explicit = trainer.num_proc_per_node
     gpus, _ = gpu_count(resources)
     match policy.plugin:
@@ -62,7 +62,7 @@ def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, 
 
 
 def _first_torch(per_node: JSON, resources: Resources, gpus: int) -> Processes:
-    """2.0 reads resourcesPerNode alone, and of that its requests last: without requests a number is lost."""
+    """Return the processes of 2.0, which reads only resourcesPerNode, its requests last."""
     if not resources:
         count = read_whole_number(per_node) or gpus or None
         return Processes(per_node=str(per_node), count=count, reason="torchrun gets it as written")
@@ -100,7 +100,7 @@ def _torch(per_node: JSON, gpus: int, resources: Resources) -> Processes:
 
 
 def _fixed(name: str, explicit: JSON, default: int | None, gpus: int, *, raises: bool) -> Processes:
-    """A number of the TrainJob or of the runtime, for mpi and flux; where mpi `raises`, one becomes the GPUs."""
+    """Return a number of the TrainJob or of the runtime, for mpi and flux; if `raises`, 1 becomes the GPUs."""
     number = 1 if default is None else default
     if (per_node := read_whole_number(explicit)) is not None:
         return Processes(per_node=str(per_node), count=per_node, reason="numProcPerNode says so")
@@ -113,7 +113,7 @@ def _fixed(name: str, explicit: JSON, default: int | None, gpus: int, *, raises:
 
 
 def gpu_count(resources: Resources) -> tuple[int, bool]:
-    """GPUs as Trainer counts them, and whether several names fit, of which it takes any one.
+    """Return how many GPUs Trainer counts, and whether several names match, of which it takes any one.
 
     GetNumGPUPerNode of pkg/runtime/runtime.go: the first name that contains `gpu`, in Go's random map order; requests
     before limits.

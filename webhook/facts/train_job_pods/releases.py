@@ -1,4 +1,4 @@
-"""Releases of Kubeflow Trainer at which something changed. Four shapes share one API version; merging differs too.
+"""Releases of Kubeflow Trainer with changes. Four forms of patches share one API version; merging differs too.
 
 Sources: kubeflow/trainer branches release-2.0 to release-2.3; master 8c0f5059bd51 for what comes after 2.3.
 """

@@ -1,4 +1,4 @@
-"""A TrainJob merged with its runtime, as each release of Kubeflow Trainer does it.
+"""Merges a TrainJob with its runtime, as each release of Kubeflow Trainer does it.
 
 Patches (overlays.py) are merged by 2.2 and older into the jobs of their names, by 2.3 into the whole JobSet, so that an
 unknown name is appended; before that Trainer's webhook refuses it. The jobs keep the order of the runtime. What comes
@@ -25,7 +25,7 @@ from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 
 
 def merge_runtime(job: TrainJob, layers: Items[Layer], runtime: Runtime, release: Release) -> MergedJobSet:
-    """The JobSet of a TrainJob with these patches on a runtime."""
+    """Return the JobSet of a TrainJob with these patches on a runtime."""
     template, deadline, indexes = runtime.spec.template, job.reading.deadline, strategic.Indexes()
     merged = MergedJobSet(spec=template.spec.json, patched=template.spec)
     merged.describe(template.metadata, ("spec", "runtimeRef"))
@@ -40,7 +40,7 @@ def merge_runtime(job: TrainJob, layers: Items[Layer], runtime: Runtime, release
 
 
 def _in_order(spec: JSON, own: JSON) -> JSON:
-    """The replicated jobs as the runtime has them in order; those that it does not have come with the first."""
+    """Return the replicated jobs in the runtime's order; new ones are placed with the first."""
     order = {job.get("name", ""): place for place, job in enumerate(own.get("replicatedJobs", []))}
     jobs = spec.get("replicatedJobs", [])
     return {**spec, "replicatedJobs": sorted(jobs, key=lambda job: order.get(job.get("name", ""), 0))} if jobs else spec
@@ -55,7 +55,7 @@ def _lay(
     *,
     indexes: strategic.Indexes,
 ) -> None:
-    """Merge one patch; one that cannot be merged is reported and left out."""
+    """Merge one patch; report one that cannot be merged, and leave it out."""
     jobs = merged.spec.get("replicatedJobs", [])
     deadline.spend(len(jobs) // 10)
     jobs_by_name = {job.get("name", ""): job for job in jobs}

@@ -1,4 +1,4 @@
-"""The runtime that a TrainJob names, and how it is called in messages."""
+"""The runtime that a TrainJob names, and its name in messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from webhook.typed.job_sets import ReplicatedJob
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """A reference to a runtime, and the runtime, which is false where it is not there.
+    """A reference to a runtime, and the runtime, which is false if it does not exist.
 
     `str()` is how messages name it: "ClusterTrainingRuntime `torch`", and of files "… in runtimes.yaml".
     """
@@ -25,22 +25,22 @@ class Runtime:
 
     @property
     def is_found(self) -> bool:
-        """Whether the runtime exists in the view of the cluster."""
+        """Return whether the runtime exists in the view of the cluster."""
         return self.object.is_set
 
     @property
     def is_of_cluster(self) -> bool:
-        """Whether administrators wrote it; what users write is not kept beyond a request."""
+        """Return whether it is cluster-scoped, so that only administrators write it."""
         return self.kind == CLUSTER_RUNTIME
 
     @property
     def spec(self) -> RuntimeSpec:
-        """The spec of the runtime; empty where the runtime was not found."""
+        """Return the spec of the runtime; empty if the runtime was not found."""
         return self.object.spec
 
     @property
     def jobs(self) -> Items[ReplicatedJob]:
-        """Its replicated jobs; none without the runtime."""
+        """Return its replicated jobs; none without the runtime."""
         return self.spec.template.spec.replicated_jobs
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What an update changes of the spec of a TrainJob or a runtime."""
+"""Compares the spec of a TrainJob or a runtime before and after an update."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from webhook.typed.view import Typed
 
 
 def comparable_specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
-    """The spec now and before, without the fields that the release drops: they cannot change."""
+    """Return the spec now and before, without the fields that the release drops."""
     return subject.once(_specs)
 
 
@@ -25,12 +25,12 @@ def _specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
 
 
 def is_changed(name: str, now: Typed, before: Typed) -> bool:
-    """`self == oldSelf`, which says nothing of a field that is added or removed."""
+    """Return whether a field changed (`self == oldSelf`); adding or removing it does not count."""
     return None not in (now.json.get(name), before.json.get(name)) and now.differs(before, name)
 
 
 def changes_more_than_suspend(subject: Subject) -> bool:
-    """Whether an update changes more than spec.suspend: it must always be possible to stop a job."""
+    """Return whether an update changes more than spec.suspend, because it must always be possible to stop a job."""
     if subject.old_object is None:
         return True
     now, before = comparable_specs(subject)

@@ -1,4 +1,4 @@
-"""The command that Trainer makes of `tune run`: where nodes meet, the recipe and its configuration, and paths.
+"""The command that Trainer builds from `tune run`: the first node, the recipe and its configuration, and paths.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/{torch,torchtune}.go and pkg/constants;
 adapters exist since 2.1.
@@ -21,7 +21,7 @@ _FULL: Final = "full_finetune_distributed"
 def recipe_and_config(
     model: str, args: Sequence[str], nodes: int, *, is_single: bool, release: Release
 ) -> tuple[str, str]:
-    """As getRecipeAndConfig: the recipe and the name of its configuration; `is_single` for one device on one node."""
+    """Return the recipe and its configuration (getRecipeAndConfig); `is_single` for one device on one node."""
     quantized = release >= ADAPTERS and is_quantized(args, release)
     adapted = release >= ADAPTERS and any("model.lora_attn_modules" in argument for argument in args)
     if nodes != 1:
@@ -34,13 +34,13 @@ def recipe_and_config(
 
 
 def model_of(runtime: str) -> str:
-    """`torchtune-llama3.2-1b` trains `llama3_2/1B`."""
+    """Return the model of a runtime: `llama3_2/1B` for `torchtune-llama3.2-1b`."""
     parts = runtime.split("-")
     return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == 3 else ""
 
 
 def is_quantized(args: Sequence[str], release: Release) -> bool:
-    """Whether adapters are quantized: the argument's value counts since 2.3, its name alone before."""
+    """Return whether adapters are quantized: the argument's value counts since 2.3, its name alone before."""
     if release < INJECTION:
         return any("model.quantize_base" in argument for argument in args) and not any(
             "model.use_dora" in argument for argument in args
@@ -54,5 +54,5 @@ def _is_true(args: Sequence[str], name: str) -> bool:
 
 
 def overridden_paths(command: Sequence[str]) -> Iterator[str]:
-    """As extractOverridesFromRuntime: the paths that the command of the runtime sets."""
+    """Yield the paths that the command of the runtime sets (extractOverridesFromRuntime)."""
     yield from (argument for argument in command if argument.split("=")[0] in MANAGED)

@@ -1,4 +1,4 @@
-"""Which fields of a TrainJob or a runtime the installed Kubeflow Trainer does not have, by kind and release.
+"""Finds fields of a TrainJob or a runtime that the installed Kubeflow Trainer does not have.
 
 The fields of each release stand in train_job_and_runtime_fields.yaml.
 
@@ -33,7 +33,7 @@ from webhook.wording import did_you_mean
 FILE = Path(__file__).with_name("train_job_and_runtime_fields.yaml")
 _FOREVER: Release = (99, 0)
 _MOST_RELEASES: Final = 64
-"""Releases of which it is remembered what they keep: a cluster runs one, but parameters may name any."""
+"""How many releases have their fields cached: a cluster runs one, but parameters may name any."""
 
 
 class FieldRules(NamedTuple):
@@ -53,7 +53,7 @@ class Changed:
 
     @property
     def releases(self) -> str:
-        """Which, in words: `release 2.1 has`, `releases since 2.4 have`."""
+        """Return the releases as a text: `release 2.1 has`, `releases since 2.4 have`."""
         first, last = shown(self.since), shown(self.until)
         if self.until == _FOREVER:
             return f"releases since {first} have"
@@ -62,7 +62,7 @@ class Changed:
 
 @dataclass(slots=True)
 class Shape:
-    """What may stand in one object; None where nothing is known about it. `changed` and `inner` by the field's name.
+    """The fields of one object; None if they are not known. `changed` and `inner` are by the field's name.
 
     `is_fixed` is whether every release that has the object has these fields in it. `_kept` are the fields that a
     release certainly keeps.
@@ -75,7 +75,7 @@ class Shape:
     _kept: dict[Release, frozenset[str]] = field(default_factory=dict)
 
     def kept(self, release: Release) -> frozenset[str]:
-        """The names that are declared, and that a release keeps; found out once."""
+        """Return the declared names that a release keeps; cached."""
         made = self._kept.get(release)
         if made is None:
             if len(self._kept) >= _MOST_RELEASES:
@@ -85,20 +85,20 @@ class Shape:
         return made
 
     def keeps(self, name: str, release: Release) -> bool:
-        """Whether a field of a name is kept; a directive of a merge is a field of no kind."""
+        """Return whether a field is kept; merge directives are never kept."""
         changed = self.changed.get(name)
         if changed is not None:
             return changed.since <= release <= changed.until
         return not name.startswith("$") and not self.lacks(name, release)
 
     def lacks(self, name: str, release: Release) -> bool:
-        """Whether it is known that no release has a field of a name; names are known of some releases alone."""
+        """Return whether no release has a field of this name; names are known for some releases only."""
         return (
             self.known is not None and name not in self.known and (self.is_fixed or read_field_table().knows(release))
         )
 
     def at(self, path: str) -> Shape:
-        """The shape of what stands at a path inside it, made where there is none yet."""
+        """Return the shape at a path inside it, and create it if there is none."""
         name, _, rest = path.partition(".")
         shape = self.inner.setdefault(name.removesuffix("[]"), Shape())
         return shape.at(rest) if rest else shape
@@ -106,20 +106,20 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All of train_job_and_runtime_fields.yaml; what is `known` is known of the releases from since to until."""
+    """All of train_job_and_runtime_fields.yaml; `known` names are those of releases from `since` to `until`."""
 
     since: Release
     until: Release
     kinds: Mapping[str, Shape]
 
     def knows(self, release: Release) -> bool:
-        """Whether the names of a release's fields are known, and not those alone that came or went."""
+        """Return whether all field names of a release are known, and not only changed ones."""
         return self.since <= release <= self.until
 
 
 @cache
 def read_field_table() -> Table:
-    """The shipped table; read on first use."""
+    """Return the shipped table; it is read on first use."""
     (document,) = yamlfile.read(FILE)
     value = document.value
     kinds = {
@@ -157,7 +157,7 @@ def _release(text: str) -> Release:
 def validate_fields(
     obj: JSON, kind: str, release: Release, rules: FieldRules, deadline: Deadline, *, is_sent: bool = False
 ) -> Iterator[Problem]:
-    """Every field that the release does not have.
+    """Yield every field that the release does not have.
 
     An API server drops such fields before it asks: of an object that it has sent, it is the release that is wrong.
     """
@@ -167,13 +167,13 @@ def validate_fields(
 
 
 def without_dropped_fields(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:
-    """The object without the fields that the API server drops, as far as the release's shape is known."""
+    """Return the object without the fields that the API server drops, as far as the release's fields are known."""
     shape = read_field_table().kinds.get(kind)
     return obj if shape is None else _Pruner.of(obj, release, deadline).value(obj, shape)
 
 
 def pruned_once(obj: JSON, kind: str, release: Release, view: View) -> JSON:
-    """The same, made once a request."""
+    """Return the object without dropped fields, computed once a request."""
     return view.once(
         (without_dropped_fields, Same(obj), kind, release),
         lambda: without_dropped_fields(obj, kind, release, view.deadline),
@@ -181,7 +181,7 @@ def pruned_once(obj: JSON, kind: str, release: Release, view: View) -> JSON:
 
 
 def pruned_part(value: JSON, at: FieldPath, kind: str, release: Release, deadline: Deadline) -> JSON:
-    """What stands at a path of an object, without what is dropped of it; None where all of it is."""
+    """Return the value at a path of an object without dropped fields; None if all of it is dropped."""
     shape = read_field_table().kinds.get(kind)
     for name in at:
         if shape is not None and isinstance(name, str):
@@ -192,7 +192,7 @@ def pruned_part(value: JSON, at: FieldPath, kind: str, release: Release, deadlin
 
 
 class _Pruner(NamedTuple):
-    """Leaves out what is dropped. `is_bare` is whether there are neither nulls nor directives, as nearly always."""
+    """Removes dropped fields. `is_bare` if there are neither nulls nor directives, as nearly always."""
 
     release: Release
     deadline: Deadline
@@ -203,7 +203,7 @@ class _Pruner(NamedTuple):
         return cls(release, deadline, is_bare(value, deadline))
 
     def value(self, value: JSON, shape: Shape | None) -> JSON:
-        """What a row describes, or without one, where only nulls and directives are left out."""
+        """Return a value without dropped fields; without a shape only nulls and directives are removed."""
         if shape is None and (self.is_bare or not isinstance(value, dict | list)):
             return value
         if shape is None:
@@ -215,7 +215,7 @@ class _Pruner(NamedTuple):
         return self._object(value, shape) if isinstance(value, dict) else value
 
     def _object(self, value: dict[str, JSON], shape: Shape) -> JSON:
-        """One object; nothing is made of one that is kept whole, as nearly all are."""
+        """Return one object without dropped fields; the same object if nothing is dropped."""
         made: dict[str, JSON] = {}
         is_whole, kept = True, shape.kept(self.release)
         for name, held in value.items():
@@ -242,7 +242,7 @@ def _stripped(value: JSON, deadline: Deadline) -> JSON:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Walks one object."""
+    """Finds unknown fields in one object."""
 
     release: Release
     rules: FieldRules
@@ -274,7 +274,7 @@ class _Reader:
             yield from self.object(held, shape.inner[name], path)
 
     def _other_release_problem(self, changed: Changed) -> tuple[str, str]:
-        """What is wrong with a field that the release does not have, and the fix."""
+        """Return the message and the fix for a field that the release does not have."""
         release, only = shown(self.release), f"only {changed.releases} this field"
         if not self.is_sent:
             fix = f"use {changed.instead.format(patches=overlays.patches_path(self.release))}"

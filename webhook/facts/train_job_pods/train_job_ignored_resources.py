@@ -21,6 +21,6 @@ IGNORED_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
 
 
 def ignored_resources(asked: Resources, runtime: Runtime, release: Release) -> Problem:
-    """The problem of resourcesPerNode under a runtime without mlPolicy."""
+    """Return the problem of resourcesPerNode under a runtime without mlPolicy."""
     message = f"is ignored by Trainer {shown(release)} because {runtime} has no mlPolicy"
     return IGNORED_RESOURCES.problem(asked.at, message, "add an mlPolicy to the runtime")

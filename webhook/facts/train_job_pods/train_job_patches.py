@@ -1,4 +1,4 @@
-"""What goes wrong with the patches of a TrainJob that names jobs, containers and variables of its runtime.
+"""Problems of the patches of a TrainJob that name jobs, containers and variables of its runtime.
 
 Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go mergeRuntimePatches and
 pkg/runtime/framework/plugins/jobset/jobset.go Validate; branches release-2.0 to release-2.3.
@@ -59,17 +59,17 @@ _STEPS: Final = {
     "dataset-initializer": "spec.initializer.dataset.env",
     "model-initializer": "spec.initializer.model.env",
 }
-"""Where the variables of a step's container belong."""
+"""The field for the variables of each step's container."""
 
 
 def patch_merges(layer: Layer, runtime: Runtime, error: strategic.Unmergeable) -> Problem:
-    """The problem of a patch that cannot be merged."""
+    """Return the problem of a patch that cannot be merged."""
     where = f"in replicated job `{layer.overlays[0].name}`, " if len(layer.overlays) == 1 else ""
     return PATCH_MERGES.problem(layer.at, f"cannot be merged into {runtime} because {where}{error}", error.fix)
 
 
 def patched_job(overlay: Overlay, jobs_by_name: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:
-    """kubeflow/trainer#3948: the webhook of 2.3 looks at the merged job, which has the unknown one by then."""
+    """Return the problem of a patch for an unknown job (kubeflow/trainer#3948)."""
     does = "refuses a patch of an unknown job"
     if release >= WHOLE_JOBSET:
         does = "adds a job of this name without containers, which JobSet refuses"
@@ -81,7 +81,7 @@ def patched_job(overlay: Overlay, jobs_by_name: Mapping[str, JSON], runtime: Run
 def patched_container(
     merged: MergedJobSet, overlay: Overlay, before: ReplicatedJob, runtime: Runtime
 ) -> Iterator[Problem]:
-    """A patch names containers that the replicated job has; others are noted in `merged.unknown` and reported."""
+    """Yield containers in a patch that the replicated job does not have, and note them in `merged.unknown`."""
     containers = {container.name for container in before.pod.containers} if overlay.pod.containers else ()
     init = {container.name for container in before.pod.init_containers} if overlay.pod.init_containers else ()
     for patch in overlay.pod.all_containers():
@@ -95,7 +95,7 @@ def patched_container(
 
 
 def patched_env(overlay: Overlay) -> Iterator[Problem]:
-    """A patch sets no variables of the container of a step."""
+    """Yield variables in a patch for the container of a step."""
     for container in overlay.pod.containers:
         if container.name in _STEPS and container.env:
             message = f"must not be set because Trainer refuses variables of container `{container.name}` in a patch"

@@ -22,7 +22,7 @@ LOST_TOLERATION: Final = TRAIN_JOB_ADVICE.rule(
 
 
 def lost_toleration(overlay: Overlay, before: ReplicatedJob) -> Iterator[Problem]:
-    """Tolerations have no merge key: a patch with any replaces all of the runtime's."""
+    """Yield tolerations of the runtime that a patch replaces, because tolerations have no merge key."""
     if not overlay.pod.has("tolerations"):
         return
     kept = {toleration.key for toleration in overlay.pod.tolerations}

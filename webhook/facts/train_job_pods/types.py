@@ -32,12 +32,12 @@ class RuntimeRef(Typed):
     name = Text()
 
     def refers_to(self, other: RuntimeRef) -> bool:
-        """Whether it names the same runtime as another reference."""
+        """Return whether it names the same runtime as another reference."""
         return (self.api_group, self.kind, self.name) == (other.api_group, other.kind, other.name)
 
 
 class Trainer(Typed):
-    """What runs on the nodes that train. The number of processes is a word, too, until 2.1."""
+    """The settings of the nodes that train. Until 2.1 the number of processes may be a word."""
 
     image = Text()
     command = Texts()
@@ -51,13 +51,13 @@ class Trainer(Typed):
 
 
 class Source(Typed):
-    """Where an initializer loads a dataset or a model from."""
+    """The source from which an initializer loads a dataset or a model."""
 
     storage_uri = Text()
 
 
 class Initializer(Typed):
-    """What is loaded before the training."""
+    """The sources that are loaded before the training."""
 
     dataset = Part(Source)
     model = Part(Source)
@@ -95,7 +95,7 @@ class SpecOverride(Typed):
 
 
 class TrainJobSpec(Typed):
-    """What a TrainJob asks for."""
+    """The spec of a TrainJob."""
 
     runtime_ref = Part(RuntimeRef)
     initializer = Part(Initializer)
@@ -123,13 +123,13 @@ class InjectionTarget(Typed):
 
 
 class EnvInjection(Typed):
-    """Whose containers get the variables of torch."""
+    """The containers that get the variables of torch."""
 
     targets = Parts(InjectionTarget)
 
 
 class TorchPolicy(Typed):
-    """How torch starts."""
+    """The settings of the torch plugin."""
 
     num_proc_per_node = Raw()
     elastic_policy = Raw()
@@ -137,7 +137,7 @@ class TorchPolicy(Typed):
 
 
 class MPIPolicy(Typed):
-    """How MPI starts."""
+    """The settings of the MPI plugin."""
 
     num_proc_per_node = OptionalNumber()
     mpi_implementation = Text("OpenMPI")
@@ -146,13 +146,13 @@ class MPIPolicy(Typed):
 
 
 class FluxPolicy(Typed):
-    """How flux starts."""
+    """The settings of the flux plugin."""
 
     num_proc_per_node = OptionalNumber()
 
 
 class MLPolicy(Typed):
-    """How the nodes of a runtime find each other, and how many there are."""
+    """The plugin of a runtime, and its number of nodes."""
 
     num_nodes = OptionalNumber()
     torch = Part(TorchPolicy)
@@ -161,29 +161,29 @@ class MLPolicy(Typed):
 
     @property
     def plugins(self) -> list[str]:
-        """Those of PLUGINS that it names: one, where it is valid."""
+        """Return the plugins that it names; a valid policy has at most one."""
         return [name for name in PLUGINS if self.json.get(name) is not None]
 
     @cached_property
     def plugin(self) -> str:
-        """Of PLUGINS, `plain` without one, `none` without a policy."""
+        """Return its plugin, `plain` without one, `none` without a policy."""
         return "none" if not self else next(iter(self.plugins), "plain")
 
 
 class PodGroupPolicy(Typed):
-    """Who schedules the pods of a TrainJob together."""
+    """The gang scheduler of the pods of a TrainJob."""
 
     volcano = Part(Typed)
     coscheduling = Part(Typed)
 
     @property
     def schedulers(self) -> list[str]:
-        """`volcano` and `coscheduling`, those that it names."""
+        """Return the gang schedulers that it names: `volcano` and `coscheduling`."""
         return [*(["volcano"] if self.volcano else []), *(["coscheduling"] if self.coscheduling else [])]
 
 
 class RuntimeSpec(Typed):
-    """What a runtime says."""
+    """The spec of a runtime."""
 
     ml_policy = Part(MLPolicy)
     pod_group_policy = Part(PodGroupPolicy)
@@ -198,7 +198,7 @@ class TrainingRuntime(Object):
 
     @property
     def is_deprecated(self) -> bool:
-        """Whether its label says so."""
+        """Return whether its label calls it deprecated."""
         return self.metadata.labels.get(SUPPORT) == "deprecated"
 
 

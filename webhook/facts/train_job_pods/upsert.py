@@ -1,4 +1,4 @@
-"""Entries that Trainer puts into lists of a pod: one of the same key is replaced in its place, others are appended.
+"""Adds entries to lists of a pod as Trainer does: one with the same key is replaced in its place, others are appended.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/apply/apply.go. Lists are never changed; a new one is made.
 """
@@ -12,7 +12,7 @@ from webhook.attributes import JSON
 
 
 def upsert_env(container: dict[str, Any], env: Sequence[JSON], then: Sequence[JSON] = ()) -> bool:
-    """UpsertEnvVars: variables by name, and others then; whether those leave the first as they are."""
+    """Add variables, then others (UpsertEnvVars); return whether the others leave the first ones unchanged."""
     return _upsert(container, "env", env, "name", then)
 
 
@@ -27,7 +27,7 @@ def upsert_volumes(pod: dict[str, Any], *volumes: JSON) -> None:
 
 
 def upsert_port(container: dict[str, Any], port: int) -> None:
-    """UpsertPort: a port without a name replaces the first one of its number, or without a name."""
+    """Add a port; it replaces the first one with its number, or without a name (UpsertPort)."""
     made = list(container.get("ports", []))
     same = (place for place, each in enumerate(made) if each.get("containerPort") == port or "name" not in each)
     place = next(same, len(made))
@@ -36,7 +36,7 @@ def upsert_port(container: dict[str, Any], port: int) -> None:
 
 
 def _upsert(into: dict[str, Any], field: str, added: Sequence[JSON], key: str, then: Sequence[JSON] = ()) -> bool:
-    """In one go, and fast where all are new: an environment has hundreds of variables."""
+    """Add entries in one pass, fast if all are new, because an environment may have hundreds of variables."""
     before: Sequence[Mapping[str, JSON]] = into.get(field, ())
     asked, others = _keys(added, key), _keys(then, key)
     names = {*asked, *others}

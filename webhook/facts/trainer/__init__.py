@@ -1,1 +1,1 @@
-"""Kubeflow Trainer: what is wrong with TrainJobs and runtimes, and what to do better."""
+"""Kubeflow Trainer: rules and advice for TrainJobs and runtimes."""

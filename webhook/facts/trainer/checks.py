@@ -83,7 +83,7 @@ _ON_RUNTIME: Final = (
 
 
 def train_job_alone(subject: Subject) -> Iterator[Problem]:
-    """What is wrong with a TrainJob whatever its runtime is."""
+    """Yield the problems of a TrainJob that do not depend on its runtime."""
     job = subject.once(merge_train_job)
     for validate in _ALONE:
         yield from validate(job)
@@ -93,13 +93,13 @@ def train_job_alone(subject: Subject) -> Iterator[Problem]:
 
 
 def _fields(subject: Subject, kind: str, release: Release, rules: FieldRules) -> Iterator[Problem]:
-    """Fields that the release does not have."""
+    """Yield fields that the release of Trainer does not have."""
     is_sent = subject.attributes.is_decoded
     yield from validate_fields(subject.object, kind, release, rules, subject.deadline, is_sent=is_sent)
 
 
 def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
-    """What is wrong with a TrainJob on its runtime."""
+    """Yield the problems of a TrainJob together with its runtime."""
     if not changes_more_than_suspend(subject):
         return
     job = subject.once(merge_train_job)
@@ -115,12 +115,12 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
 
 
 def generated_pod_resources(subject: Subject) -> Iterator[Problem]:
-    """What Kubernetes refuses of the resources of the pods that Trainer makes of a TrainJob."""
+    """Yield the problems that Kubernetes would report of the resources of the pods that Trainer creates."""
     yield from problems_of_pods(subject, validate_pod_resources)
 
 
 def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
-    """What is wrong with the runtime that a TrainJob names, once the patches are merged."""
+    """Yield the problems of the runtime that a TrainJob names, once the patches are merged."""
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
@@ -135,13 +135,13 @@ def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
 
 
 def _problem_at_runtime_ref(problem: Problem, job: MergedTrainJob) -> Problem:
-    """A problem of the runtime as a TrainJob is told of it."""
+    """Return a problem of the runtime as a problem of the TrainJob."""
     message = f"in {job.runtime}, {problem.path} {problem.said}"
     return replace(problem, path="spec.runtimeRef", found="", message=message, fix=f"in the runtime, {problem.fix}")
 
 
 def train_job_update(subject: Subject) -> Iterator[Problem]:
-    """What may not change of a TrainJob."""
+    """Yield changes of fields of a TrainJob that must not change."""
     if subject.old_object is None:
         return
     yield from train_job_changes.validate_immutable_fields(subject)

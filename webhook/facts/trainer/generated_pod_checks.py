@@ -1,4 +1,4 @@
-"""What the API server refuses of the pods that a TrainJob gets from its runtime: claims, volumes and images.
+"""Checks the pods that a TrainJob gets from its runtime by the API server's rules: claims, volumes and images.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation. The pods stand nowhere in the TrainJob: a problem of the
 pods of the runtime itself is told where the TrainJob names the runtime, another where it has its patches.
@@ -27,7 +27,7 @@ from webhook.typed.job_sets import JobSetSpec
 
 
 def validate_pods(subject: Subject) -> Iterator[Problem]:
-    """Everything that is refused, or wasted, of the pods of all replicated jobs."""
+    """Yield the problems of the pods of all replicated jobs: rejected fields, and wasted devices."""
     job = subject.once(merge_train_job)
     problems = list(_problems(job.job_set, subject))
     if problems:
@@ -51,7 +51,7 @@ def _problems(job_set: JobSetSpec, subject: Subject) -> Iterator[Problem]:
 
 
 def _validate_sources(pods: GeneratedPods) -> Iterator[Problem]:
-    """Volumes and claims with more than one source, and claims without any."""
+    """Yield volumes and claims with more than one source, and claims without any."""
     yield from validate_volume_sources(pods)
     wrong = [claim for claim in pods.spec.resource_claims if len(sources_of(claim)) != 1]
     before = sources_by_name(pods.before.pod.resource_claims) if wrong and pods.before is not None else {}

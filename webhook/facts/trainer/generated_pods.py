@@ -1,4 +1,4 @@
-"""The pods that Trainer makes of a replicated job, for checks of what the API server would refuse of them."""
+"""The pods that Trainer creates for a replicated job, for checks of the API server's rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webhook.typed.volumes import Volume
 
 @dataclass(frozen=True, slots=True)
 class GeneratedPods:
-    """The pods of a replicated job, and `before` the patches."""
+    """The pods of a replicated job; `before` are those without the patches."""
 
     replicated: ReplicatedJob
     before: ReplicatedJob | None
@@ -22,7 +22,7 @@ class GeneratedPods:
 
     @property
     def spec(self) -> PodSpec:
-        """The spec of the pods, with the patches merged."""
+        """Return the spec of the pods, with the patches merged."""
         return self.replicated.pod
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ class GeneratedPods:
 def several_sources(
     named: Volume | PodClaim, what: str, before: Mapping[str, list[str]], pods: GeneratedPods
 ) -> tuple[str, str]:
-    """What is said of a volume or claim with several sources, and what to do about it."""
+    """Return the message and the fix for a volume or claim with several sources."""
     sources = " and ".join(sources_of(named))
     first = before.get(named.name, [])
     keep = f"set only {first[0]}, as the runtime does" if len(first) == 1 else "set only one of them"
@@ -41,10 +41,10 @@ def several_sources(
 
 
 def sources_by_name(listed: Items[Volume] | Items[PodClaim]) -> Mapping[str, list[str]]:
-    """The sources of each volume or claim, by its name."""
+    """Return the sources of each volume or claim, by its name."""
     return {named.name: sources_of(named) for named in listed}
 
 
 def sources_of(named: Volume | PodClaim) -> list[str]:
-    """The fields of a volume or a claim that say where it comes from."""
+    """Return the fields that give a volume or a claim its source."""
     return sorted(key for key, value in named.json.items() if value not in (None, "") and key != "name")

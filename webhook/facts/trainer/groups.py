@@ -1,4 +1,4 @@
-"""The groups of rules of this package, and what the rules of a group have in common."""
+"""The groups of rules of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The device claims that the node of a TrainJob is meant to have, resolved."""
+"""The device claims of the node of a TrainJob, resolved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webhook.workloads.podsets import PodSet
 
 
 class NodeClaim(NamedTuple):
-    """A claim. devices is None where their number is open; is_other says that all are known to be no GPUs.
+    """A claim. `devices` is None if their number is open; `is_other` if all are known not to be GPUs.
 
     The installed release drops one that `is_dropped`, which shows all the same what the nodes are meant to have. One
     that `is_unused` is allocated for the pod, and no container of it refers to it.
@@ -38,7 +38,7 @@ class NodeClaim(NamedTuple):
 
 
 def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
-    """The claims, to be asked for with `Subject.once`.
+    """Return the claims; call it through `Subject.once`.
 
     Those that the container `node` refers to, and those that it would but for resourcesPerNode; where there are none,
     those that no container refers to, and those of patches that the release drops. What the claims are missing is not
@@ -61,7 +61,7 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
 
 
 def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedClaim]:
-    """The claims of the pod of the node; without the runtime those of the patches."""
+    """Return the claims of the pod of the node; without the runtime those of the patches."""
     if job.node_job is None:
         return _resolved(_template(_claims_of_patches(job.object)), subject)
     pods = [replicated for replicated in job.jobs if replicated.name == job.node_job.name]
@@ -71,7 +71,7 @@ def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedCl
 
 
 def _resolved(template: JSON, subject: Subject) -> Iterable[ResolvedClaim]:
-    """The claims of a pod, with what they refer to."""
+    """Return the claims of a pod, resolved."""
     pod = PodSet(name="", path=("spec",), template=template)
     return claims_of(Items((pod,), subject.deadline), subject.view()).claims
 
@@ -81,13 +81,13 @@ def _template(claims: Collection[PodClaim]) -> JSON:
 
 
 def _unmerged(job: MergedTrainJob) -> Collection[PodClaim]:
-    """Claims that the TrainJob asks for and that are not merged into the template of the node."""
+    """Return claims of the TrainJob that are not merged into the template of the node."""
     is_merged = job.node_job is not None and job.release >= KEEPS_CLAIMS
     return () if is_merged else job.trainer.resource_claims_per_node
 
 
 def _dropped(job: MergedTrainJob, subject: Subject) -> Collection[PodClaim]:
-    """Claims that the TrainJob as it is written has, and the API server drops; those of the pods count first."""
+    """Return claims of the TrainJob that the API server drops; those of the pods take precedence."""
     if job.release >= KEEPS_CLAIMS:
         return ()
     written = job.object if job.object.json is subject.object else subject.typed(TrainJob)
@@ -98,7 +98,7 @@ def _dropped(job: MergedTrainJob, subject: Subject) -> Collection[PodClaim]:
 
 
 def _claims_of_patches(job: TrainJob) -> Collection[PodClaim]:
-    """The claims of patches; of one name the last, as merging would have it."""
+    """Return the claims of patches; the last one of each name, as in a merge."""
     claims: dict[str, PodClaim] = {}
     for patch in job.spec.runtime_patches:
         for replicated in patch.training_runtime_spec.template.spec.replicated_jobs:

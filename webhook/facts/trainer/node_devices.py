@@ -1,4 +1,4 @@
-"""GPUs that the container of a TrainJob that trains requests, merged with its runtime and in the runtime alone."""
+"""Counts the GPUs of a TrainJob's training container, with and without the patches of the runtime."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from webhook.typed.pods import Container
 
 
 def pod_gpus(job: MergedTrainJob) -> int:
-    """GPUs that it has."""
+    """Return how many GPUs the container requests."""
     return _devices(job.node)
 
 
 def runtime_gpus(job: MergedTrainJob) -> int:
-    """GPUs that it has in the runtime."""
+    """Return how many GPUs the container requests in the runtime."""
     return _devices(container_of(node_job(job.runtime.spec.template.spec), "node"))
 
 

@@ -1,4 +1,4 @@
-"""What the API server and Trainer's webhook refuse of a TrainJob whatever its runtime is.
+"""Rules of the API server and Trainer's webhook for a TrainJob that do not depend on its runtime.
 
 Sources: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, pkg/webhooks/trainjob_webhook.go and
 pkg/runtime/framework/plugins/jobset/jobset.go, and branches release-2.0 to release-2.3. Fields of device claims are
@@ -62,7 +62,7 @@ NODES: Final = "spec.trainer.numNodes"
 
 
 def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
-    """trainjob_webhook.go ValidateCreate."""
+    """Yield the problem of a name that is not a DNS-1035 label (trainjob_webhook.go ValidateCreate)."""
     name = job.object.name
     if name and dns1035_label(name) and not is_placeholder(name):
         fault = label_fault(name, begins_with_letter=True)
@@ -74,7 +74,7 @@ def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
-    """The initializer chooses by the scheme where to load from."""
+    """Yield the problem of a storageUri whose scheme the initializer cannot load from."""
     initializer = job.spec.initializer
     for source in (initializer.dataset, initializer.model) if job.release >= INITIALIZER_MOUNT else ():
         uri = source.storage_uri
@@ -85,7 +85,7 @@ def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
-    """Variables that the plugin sets itself; torch looks at them since 2.2 always, mpi since 2.3."""
+    """Yield variables that the plugin sets itself; torch checks them since 2.2 always, mpi since 2.3."""
     reserved = RESERVED.get(job.plugin, frozenset())
     is_late = (job.plugin == "mpi" and job.release < INJECTION) or (
         job.plugin == "torch" and job.release < NUMBERS_ONLY and not job.trainer.has("numProcPerNode")
@@ -100,13 +100,15 @@ def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def instead_of(variable: str, whose: str) -> str:
-    """What to do about a variable that a plugin sets."""
+    """Return the fix for a variable that a plugin sets."""
     field = {"PET_NNODES": NODES, "PET_NPROC_PER_NODE": _PROCESSES}.get(variable, "")
     return f"remove the variable, and set {field} of {whose}" if field else "remove the variable"
 
 
 def validate_no_trainer(job: MergedTrainJob) -> Iterator[Problem]:
-    """kubeflow/trainer#4076: without spec.trainer the plugins set no variables."""
+    """Yield the problem of several nodes without spec.trainer, for which plugins set no variables
+    (kubeflow/trainer#4076).
+    """
     if not job.trainer and job.nodes > 1 and job.plugin in ("torch", "jax", "xgboost"):
         message = (
             f"must be set because otherwise the {job.plugin} plugin sets no variables, so the {job.nodes} nodes of "

@@ -1,4 +1,4 @@
-"""What may not change of a TrainJob that exists: the rules of the API server, of Trainer's webhook and of JobSet.
+"""Rules for changes of an existing TrainJob: those of the API server, of Trainer's webhook and of JobSet.
 
 Sources: kubeflow/trainer@8c0f5059bd51 manifests/base/crds (`self == oldSelf`, which says nothing of a field that is
 added or removed), pkg/runtime/framework/plugins/jobset/jobset.go checkRuntimePatchesImmutability, branches release-2.0
@@ -70,12 +70,12 @@ LOOKUPS: Final = (
     NAMESPACES,
 )
 _MUTABLE: Final = ("nodeSelector", "tolerations", "schedulingGates")
-"""Fields of a PodSpec that JobSet lets change while it is suspended, besides labels and annotations."""
+"""Fields of a PodSpec that may change while a JobSet is suspended, in addition to labels and annotations."""
 _FIXED_POD: Final = ("template", "spec", "template", 1)
-"""Where `_fixed` puts the PodSpec of a job."""
+"""The path of the PodSpec in the result of `_fixed`."""
 _MOST_NAMED: Final = 3
 _MAKING: Final = ("runtimePatches", "trainer", "initializer")
-"""Fields of a TrainJob of which its JobSet is made."""
+"""Fields of a TrainJob from which its JobSet is created."""
 _OF_PODS: Final = (
     *("serviceAccountName", "volumes", "initContainers", "containers", "imagePullSecrets", "securityContext"),
     *("terminationGracePeriodSeconds", "resourceClaims"),
@@ -83,7 +83,7 @@ _OF_PODS: Final = (
 
 
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
-    """Since 2.2 (kubeflow/trainer#3157), the runtime and the manager always; a default is as good as written."""
+    """Yield changes of immutable fields: since 2.2 (kubeflow/trainer#3157), the runtime and the manager always."""
     now, before = (TrainJobSpec(spec, ("spec",), Reading(subject.deadline)) for spec in comparable_specs(subject))
     fixed = ["trainer", "initializer", "activeDeadlineSeconds"] if release_of(subject) >= PATCHES else []
     changed = [name for name in fixed if is_changed(name, now, before)]
@@ -97,7 +97,7 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
-    """What the patch of one manager says of the pods of one job."""
+    """Yield changes of what the patch of one manager sets for the pods of one job."""
     release = release_of(subject)
     if release < PATCHES:
         return
@@ -114,7 +114,7 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
 
 
 def _overlays(spec: Mapping[str, JSON], subject: Subject) -> Iterator[tuple[tuple[str, str], Overlay]]:
-    """What is laid over pods, by the manager of the patch and the job."""
+    """Yield the partial jobs of patches, by the manager of the patch and the job."""
     job = TrainJob({"spec": spec}, (), Reading(subject.deadline))
     layers = overlays.read_patches(job, release_of(subject))
     for patch, layer in zip(job.spec.runtime_patches, layers, strict=True):
@@ -123,7 +123,7 @@ def _overlays(spec: Mapping[str, JSON], subject: Subject) -> Iterator[tuple[tupl
 
 
 def validate_running(subject: Subject) -> Iterator[Problem]:
-    """Patches change only while the job is suspended: before or after the change since 2.2, before that after it."""
+    """Yield changes of patches while the job runs: since 2.2 it must be suspended before or after the change."""
     (now, before), release = comparable_specs(subject), release_of(subject)
     name = overlays.patches_path(release)
     if now.get(name, []) == before.get(name, []):
@@ -137,7 +137,7 @@ def validate_running(subject: Subject) -> Iterator[Problem]:
 
 
 def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
-    """Trainer gives the JobSet the name of the TrainJob. In a whole cluster one that is not there does not exist."""
+    """Yield changes while pods of the JobSet are active; a JobSet that is missing in a whole cluster does not exist."""
     view, name = subject.view(), subject.typed(TrainJob).name
     if not name:
         return
@@ -152,7 +152,7 @@ def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
 
 
 def validate_job_set_immutable(subject: Subject) -> Iterator[Problem]:
-    """Changes that Trainer takes and JobSet refuses once the job exists (kubernetes-sigs/jobset#624).
+    """Yield changes that Trainer accepts and JobSet rejects once the job exists (kubernetes-sigs/jobset#624).
 
     Trainer updates a JobSet that is suspended, or whose TrainJob is.
     """
@@ -173,19 +173,21 @@ def validate_job_set_immutable(subject: Subject) -> Iterator[Problem]:
 
 
 def _differing(old: Items[JSON], new: list[JSON]) -> str:
-    """The first fields of pods that are not the same in both, "" where others differ."""
+    """Return the first fields of pods that differ, "" if only other parts differ."""
     pods = ([get(job, _FIXED_POD) or job for job in jobs] for jobs in zip(old, new, strict=False))
     names = sorted({name for one, other in pods for name in (*one, *other) if one.get(name) != other.get(name)})
     return " and ".join(names[:_MOST_NAMED]) if "template" not in names else ""
 
 
 def _is_refused(subject: Subject) -> bool:
-    """Whether the API server refuses the change by itself."""
+    """Return whether the API server rejects the change by itself."""
     return any(chain(validate_immutable_fields(subject), validate_immutable_patches(subject)))
 
 
 def _fixed_in_job_set(job: MergedTrainJob, spec: Mapping[str, JSON]) -> list[JSON]:
-    """What JobSet does not let change: its jobs but for some fields of pods; without the runtime what patches say."""
+    """Return the parts that are immutable in a JobSet: its jobs without some fields of pods; without the runtime those
+    of patches.
+    """
     if job.runtime.is_found:
         return [_fixed(replicated) for replicated in job.jobs]
     layers = overlays.read_patches(TrainJob({"spec": spec}, (), job.object.reading), PATCHES)

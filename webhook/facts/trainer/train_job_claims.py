@@ -110,7 +110,7 @@ UNUSED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
 
 
 def validate_resource_claims_per_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """Everything about claims of 2.4; earlier releases do not have the fields."""
+    """Yield the problems of claims, which Trainer has since 2.4."""
     if job.release < CLAIMS:
         return
     claims, path = job.trainer.resource_claims_per_node, job.trainer.path("resourceClaimsPerNode")
@@ -139,7 +139,7 @@ def _validate_claim(claim: PodClaim, names: Counter[str]) -> Iterator[Problem]:
 
 
 def _claim_feature_gate(job: MergedTrainJob, places: list[FieldPath]) -> Iterator[Problem]:
-    """The fields that the feature gate guards."""
+    """Yield the fields that need the feature gate for claims."""
     for layer in job.layers:
         for overlay in layer.overlays:
             places.extend(_guarded(overlay))
@@ -164,7 +164,7 @@ def _guarded(overlay: Overlay) -> Iterator[FieldPath]:
 
 
 def validate_resource_claims(job: MergedTrainJob) -> Iterator[Problem]:
-    """kubeflow/trainer#4027: builder.go copies limits and requests alone."""
+    """Yield claims in resourcesPerNode, of which builder.go copies only limits and requests (kubeflow/trainer#4027)."""
     resources = job.trainer.resources_per_node
     if not resources.claims:
         return
@@ -180,7 +180,7 @@ def validate_resource_claims(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def shared_claims(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
-    """Warn of one ResourceClaim that several nodes share."""
+    """Yield the problem of one ResourceClaim that several nodes share."""
     shared = [claim.reference for claim in claims if claim.kind == "ResourceClaim"]
     if job.nodes > 1 and shared:
         listed = ", ".join(f"`{name}`" for name in shared)
@@ -205,7 +205,7 @@ def claim_source(claim: PodClaim, before: Mapping[str, list[str]], pods: Generat
 
 
 def validate_declared_claims(container: Container, declared: Collection[str], pods: GeneratedPods) -> Iterator[Problem]:
-    """A container refers to claims that its pod declares."""
+    """Yield claims of a container that its pod does not declare."""
     for claim in container.resources.claims:
         if claim.name not in declared and not is_placeholder(claim.name):
             refers = f"container `{container.name}` of {pods} refers to claim `{claim.name}`"
@@ -214,7 +214,7 @@ def validate_declared_claims(container: Container, declared: Collection[str], po
 
 
 def advise_unused_claims(pods: GeneratedPods, subject: Subject) -> Iterator[Problem]:
-    """Claims of devices that the pods of a node do not share, and that no container refers to."""
+    """Yield claims for devices of a node that no container refers to."""
     if not pods.spec.resource_claims:
         return
     used = {claim.name for container in pods.spec.all_containers() for claim in container.resources.claims}
@@ -227,7 +227,7 @@ def advise_unused_claims(pods: GeneratedPods, subject: Subject) -> Iterator[Prob
 
 
 def _idle_claims_by_job(subject: Subject) -> Mapping[tuple[str, str], ResolvedClaim]:
-    """Claims that would be allocated for nobody, by their replicated jobs and names."""
+    """Return claims that would be allocated without a user, by their replicated jobs and names."""
     lost = set(subject.once(merge_train_job).merged.lost_claims)
     return {
         (claim.pod_set, claim.name): claim

@@ -1,4 +1,4 @@
-"""Fields of a TrainJob that the installed Kubeflow Trainer does not have."""
+"""Rules about fields of a TrainJob that the installed Kubeflow Trainer does not have."""
 
 from __future__ import annotations
 

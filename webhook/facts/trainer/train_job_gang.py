@@ -1,4 +1,4 @@
-"""Who schedules the pods of a TrainJob together, how many it waits for, and the queue and classes that it names.
+"""Rules for gang scheduling of a TrainJob: its scheduler, the number of pods, the queue and classes.
 
 A PodGroup has one member for each pod of one replica of each replicated job. Sources: kubeflow/trainer@8c0f5059bd51
 pkg/runtime/framework/plugins/{volcano/volcano,coscheduling/coscheduling}.go. Of TrainJobs without Volcano, a class that
@@ -48,7 +48,9 @@ least 0 in volcano-sh/volcano@ed72c7c8 scheduling.volcano.sh_podgroups.yaml."""
 
 
 def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
-    """Pods that the group waits for and that are made later, and until 2.1 resources that it does not count."""
+    """Yield pods that the group waits for and that are created later, and until 2.1 resources that it does not
+    count.
+    """
     by = job.scheduler
     if not by:
         return

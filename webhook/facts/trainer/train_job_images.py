@@ -24,7 +24,7 @@ IMAGE_REQUIRED: Final = TRAIN_JOB.rule(
 
 
 def validate_image(container: Container, pods: GeneratedPods) -> Iterator[Problem]:
-    """A container of the merged pod has an image."""
+    """Yield containers of the merged pod without an image."""
     if not container.image:
         fix = "set spec.trainer.image" if container.name == "node" else "set the image in the runtime"
         yield IMAGE_REQUIRED.problem("", f"container `{container.name}` of {pods} has no image", fix)

@@ -1,4 +1,4 @@
-"""What the launcher of a TrainJob starts by itself, whatever Trainer sets beside it, and what it gets alone.
+"""Compares the processes that the launcher of a TrainJob starts with those that Trainer sets.
 
 A launcher's own option wins over the variables PET_* that Trainer sets: pytorch/pytorch@010929fd
 torch/distributed/argparse_util.py env takes them as defaults alone; accelerate and deepspeed do not read them. The
@@ -51,12 +51,12 @@ LAUNCHER_AS_NODE: Final = TRAIN_JOB.rule(
 )
 
 _READ_BY: Final = ("torch", "jax", "plain", "none")
-"""Plugins that leave it to the command of a node how many processes it starts."""
+"""Plugins for which the command of a node decides how many processes start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launched:
-    """A launcher that says itself how many processes it starts.
+    """A launcher with its own number of processes.
 
     Args:
         by: torchrun, accelerate or deepspeed; "" where none does.
@@ -75,7 +75,7 @@ NOBODY: Final = Launched()
 
 
 def launcher_of_job(subject: Subject, gpus: int) -> Launched:
-    """Which launcher starts how many processes on each node of a TrainJob, where a node has so many GPUs."""
+    """Return the launcher of a TrainJob and its number of processes on each node, for a number of GPUs of a node."""
     job = subject.once(merge_train_job)
     if job.plugin not in _READ_BY or job.node is None:
         return NOBODY
@@ -89,7 +89,7 @@ def launcher_of_job(subject: Subject, gpus: int) -> Launched:
 
 
 def _option(started: Launch) -> str:
-    """The option that says how many processes start, "" where none does."""
+    """Return the option with the number of processes, "" if there is none."""
     if started.by == "torchrun" and (started.processes or started.per_node in ("gpu", "auto")):
         return "--nproc_per_node"
     if started.processes is None:
@@ -98,7 +98,7 @@ def _option(started: Launch) -> str:
 
 
 def advise_launcher(job: MergedTrainJob, gpus: int, launcher: Launched) -> Iterator[Problem]:
-    """A launcher's own number that is not the number of GPUs, or not what Trainer is told."""
+    """Yield a launcher's number that differs from the number of GPUs, or from Trainer's."""
     if launcher.processes is None:
         return
     if gpus and launcher.processes != gpus:
@@ -127,12 +127,12 @@ def _launcher_and_field(job: MergedTrainJob, launcher: Launched) -> Iterator[Pro
 
 
 def _fix(launcher: Launched, gpus: int, job: MergedTrainJob) -> str:
-    """What makes a launcher start a process for each GPU; accelerate counts those of all nodes."""
+    """Return the fix for a launcher's number; accelerate counts the processes of all nodes."""
     return f"set {launcher.option}={gpus * job.nodes if launcher.by == 'accelerate' else gpus}"
 
 
 def advise_launcher_resources(job: MergedTrainJob) -> Iterator[Problem]:
-    """kubeflow/trainer#2650: the trainer step of an MPI runtime is its launcher, and gets the resources alone."""
+    """Yield resourcesPerNode that reach only the launcher of an MPI runtime (kubeflow/trainer#2650)."""
     resources = job.trainer.resources_per_node
     if resources and not job.runtime.spec.ml_policy.mpi.run_launcher_as_node:
         message = f"reaches only the launcher of {job.runtime}, so the workers keep the resources of the runtime"
@@ -141,7 +141,7 @@ def advise_launcher_resources(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """mpi.go: a launcher that is a node needs both jobs for several nodes."""
+    """Yield the problem of several nodes if the launcher is a node and the runtime lacks one of both jobs (mpi.go)."""
     nodes = job.trainer.num_nodes
     for name in ("launcher", "node") if nodes is not None and nodes > 1 and is_launcher_node(job) else ():
         if find_job(job.jobs, name) is None:
@@ -150,5 +150,5 @@ def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def is_launcher_node(job: MergedTrainJob) -> bool:
-    """Whether the launcher of an MPI runtime is a node, too."""
+    """Return whether the launcher of an MPI runtime is also a node."""
     return job.plugin == "mpi" and job.runtime.spec.ml_policy.mpi.run_launcher_as_node

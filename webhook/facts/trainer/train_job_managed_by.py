@@ -22,7 +22,7 @@ _MANAGERS: Final = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/
 
 
 def validate_managed_by(job: MergedTrainJob) -> Iterator[Problem]:
-    """spec.managedBy names one of the two controllers of TrainJobs."""
+    """Yield the problem of a spec.managedBy that is neither of the two controllers of TrainJobs."""
     manager = job.spec.managed_by
     if manager not in _MANAGERS and not is_placeholder(manager):
         fix = f"set {' or '.join(_MANAGERS)}, or remove managedBy, which means {_MANAGERS[0]}"

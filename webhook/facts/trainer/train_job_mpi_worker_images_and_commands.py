@@ -1,4 +1,4 @@
-"""The nodes of an MPI runtime: a launcher that is a node, too, and workers that get only a part of spec.trainer.
+"""Rules for MPI runtimes whose launcher is also a node, and whose workers get only a part of spec.trainer.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/mpi.
 """
@@ -31,7 +31,7 @@ WORKER_IMAGE: Final = TRAIN_JOB_ADVICE.rule(
 
 
 def validate_workers(job: MergedTrainJob) -> Iterator[Problem]:
-    """What of spec.trainer the workers of an MPI runtime do not get, or get in vain."""
+    """Yield fields of spec.trainer that the workers of an MPI runtime do not get, or do not use."""
     worker = find_job(job.jobs, "node") if job.plugin == "mpi" else None
     if worker is None:
         return

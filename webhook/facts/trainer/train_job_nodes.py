@@ -1,4 +1,4 @@
-"""How many nodes a TrainJob asks for: none, too few to count, or more than it says.
+"""Rules for the number of nodes of a TrainJob.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins.
 """
@@ -48,7 +48,7 @@ IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(
 
 
 def validate_no_nodes(job: MergedTrainJob) -> Iterator[Problem]:
-    """Warn of numNodes 0, which Trainer accepts (kubeflow/trainer#2170)."""
+    """Yield the problem of numNodes 0, which Trainer accepts (kubeflow/trainer#2170)."""
     if job.trainer.num_nodes == 0 and not job.spec.suspend:
         message = "makes a job without a training pod"
         fix = "set at least 1, or suspend the job with spec.suspend"
@@ -56,14 +56,16 @@ def validate_no_nodes(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
-    """A TrainJob of the flux plugin says numNodes (kubeflow/trainer#3667)."""
+    """Yield the problem of a flux TrainJob without numNodes (kubeflow/trainer#3667)."""
     if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.num_nodes is None:
         message = f"must be set because the flux plugin of Trainer {shown(job.release)} crashes without numNodes"
         yield TRAIN_JOB_FLUX_NODES.problem(NODES, message, f"set numNodes, such as to {job.nodes}")
 
 
 def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """kubeflow/trainer#3954: with a worker beside such a launcher, one node is two."""
+    """Yield the problem of numNodes 1 that becomes two nodes, because the launcher is one, too
+    (kubeflow/trainer#3954).
+    """
     worker = find_job(job.jobs, "node")
     has_worker = worker is not None and trainer_step(job.jobs) is not worker
     if job.trainer.num_nodes == 1 and has_worker and is_launcher_node(job):
@@ -75,7 +77,7 @@ def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
-    """The number goes to the labelled job, of an MPI runtime to the job named `node`."""
+    """Yield numNodes that no replicated job gets."""
     if is_number_unread(job) and not unreached_fields(job):
         message = f"is ignored because {why_no_node(job, None)}"
         yield IGNORED_NODES.problem("spec.trainer.numNodes", message, "use a runtime with a trainer step")

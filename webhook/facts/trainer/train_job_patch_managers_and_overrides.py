@@ -1,4 +1,4 @@
-"""What Trainer refuses of a TrainJob's patches whatever its runtime is.
+"""Trainer's rules for the patches of a TrainJob that do not depend on its runtime.
 
 Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/jobset.go Validate, manifests/base/crds;
 k8s.io/apimachinery pkg/util/validation IsDomainPrefixedPath for managers.
@@ -43,7 +43,7 @@ _PLAIN: Final = re.compile(r"[-A-Za-z0-9._]+")
 
 
 def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
-    """Each patch of runtimePatches has a manager of its own."""
+    """Yield patches of runtimePatches whose manager is missing or used twice."""
     patches = job.spec.runtime_patches if job.release >= PATCHES else ()
     managers = Counter(patch.manager for patch in patches)
     for patch in patches:
@@ -59,7 +59,7 @@ def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_overlays(job: MergedTrainJob) -> Iterator[Problem]:
-    """Variables of the steps' containers, and one job twice in podSpecOverrides."""
+    """Yield variables of the steps' containers in patches, and jobs that podSpecOverrides name twice."""
     targets: dict[str, str] = {}
     for layer in job.layers:
         for overlay in layer.overlays:

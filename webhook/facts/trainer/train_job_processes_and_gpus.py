@@ -1,4 +1,4 @@
-"""GPUs and processes of a TrainJob on its runtime: what merging loses, and numbers that do not fit together.
+"""Rules for GPUs and processes of a TrainJob on its runtime: lost GPUs, and numbers that do not fit together.
 
 Sources: those of train_job_pods/processes.py; kubeflow/trainer#3974 and #3551 for GPUs that resourcesPerNode leaves
 out; NVIDIA/aicr#2280 for jobs that train on CPUs though they are made for GPUs.
@@ -78,7 +78,7 @@ NO_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
 
 
 def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> int:
-    """GPUs of one node: of its container, or of its claims where the devices of all are known; 0 with both."""
+    """Return the GPUs of one node: of its container, or of its claims if all numbers are known; 0 with both."""
     claims = [claim for claim in claims if not claim.is_unused]
     if not any(claim.is_gpu for claim in claims):
         return pod_gpus(job)
@@ -89,7 +89,7 @@ def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> int:
 
 
 def advise_processes(subject: Subject, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
-    """Everything about GPUs and processes of a TrainJob whose nodes have these claims."""
+    """Yield the problems of GPUs and processes of a TrainJob whose nodes have these claims."""
     job = subject.once(merge_train_job)
     gpus = gpus_of_node(job, claims)
     launcher = launcher_of_job(subject, gpus)
@@ -101,7 +101,9 @@ def advise_processes(subject: Subject, claims: Sequence[NodeClaim]) -> Iterator[
 
 
 def lost_gpus(job: MergedTrainJob, launcher: Launched) -> Iterator[Problem]:
-    """ResourcesPerNode without the GPUs of the runtime: before 2.3 the pods lose them, since then their count does."""
+    """Yield resourcesPerNode without the GPUs of the runtime: before 2.3 pods lose them, since then they are not
+    counted.
+    """
     resources = job.trainer.resources_per_node
     if not resources or runtime_gpus(job) == 0 or job.counted[0] > 0 or _says_none(resources):
         return
@@ -116,7 +118,7 @@ def lost_gpus(job: MergedTrainJob, launcher: Launched) -> Iterator[Problem]:
 
 
 def _says_none(resources: Resources) -> bool:
-    """Whether GPUs are among the amounts, which all are 0 where none is counted."""
+    """Return whether GPUs are among the amounts, so that they are intentionally 0."""
     return any("gpu" in name for name in (*resources.limits, *resources.requests))
 
 
@@ -126,7 +128,7 @@ def _is_count_right(job: MergedTrainJob) -> bool:
 
 
 def processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]:
-    """A number of processes that is not the number of GPUs."""
+    """Yield a number of processes that differs from the number of GPUs."""
     count = job.processes.count
     if not job.trainer.has("numProcPerNode") or not count or count < 1 or gpus == 0:
         return
@@ -138,7 +140,7 @@ def processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]:
 
 
 def ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
-    """Several resources with `gpu` in their names."""
+    """Yield several resources with `gpu` in their names, of which Trainer counts any one."""
     explicit = job.trainer.has("numProcPerNode")
     if job.counted[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
         message = (
@@ -149,7 +151,7 @@ def ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def no_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
-    """A torch job that is made for GPUs and requests none."""
+    """Yield a torch job that is meant for GPUs and requests none."""
     explicit = job.trainer.has("numProcPerNode")
     if job.plugin != "torch" or job.node is None or explicit or claims:
         return
@@ -160,7 +162,7 @@ def no_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Itera
 
 
 def _evidence_of_gpus(job: MergedTrainJob) -> str:
-    """What puts the pods where GPUs are, or the image that the job chose for them; "" without."""
+    """Return the sign that a job is meant for GPUs: where its pods run, or its image; "" if there is none."""
     if job.node_job is not None and (what := _stands_by_gpus(job.node_job.pod)):
         return what
     image = "" if job.trainer.resources_per_node else job.trainer.image
@@ -178,7 +180,7 @@ def _stands_by_gpus(pod: PodSpec) -> str:
 
 
 def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """kubeflow/trainer#3239 since 2.2, #3809 since 2.4; before, a plugin says what it takes."""
+    """Yield a numProcPerNode that is not a number (kubeflow/trainer#3239 since 2.2, #3809 since 2.4)."""
     per_node = job.trainer.num_proc_per_node
     if job.release < NUMBERS_ONLY:
         return
@@ -194,12 +196,12 @@ def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def wrong_processes(message: str, fix: str, shown: str) -> Problem:
-    """A number of processes that the API server or a plugin refuses."""
+    """Return the problem of a number of processes that the API server or a plugin rejects."""
     return PROCESSES.problem("spec.trainer.numProcPerNode", message, fix, shown=shown)
 
 
 def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
-    """What a plugin does not take for numProcPerNode; what the API server refuses is job_validation.py's."""
+    """Yield a numProcPerNode that the plugin rejects."""
     per_node = job.trainer.num_proc_per_node
     if per_node is None or is_placeholder(str(per_node)):
         return
@@ -216,7 +218,7 @@ def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def _validate_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem]:
-    """Words that 2.0 and 2.1 take: torch three, mpi none; other plugins do not read it."""
+    """Yield a word for numProcPerNode that the plugin of 2.0 and 2.1 rejects."""
     words = {"torch": ("auto", "cpu", "gpu"), "mpi": ()}.get(job.plugin, (per_node,))
     if per_node not in words:
         allowed = "a whole number, auto, cpu or gpu" if words else "a whole number"

@@ -31,7 +31,7 @@ RUNTIME_EXISTS: Final = TRAIN_JOB_ADVICE.rule(
 
 
 def validate_runtime_kind(job: MergedTrainJob) -> Iterator[Problem]:
-    """spec.runtimeRef names one of the two kinds of runtimes."""
+    """Yield the problem of a spec.runtimeRef that names neither of the two kinds of runtimes."""
     reference = job.spec.runtime_ref
     kind, group = reference.kind, reference.api_group
     if (kind not in _RUNTIMES or group != TRAINER) and not is_placeholder(kind + group):
@@ -42,7 +42,7 @@ def validate_runtime_kind(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
-    """A runtime that is known not to be there; of another one nobody knows."""
+    """Yield the problem of a runtime that certainly does not exist."""
     if job.runtime.is_found or not job.runtime.name:
         return
     view = subject.view()

@@ -22,7 +22,7 @@ _SHOWN: Final = 80
 
 
 def advise_runtime_args(job: MergedTrainJob, node: Container) -> Iterator[Problem]:
-    """Warn of a command without args, which runs with those of the runtime."""
+    """Yield the problem of a command without args, which runs with those of the runtime."""
     if job.trainer.command and not job.trainer.has("args") and node.args:
         args = " ".join(node.args)
         shown = args if len(args) <= _SHOWN else f"{args[:_SHOWN]} …"

@@ -1,4 +1,4 @@
-"""Whether the runtime of a TrainJob is there, and what reaches its steps: spec.initializer and spec.trainer.
+"""Rules about the steps of a TrainJob's runtime, which spec.initializer and spec.trainer need.
 
 Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go, and branches
 release-2.0 to release-2.3. The jobs are those of the runtime with the patches merged.
@@ -43,11 +43,11 @@ TRAINER_STEP: Final = TRAIN_JOB_ADVICE.rule(
 
 _FIELDS: Final = ("image", "command", "args", "env", "resourcesPerNode")
 _SHARED: Final = ("env", "resourcesPerNode")
-"""Fields that an MPI job named `node` gets where the launcher is a node."""
+"""Fields that an MPI job named `node` gets if the launcher is a node."""
 
 
 def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
-    """jobset.go checkInitializer: the job, its container, and since 2.3 its mount (kubeflow/trainer#3714)."""
+    """Yield an initializer without its job, its container, or since 2.3 its mount (kubeflow/trainer#3714)."""
     initializer = job.spec.initializer
     for role, source in (("dataset", initializer.dataset), ("model", initializer.model)):
         lacking = _lacks_initializer(job, f"{role}-initializer") if source else ""
@@ -73,7 +73,7 @@ def _lacks_initializer(job: MergedTrainJob, name: str) -> str:
 
 
 def validate_trainer(job: MergedTrainJob) -> Iterator[Problem]:
-    """Fields of spec.trainer that land in no container (kubeflow/trainer#2722)."""
+    """Yield fields of spec.trainer that reach no container (kubeflow/trainer#2722)."""
     step = trainer_step(job.jobs)
     node = container_of(step, "node")
     if unreached := unreached_fields(job):
@@ -92,7 +92,7 @@ def _trainer_step(names: Sequence[str], reason: str) -> Problem:
 
 
 def unreached_fields(job: MergedTrainJob) -> list[str]:
-    """Fields of spec.trainer for a container that is not there, and then the number of nodes that nobody reads."""
+    """Return the fields of spec.trainer that reach no container, and numNodes if no job gets it."""
     if container_of(trainer_step(job.jobs), "node") is not None:
         return []
     names = [name for name in _FIELDS if job.trainer.json.get(name) and not (name in _SHARED and _shares_node(job))]
@@ -100,19 +100,19 @@ def unreached_fields(job: MergedTrainJob) -> list[str]:
 
 
 def why_no_node(job: MergedTrainJob, step: ReplicatedJob | None) -> str:
-    """Why spec.trainer reaches no container `node`: there is no trainer step, or the step has no such container."""
+    """Return why spec.trainer reaches no container `node`: no trainer step, or no such container in it."""
     if step is None:
         return f"{job.runtime} has no replicated job with the label {STEP_LABEL}: trainer"
     return f"replicated job `{step.name}`, the trainer of {job.runtime}, has no container `node`"
 
 
 def _shares_node(job: MergedTrainJob) -> bool:
-    """Whether the launcher of an MPI job is a node beside the job named `node`, which then gets a share."""
+    """Return whether the launcher of an MPI job is a node, so that the job named `node` gets some fields."""
     is_node = job.runtime.spec.ml_policy.mpi.run_launcher_as_node
     return is_node and container_of(find_job(job.jobs, "node"), "node") is not None
 
 
 def is_number_unread(job: MergedTrainJob) -> bool:
-    """Whether no replicated job gets the numNodes that the TrainJob sets."""
+    """Return whether no replicated job gets the numNodes that the TrainJob sets."""
     has_worker = job.plugin == "mpi" and find_job(job.jobs, "node") is not None
     return trainer_step(job.jobs) is None and not has_worker and job.trainer.num_nodes is not None

@@ -1,4 +1,4 @@
-"""What the torch plugin of Kubeflow Trainer refuses of a TrainJob that runs torchtune (`command: [tune, run]`).
+"""Rules of the torch plugin for a TrainJob that runs torchtune (`command: [tune, run]`).
 
 The model is read from the runtime's name, `<anything>-<name>-<size>`; the recipe from nodes, devices and arguments.
 Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go and pkg/constants; adapters
@@ -66,7 +66,7 @@ _NAME, _NODES = "spec.runtimeRef.name", "spec.trainer.numNodes"
 
 
 def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
-    """Everything that is refused of a TrainJob of a torch runtime."""
+    """Yield the problems that the plugin would report of a TrainJob of a torch runtime."""
     name = job.runtime.name
     if job.trainer.command != ENTRYPOINT or job.plugin != "torch" or is_placeholder(name):
         return
@@ -94,7 +94,7 @@ def _validate_model(job: MergedTrainJob, model: str, nodes: int) -> Iterator[Pro
 
 
 def _validate_quantized(model: str, explicit: JSON, job: MergedTrainJob) -> Iterator[Problem]:
-    """Quantized adapters: one model has none, and the small ones train on one device only."""
+    """Yield the problems of quantized adapters: one model has none, and small ones train on one device only."""
     gpus, _ = job.counted
     if model == _UNQUANTIZED:
         message = f"names model `{model}`, which has no quantized adapters (QLoRA)"

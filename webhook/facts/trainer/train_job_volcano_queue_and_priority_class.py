@@ -34,7 +34,7 @@ _QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
 def validate_volcano_queue(job: MergedTrainJob) -> Iterator[Problem]:
-    """The annotation with the Volcano queue of the gang is not empty (volcano.go, since Trainer 2.1)."""
+    """Yield the problem of an empty annotation for the Volcano queue of the gang (volcano.go, since Trainer 2.1)."""
     if job.scheduler == "volcano" and job.release >= QUEUES and job.merged.annotations.get(_QUEUE) == "":
         message = (
             f"must not set the annotation {_QUEUE} to an empty string because Trainer refuses it for {job.runtime}"
@@ -45,7 +45,7 @@ def validate_volcano_queue(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_priority_class(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
-    """Classes that are known not to be there; of others nobody knows."""
+    """Yield priority classes that certainly do not exist."""
     result = subject.result("priorities")
     for priority in Items(result.value["classes"], subject.deadline):
         if priority["found"]:

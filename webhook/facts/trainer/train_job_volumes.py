@@ -1,4 +1,4 @@
-"""What the API server refuses of the volumes of the pods that a TrainJob gets from its runtime.
+"""The API server's rules for volumes of the pods that a TrainJob gets from its runtime.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation. The pods stand nowhere in the TrainJob: a problem of the
 runtime's own pods is told where the TrainJob names it, another where it has its patches.
@@ -48,7 +48,7 @@ _STATUS: Final = "kubeflow-trainer-token"
 
 
 def validate_volume_sources(pods: GeneratedPods) -> Iterator[Problem]:
-    """A volume of the merged pod has one source."""
+    """Yield volumes of the merged pod with several sources."""
     wrong = [volume for volume in pods.spec.volumes if len(sources_of(volume)) > 1]
     before = sources_by_name(pods.before.pod.volumes) if wrong and pods.before is not None else {}
     for volume in wrong:
@@ -56,7 +56,7 @@ def validate_volume_sources(pods: GeneratedPods) -> Iterator[Problem]:
 
 
 def validate_mounts(container: Container, volumes: Collection[str], pods: GeneratedPods) -> Iterator[Problem]:
-    """A container mounts volumes that its pod has."""
+    """Yield mounts of volumes that the pod does not have."""
     for mount in container.volume_mounts:
         name = mount.name
         mounts = f"container `{container.name}` of {pods} mounts volume `{name}`, which"

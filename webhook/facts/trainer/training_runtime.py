@@ -1,4 +1,4 @@
-"""What the API server and Trainer's webhook refuse of a runtime by itself.
+"""Rules of the API server and Trainer's webhook for a runtime by itself.
 
 Sources: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go, manifests/base/crds, and branches
 release-2.0 to release-2.3. What plugins refuse is runtime_plugins.py's.
@@ -55,13 +55,13 @@ DEPRECATED: Final = TRAINING_RUNTIME_ADVICE.rule(
 
 
 def is_overlooked(subject: Subject) -> bool:
-    """Trainer's webhook looks at no change of a TrainingRuntime, and at nothing with the label of #3683."""
+    """Return whether Trainer's webhook ignores a runtime: a changed TrainingRuntime, or one with the label of #3683."""
     label = subject.typed(TrainingRuntime).metadata.labels.get(_SWITCH)
     return label == "disabled" or (subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime")
 
 
 def validate_plugins(policy: MLPolicy, job_set: JobSetSpec, release: Release) -> Iterator[Problem]:
-    """Everything that concerns the plugin of a runtime, whose template may be patched by a TrainJob."""
+    """Yield the problems of a runtime's plugin; a TrainJob may patch the runtime's template."""
     match policy.plugin:
         case "torch":
             if release >= INJECTION:
@@ -75,7 +75,7 @@ def validate_plugins(policy: MLPolicy, job_set: JobSetSpec, release: Release) ->
 
 
 def _mpi_implementation(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
-    """mpi.go: looked at where there is a launcher."""
+    """Yield the problem of an MPI implementation other than OpenMPI, which mpi.go checks if there is a launcher."""
     implementation = policy.mpi.mpi_implementation
     is_used = container_of(find_job(job_set.replicated_jobs, "launcher"), "node") is not None
     if implementation != "OpenMPI" and is_used and not is_placeholder(implementation):
@@ -85,7 +85,7 @@ def _mpi_implementation(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Probl
 
 
 def _launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
-    """mlPolicy.numNodes is how many pods the labelled job gets, which of an mpi runtime is the launcher (nodes.py)."""
+    """Yield a numNodes that creates several launchers, because the labelled job of an mpi runtime is the launcher."""
     nodes, step = policy.num_nodes, trainer_step(job_set.replicated_jobs)
     if step is not None and step.name != "node" and nodes is not None and nodes > 1:
         message = f"makes {nodes} launchers because it counts the pods of job `{step.name}`, the trainer step"
@@ -94,7 +94,7 @@ def _launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
 
 
 def validate_token_volume(job_set: JobSetSpec) -> Iterator[Problem]:
-    """The volume and the mount by which pods report the job's status."""
+    """Yield a volume or mount with the name of those by which pods report the job's status."""
     for job in job_set.replicated_jobs:
         if any(volume.name == _TOKEN_VOLUME for volume in job.pod.volumes):
             yield _token_volume(job.pod.path("volumes"), _TOKEN_VOLUME)
@@ -110,19 +110,19 @@ def _token_volume(path: FieldPath, name: str) -> Problem:
 
 
 def advise_deprecation(runtime: TrainingRuntime) -> Iterator[Problem]:
-    """Warn of a runtime that its label calls deprecated."""
+    """Yield the problem of a runtime that its label calls deprecated."""
     if runtime.is_deprecated:
         yield _deprecated()
 
 
 def advise_deprecated_runtime(job: MergedTrainJob) -> Iterator[Problem]:
-    """A TrainJob that names such a runtime."""
+    """Yield the problem of a TrainJob that names a deprecated runtime."""
     if job.runtime.object.is_deprecated:
         yield _deprecated(str(job.runtime))
 
 
 def _deprecated(runtime: str = "") -> Problem:
-    """The problem of a runtime that is labelled so, or of a TrainJob that names such a runtime."""
+    """Return the problem of a deprecated runtime, or of a TrainJob that names one."""
     path: FieldPath = ("metadata", "labels", SUPPORT)
     message = "says that the runtime is deprecated, so a later release of Trainer removes it"
     fix = "use another runtime for new TrainJobs"

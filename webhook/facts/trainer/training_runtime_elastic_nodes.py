@@ -21,7 +21,7 @@ ELASTIC_NODES: Final = TRAINING_RUNTIME.rule(
 
 
 def validate_elastic_nodes(policy: MLPolicy) -> Iterator[Problem]:
-    """A rule of 2.0 and 2.1."""
+    """Yield the problem of numNodes together with torch.elasticPolicy, a rule of 2.0 and 2.1."""
     if policy.num_nodes is not None and policy.torch.elastic_policy is not None:
         message = "must not be set together with torch.elasticPolicy"
         yield ELASTIC_NODES.problem(policy.path("numNodes"), message, "remove one of the two")

@@ -28,7 +28,7 @@ ENV_INJECTION: Final = TRAINING_RUNTIME.rule(
 
 
 def validate_injected_node(policy: MLPolicy) -> Iterator[Problem]:
-    """The CustomResourceDefinition: the container `node` is no target."""
+    """Yield targets that name the container `node`, as the CustomResourceDefinition does."""
     for target in policy.torch.env_injection.targets:
         if "node" in target.container_names:
             message = "must not name container `node` because it always gets the variables"
@@ -36,7 +36,7 @@ def validate_injected_node(policy: MLPolicy) -> Iterator[Problem]:
 
 
 def validate_env_injection(injection: EnvInjection, job_set: JobSetSpec) -> Iterator[Problem]:
-    """torch.go validateEnvInjectionTargets: jobs and containers that the runtime does not have."""
+    """Yield targets whose jobs or containers the runtime does not have (torch.go validateEnvInjectionTargets)."""
     jobs = jobs_by_name(job_set) if injection.targets else {}
     containers: dict[str, set[str]] = {}
     for target in injection.targets:

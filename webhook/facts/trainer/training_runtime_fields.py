@@ -1,4 +1,4 @@
-"""Fields of a runtime that the installed Kubeflow Trainer does not have."""
+"""Rules about fields of a runtime that the installed Kubeflow Trainer does not have."""
 
 from __future__ import annotations
 

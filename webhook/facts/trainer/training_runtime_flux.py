@@ -22,7 +22,7 @@ FLUX_INSTALLER: Final = TRAINING_RUNTIME.rule(
 
 
 def validate_flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
-    """flux.go: the init container that the plugin adds."""
+    """Yield an init container with the name of the one that the plugin adds (flux.go)."""
     if init_container_of(find_job(job_set.replicated_jobs, "node"), "flux-installer") is not None:
         message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
         yield FLUX_INSTALLER.problem(job_set.path("replicatedJobs"), message, "give that init container another name")

@@ -1,4 +1,4 @@
-"""Gangs of a runtime whose pods never start together.
+"""Finds gangs of a runtime whose pods never start together.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/{volcano,coscheduling}.
 """
@@ -30,7 +30,9 @@ GANG_DEPENDENCY: Final = TRAINING_RUNTIME_ADVICE.rule(
 
 
 def advise_gangs(runtime: RuntimeSpec) -> Iterator[Problem]:
-    """Pods that never start together: volcano.go and coscheduling.go count those of every replicated job."""
+    """Yield gangs whose pods never start together, because volcano.go and coscheduling.go count every
+    replicated job.
+    """
     policy = runtime.pod_group_policy
     schedulers = policy.schedulers
     if len(schedulers) > 1:

@@ -27,7 +27,7 @@ _FIXED: Final = ("failurePolicy", "network", "startupPolicy", "successPolicy", "
 
 
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
-    """`self == oldSelf`, which says nothing of a field that is added or removed."""
+    """Yield changes of immutable fields (`self == oldSelf`, which allows adding and removing)."""
     now, before = (typed(TrainingRuntime).spec.template.spec for typed in (subject.typed, subject.typed_old))
     names = _FIXED if release_of(subject) >= FLUX_AND_MORE else _FIXED[:-1]
     places = [now.path(name) for name in names if is_changed(name, now, before)]

@@ -27,7 +27,7 @@ TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
 
 
 def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
-    """Containers of initializers without the mount that TrainJobs need."""
+    """Yield containers of initializers without the mount that TrainJobs need."""
     jobs = [job for job in jobs_of(runtime) if step_of_job(job).endswith("-initializer")]
     for job in jobs if release >= INITIALIZER_MOUNT else ():
         for container in job.pod.containers:

@@ -26,7 +26,7 @@ _LONGEST_NAME: Final = 20
 
 
 def validate_job_name_length(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
-    """Names of replicated jobs leave room for the names of pods (kubeflow/trainer#4394)."""
+    """Yield names of replicated jobs that are too long for the names of pods (kubeflow/trainer#4394)."""
     for job in jobs_of(runtime) if release >= SHORT_NAMES else ():
         if len(job.name) > _LONGEST_NAME:
             message = f"has {len(job.name)} characters, but Trainer {shown(release)} takes at most {_LONGEST_NAME}"
@@ -34,5 +34,5 @@ def validate_job_name_length(runtime: RuntimeSpec, release: Release) -> Iterator
 
 
 def jobs_of(runtime: RuntimeSpec) -> Items[ReplicatedJob]:
-    """The replicated jobs of a runtime."""
+    """Return the replicated jobs of a runtime."""
     return runtime.template.spec.replicated_jobs

@@ -1,4 +1,4 @@
-"""The mlPolicy of a runtime: one plugin, and numbers that Trainer takes.
+"""Rules for the mlPolicy of a runtime: one plugin, and valid numbers.
 
 Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, and branches of earlier releases.
 """
@@ -36,7 +36,7 @@ _FIRST_PLUGINS: Final = ("torch", "mpi")
 
 
 def validate_ml_policy(policy: MLPolicy, release: Release) -> Iterator[Problem]:
-    """The rules of the CustomResourceDefinition."""
+    """Yield the problems that the CustomResourceDefinition would report."""
     yield from _one_policy(policy, release)
     yield from validate_processes(policy, release)
     if release >= INJECTION:
@@ -54,7 +54,7 @@ def _one_policy(policy: MLPolicy, release: Release) -> Iterator[Problem]:
 
 
 def advise_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
-    """Warn of a runtime without mlPolicy, under which Trainer 2.3 and later ignore resourcesPerNode."""
+    """Yield the problem of a runtime without mlPolicy, for which Trainer 2.3 and later ignore resourcesPerNode."""
     if release >= WHOLE_JOBSET and not runtime.ml_policy:
         message = f"is not set, so Trainer {shown(release)} ignores resourcesPerNode of TrainJobs"
         fix = "set an mlPolicy, such as torch: {}, or {numNodes: 1} for a plain command"

@@ -30,7 +30,7 @@ _WORDS: Final = ("auto", "cpu", "gpu")
 
 
 def validate_processes(policy: MLPolicy, release: Release) -> Iterator[Problem]:
-    """The numProcPerNode of the plugins mpi and flux is at least 1."""
+    """Yield a numProcPerNode below 1 of the plugins mpi and flux."""
     for plugin, since in ((policy.mpi, REFUSES_ZERO), (policy.flux, FLUX_AND_MORE)):
         number = plugin.num_proc_per_node
         if release >= since and number is not None and number < 1:
@@ -38,7 +38,7 @@ def validate_processes(policy: MLPolicy, release: Release) -> Iterator[Problem]:
 
 
 def _processes(path: FieldPath, value: JSON, *, is_word_allowed: bool = False) -> Problem:
-    """The problem of a number of processes; the torch plugin of 2.0 and 2.1 takes three words, too."""
+    """Return the problem of a number of processes; the torch plugin of 2.0 and 2.1 also accepts three words."""
     if is_word_allowed:
         message = "must be auto, cpu, gpu or a whole number of at least 1"
         return PROCESSES.problem(path, message, "set one of these", value)
@@ -46,7 +46,7 @@ def _processes(path: FieldPath, value: JSON, *, is_word_allowed: bool = False) -
 
 
 def validate_processes_of_first_releases(policy: MLPolicy) -> Iterator[Problem]:
-    """The same: three words are numbers, too."""
+    """Yield a numProcPerNode that is neither a number from 1 nor one of the three words of 2.0 and 2.1."""
     per_node = policy.torch.num_proc_per_node
     is_word = isinstance(per_node, str) and per_node not in _WORDS and not is_placeholder(per_node)
     if is_word or ((number := read_whole_number(per_node)) is not None and number < 1):

@@ -1,4 +1,4 @@
-"""The steps of a runtime: jobs with a label, one replica and a container of a certain name.
+"""Rules for the steps of a runtime: labelled jobs with one replica and a container of a certain name.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go; #3714 for the mount of initializers.
 """
@@ -51,7 +51,7 @@ OVERLOOKED_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
 
 
 def validate_steps(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
-    """trainingruntime_webhook.go: a labelled step has one replica and its container."""
+    """Yield labelled steps with several replicas or without their container (trainingruntime_webhook.go)."""
     for job in jobs_of(runtime):
         yield from _step_replicas(job, release)
     for job in jobs_of(runtime) if release >= STEP_CONTAINERS else ():
@@ -77,7 +77,7 @@ def _step_container(job: ReplicatedJob) -> Iterator[Problem]:
 
 
 def advise_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
-    """A runtime whose TrainJobs cannot say what runs."""
+    """Yield the problem of a runtime without a trainer step, for which spec.trainer has no effect."""
     jobs, path = jobs_of(runtime), runtime.template.spec.path("replicatedJobs")
     if jobs and trainer_step(jobs) is None:
         message = f"has no template with the label {STEP_LABEL}: trainer, so spec.trainer of TrainJobs has no effect"
@@ -85,7 +85,7 @@ def advise_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
 
 
 def advise_overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
-    """Steps that Trainer's webhook refuses in a new runtime, and overlooks in a changed one."""
+    """Yield steps that Trainer's webhook rejects in a new runtime, and ignores in a changed one."""
     for job in jobs_of(runtime):
         container = CONTAINERS.get(step_of_job(job))
         fixes = {}

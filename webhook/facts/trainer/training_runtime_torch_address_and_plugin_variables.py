@@ -35,7 +35,7 @@ PLUGIN_VARIABLE: Final = TRAINING_RUNTIME_ADVICE.rule(
 
 
 def advise_torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
-    """torch.go: the master address is `<name>-node-0-0.<name>`, whatever the job and the subdomain are called."""
+    """Yield names because of which nodes do not find `<name>-node-0-0.<name>`, torch.go's master address."""
     why = "because torch nodes look for each other at `<TrainJob>-node-0-0.<TrainJob>`"
     step, network = trainer_step(job_set.replicated_jobs), job_set.network
     if step is not None and step.name != "node":
@@ -47,7 +47,9 @@ def advise_torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
 
 
 def advise_plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
-    """torch.go EnforceMLPolicy: the plugin replaces the variables PET_* of the node of TrainJobs with spec.trainer."""
+    """Yield variables PET_* of a runtime, which the plugin replaces for TrainJobs with spec.trainer (torch.go
+    EnforceMLPolicy).
+    """
     jobs = jobs_of(runtime) if runtime.ml_policy.plugin == "torch" else ()
     nodes = (node for job in jobs if is_trainer(job) for node in job.pod.containers if node.name == "node")
     for variable in (variable for node in nodes for variable in node.env):

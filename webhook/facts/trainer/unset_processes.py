@@ -1,4 +1,4 @@
-"""What comes of a TrainJob whose nodes get their devices by claims and that leaves numProcPerNode out, as a sentence.
+"""Describes the effect of a TrainJob whose nodes get devices by claims and that does not set numProcPerNode.
 
 Trainer counts extended resources and no claims: kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go GetNumGPUPerNode.
 """
@@ -17,11 +17,11 @@ from webhook.wording import counted
 NOT_READ: Final = ("jax", "plain", "none")
 """Plugins that do not read the number."""
 _BY_RUNTIME: Final = ("mpi", "flux")
-"""Plugins whose runtime has a number of its own."""
+"""Plugins whose runtime has its own number."""
 
 
 def unset_processes(job: MergedTrainJob, claims: Sequence[NodeClaim], launcher: Launched) -> str:
-    """The sentence, which goes on after `is not set`; "" where no claim may be for GPUs."""
+    """Return the sentence, which continues `is not set`; "" if no claim may be for GPUs."""
     gpus = [claim for claim in claims if not claim.is_other]
     if not gpus:
         return ""
@@ -30,7 +30,7 @@ def unset_processes(job: MergedTrainJob, claims: Sequence[NodeClaim], launcher: 
 
 
 def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeClaim]) -> str:
-    """What is dropped gives no device; the number is for the day when the claims reach the pods."""
+    """Return the sentence about claims that are dropped, with the number for a release that keeps them."""
     claims = f"claim{'s' if len(gpus) > 1 else ''} {_name_gpus(gpus)}"
     start = f"and Trainer {shown(job.release)} drops {claims}"
     if job.plugin in NOT_READ:
@@ -57,7 +57,7 @@ def _advise_kept_gpus(job: MergedTrainJob, gpus: Sequence[NodeClaim], launcher: 
 
 
 def _devices(claims: Sequence[NodeClaim]) -> int:
-    """How many devices some claims give, 0 where that is open."""
+    """Return how many devices some claims give, 0 if that is open."""
     counts = [claim.devices for claim in claims]
     return sum(count or 0 for count in counts) if None not in counts else 0
 
@@ -67,7 +67,7 @@ def _name_gpus(claims: Sequence[NodeClaim]) -> str:
 
 
 def _single(launcher: Launched, devices: int, named: str) -> str:
-    """What starts on a node whose plugin runs the command once."""
+    """Return what starts on a node whose plugin runs the command once."""
     if launcher.processes is not None:
         return f"{launcher.by} starts {counted(launcher.processes, 'process', 'processes')} on each node"
     use = "" if devices == 1 else f" and has to use all devices of claim {named}"
@@ -75,7 +75,7 @@ def _single(launcher: Launched, devices: int, named: str) -> str:
 
 
 def _fits(job: MergedTrainJob, launcher: Launched, devices: int) -> bool:
-    """Whether the number that Trainer passes on is right all the same, by no chance, and is what starts."""
+    """Return whether Trainer's number is right anyway, and is the number that starts."""
     is_meant = devices == 1 or job.plugin in _BY_RUNTIME
     return is_meant and job.processes.per_node == str(devices) and launcher.processes in (None, devices)
 

@@ -1,4 +1,4 @@
-"""The autoscaler of an elastic PyTorchJob, which its operator makes of spec.elasticPolicy.metrics.
+"""The autoscaler that the operator creates for an elastic PyTorchJob from spec.elasticPolicy.metrics.
 
 The HorizontalPodAutoscaler changes the number of workers: kubeflow/trainer@3a3a1da8d528 (release-1.9)
 pkg/controller.v1/pytorch/hpa.go. How it reads metrics: k8s.io/kubernetes v1.36 pkg/controller/podautoscaler.
@@ -48,7 +48,7 @@ AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
 
 
 def pods_at_most(job: Job) -> int | None:
-    """How many pods a job may have while those that it has wait; None where nobody can tell.
+    """Return how many pods a job may have at most while its present pods wait; None if that is not known.
 
     An autoscaler sees no load on workers that wait, so it adds some of them only up to minReplicas. Of another metric
     than the load nobody knows what it says.
@@ -72,7 +72,7 @@ def _metrics(job: Job) -> Items[Metric]:
 
 
 def validate_autoscaler_limits(job: Job, least: int | None, most: int | None) -> Iterator[Problem]:
-    """Limits of elasticPolicy that a HorizontalPodAutoscaler refuses, where metrics make the operator create one."""
+    """Yield limits of elasticPolicy that a HorizontalPodAutoscaler rejects, if metrics make the operator create one."""
     if job.given("elasticPolicy", "metrics") is not None:  # hpa.go; autoscaling/v2 wants at least 1 and not less than 0
         if most is not None and most < 1:
             message = (
@@ -89,7 +89,7 @@ def validate_autoscaler_limits(job: Job, least: int | None, most: int | None) ->
 
 
 def validate_autoscaler_requests(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Workers without requests that an autoscaler compares their use with."""
+    """Yield workers without the requests that an autoscaler compares their usage with."""
     if job.kind != "PyTorchJob" or job.is_open or not (metrics := _metrics(job)):
         return
     worker = subject.typed(PyTorchJob).spec.roles.get("Worker")
@@ -106,7 +106,7 @@ def validate_autoscaler_requests(job: Job, subject: Subject) -> Iterator[Problem
 
 
 def _requests(name: str, container: Container, pod: PodSpec) -> bool:
-    """Whether a container has a request, or a limit, which is then the request; or the whole pod has."""
+    """Return whether a container has a request or a limit, which is then the request, or the whole pod has one."""
     resources = container.resources
     if container.is_omitted("resources") or any(resources.is_omitted(side) for side in ("requests", "limits")):
         return True
@@ -120,7 +120,7 @@ def _is_unfilled(name: str, container: Container) -> bool:
 
 
 def _is_defaulted(name: str, subject: Subject) -> bool:
-    """Whether a LimitRange of the namespace gives containers a request or a limit of their own."""
+    """Return whether a LimitRange of the namespace gives containers a default request or limit."""
     ranges = (each for each in subject.view().every(LimitRange) if each.namespace == subject.namespace)
     items = (item for each in ranges for item in each.spec.limits if item.type == "Container")
     return any(name in item.default or name in item.default_request for item in items)

@@ -46,7 +46,7 @@ _VALIDATIONS: Final = (
 
 
 def validate_training_job(subject: Subject) -> Iterator[Problem]:
-    """What the operators refuse of a job, and what is probably not meant."""
+    """Yield the problems that the operators would report of a job, and settings that are probably not intended."""
     job = subject.once(read_job)
     for validate in _VALIDATIONS:
         yield from validate(job)

@@ -27,7 +27,7 @@ CHIEF_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
 
 
 def validate_chief(job: Job) -> Iterator[Problem]:
-    """One chief, which is also called master, with one replica."""
+    """Yield the problem of a TFJob with several chiefs or masters, or several replicas of one."""
     if job.kind != "TFJob":
         return
     leaders = [role for role in job.roles.values() if role.name in ("Chief", "Master")]
