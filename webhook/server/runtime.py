@@ -11,7 +11,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Final
 from webhook import assembly
 from webhook.admission.interrupt import answer_unevaluated_request
 from webhook.admission.review import answer_request
-from webhook.attributes import POD, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
+from webhook.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import Authorizer
 from webhook.cluster import Cluster, live
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
@@ -48,6 +48,7 @@ from webhook.server.review_endpoint import AsgiApp, Limits
 from webhook.server.review_handler import Authority
 from webhook.server.scheduler import Scheduler
 from webhook.server.tls import Certificates
+from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.configured import settings_from_changed_file
 from webhook.settings.shared import Settings
@@ -61,34 +62,6 @@ read and write of each review would wait that long.
 _YOUNG_OBJECTS: Final = 150_000
 """How many new objects there are before the garbage collector runs. No review creates as many in its time on the loop.
 """
-_PODS: Final = GroupVersionResource("", "v1", "pods")
-_SAMPLE: Final = Attributes(
-    uid="warm-up",
-    kind=POD,
-    resource=_PODS,
-    operation=Operation.CREATE,
-    request_kind=POD,
-    request_resource=_PODS,
-    namespace="default",
-    object={"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {"containers": [{"name": "main"}]}},
-)
-_CLAIM_KIND: Final = GroupVersionKind("resource.k8s.io", "v1", "ResourceClaim")
-_CLAIMS: Final = GroupVersionResource("resource.k8s.io", "v1", "resourceclaims")
-_SELECTOR: Final = {"cel": {"expression": "device.driver.matches('a')"}}
-_CLAIM: Final = replace(
-    _SAMPLE,
-    kind=_CLAIM_KIND,
-    resource=_CLAIMS,
-    request_kind=_CLAIM_KIND,
-    request_resource=_CLAIMS,
-    object={
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {},
-        "spec": {"devices": {"requests": [{"name": "a", "exactly": {"selectors": [_SELECTOR]}}]}},
-    },
-)
-"""Objects that are reviewed once before the server is ready; the claim compiles its selector in the review."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +253,7 @@ def serve(
 
 
 async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
-    """Compile all expressions and review a Pod and a claim in both phases, in a thread; then the server is ready.
+    """Compile all expressions and review an object of each common kind in both phases, in a thread; then it is ready.
 
     A review that comes earlier may take its time on the loop: a worker would compile the same for itself alone.
     """
@@ -288,8 +261,8 @@ async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
     def work() -> None:
         state.policies.current.prepare()
         for phase in Phase:
-            state.review(_SAMPLE, phase, Deadline())
-            state.review(_CLAIM, phase, Deadline())
+            for sample in SAMPLES:
+                state.review(sample, phase, Deadline())
 
     scheduler.is_warm.clear()
     try:
