@@ -60,18 +60,18 @@ class Files:
             raise InputError(Problem(message=f"cannot be read: {reason}", file=shown(path))) from None
 
     def put(self, name: str, data: bytes) -> None:
-        """Give this when the name is read."""
-        self._spooled[name] = _spooled(BytesIO(data))
+        """Make `data` the content that is read under a name."""
+        self._spooled[name] = _copy_to_temporary_file(BytesIO(data))
 
     def size_bytes(self, path: str) -> int:
-        """How large a file is; 0 where nobody knows."""
+        """Return how many bytes a file has; 0 where that is unknown."""
         try:
             return 0 if path == "-" else Path(path).stat().st_size
         except OSError:
             return 0
 
     def close(self) -> None:
-        """Forget what was kept of standard input and pipes."""
+        """Delete the copies of standard input and pipes."""
         for kept in self._spooled.values():
             kept.close()
         self._spooled.clear()
@@ -83,15 +83,15 @@ class Files:
                 if stream.seekable():
                     yield stream
                     return
-                self._spooled[path] = _spooled(stream)
+                self._spooled[path] = _copy_to_temporary_file(stream)
         elif path not in self._spooled:
-            self._spooled[path] = _spooled(sys.stdin.buffer)
+            self._spooled[path] = _copy_to_temporary_file(sys.stdin.buffer)
         self._spooled[path].seek(0)
         yield self._spooled[path]
 
 
-def _spooled(stream: IO[bytes]) -> IO[bytes]:
-    """What a stream has that can be read once."""
+def _copy_to_temporary_file(stream: IO[bytes]) -> IO[bytes]:
+    """Copy a stream that can be read only once into a temporary file."""
     kept = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - it is read again until the process ends
     while block := stream.read(_BLOCK):
         kept.write(block)
@@ -99,7 +99,7 @@ def _spooled(stream: IO[bytes]) -> IO[bytes]:
 
 
 def _split(stream: IO[bytes], path: str) -> Iterator[bytes]:
-    """The bytes of each part."""
+    """Yield the bytes of each part of a file."""
     held, is_first = bytearray(stream.read(_BLOCK)), True
     is_lines = path.endswith(_LINES)
     is_whole = not is_lines and (path.endswith(".json") or held.lstrip().startswith((b"{", b"[")))
@@ -120,7 +120,7 @@ def _split(stream: IO[bytes], path: str) -> Iterator[bytes]:
 
 
 def _last_document(held: bytearray) -> int:
-    """Where the last document begins, of which nobody knows yet where it ends; 0 where that is the first one."""
+    """Return where the last document of these bytes begins, whose end is not read yet; 0 where it is the first."""
     at = held.rfind(b"\n---")
     while at > 0 and not held[at + 4 : at + 5].isspace():
         at = held.rfind(b"\n---", 0, at)

@@ -31,7 +31,7 @@ class JsonError(ValueError):
 
 
 def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[JSON, int]]:
-    """Every value of the text with its offset.
+    """Yield every value of the text with its offset.
 
     Args:
         text: one value, or several in a row.
@@ -59,7 +59,7 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
 
 
 class _Objects:
-    """The objects of a text, and whether one of them has a key twice."""
+    """Builds the objects of a text, and notes whether one of them has a key twice."""
 
     have_repeated = False
 
@@ -85,7 +85,7 @@ def _refuse(text: str) -> NoReturn:
 
 
 def _without_surrogates(value: JSON) -> JSON:
-    """Half of a surrogate pair becomes U+FFFD, as in Go."""
+    """Return the value with each half of a surrogate pair replaced by U+FFFD, as in Go."""
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
@@ -96,7 +96,7 @@ def _without_surrogates(value: JSON) -> JSON:
 
 
 def offset_at_path(text: str, offset: int, path: FieldPath, *, has_repeated: bool = False) -> int:
-    """The offset of the key or item at a path inside the value at `offset`, or of its nearest existing ancestor.
+    """Return the offset of the key or item at a path inside the value at `offset`, or of its nearest existing ancestor.
 
     With `has_repeated` the text is read to its end, since of a key that stands twice the last one counts.
     """
@@ -111,7 +111,9 @@ def offset_at_path(text: str, offset: int, path: FieldPath, *, has_repeated: boo
 
 
 def end_of_value(text: str, offset: int, longest: int) -> int:
-    """Where the value at `offset` ends, which was read already; 0 where it has more characters than `longest`."""
+    """Return where the value at `offset` ends, which was read already; 0 where it has more characters than
+    `longest`.
+    """
     try:
         return offset + _KEYS.raw_decode(text[offset : offset + longest])[1]
     except json.JSONDecodeError:
@@ -119,7 +121,9 @@ def end_of_value(text: str, offset: int, longest: int) -> int:
 
 
 def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
-    """The offsets of the items of the list at a path inside the value at `offset`; none where there is no list."""
+    """Return the offsets of the items of the list at a path inside the value at `offset`; none where there is
+    no list.
+    """
     offsets: list[int] = []
     for steps, place in _places(text, offset):
         if len(steps) == len(path) + 1 and isinstance(steps[-1], int) and tuple(steps[:-1]) == path:
@@ -130,7 +134,7 @@ def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
 
 
 def _repeated(text: str, offset: int) -> JsonError:
-    """What to say of the first key that comes twice in one object of the value."""
+    """Return the error for the first key that comes twice in one object of the value."""
     seen: set[tuple[str | int, ...]] = set()
     for steps, place in _places(text, offset):
         path = tuple(steps)
@@ -142,7 +146,7 @@ def _repeated(text: str, offset: int) -> JsonError:
 
 
 def _places(text: str, offset: int) -> Iterator[tuple[list[str | int], int]]:
-    """Every key and item of the value at `offset`, in order, as its path and its offset."""
+    """Yield the path and the offset of every key and item of the value at `offset`, in order."""
     steps: list[str | int] = []  # one for each open bracket
     opened: list[str] = []
     expects_step = False

@@ -38,7 +38,7 @@ class LogPart:
 
 
 def log_files(named: Sequence[str]) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
-    """The files of files and folders, the older of a folder's rotated logs first, and what does not exist.
+    """List the files in the named files and folders, a folder's older rotated logs first, and what does not exist.
 
     A folder gives its files whose names have `.log`, `.json`, `.jsonl` or `.ndjson` in them, by the time when they were
     last written, which is their order when they are rotated.
@@ -68,7 +68,7 @@ def _is_log(name: str) -> bool:
 
 
 def log_parts(file: str) -> Iterator[LogPart]:
-    """The lines of a file, `-` for standard input."""
+    """Yield the lines of a file, `-` for standard input, in parts."""
     first = 1
     try:
         raw: IO[bytes] = sys.stdin.buffer if file == "-" else Path(file).open("rb")  # noqa: SIM115 - closed below
@@ -93,11 +93,11 @@ def _broken(file: str, line: int, message: str) -> LogPart:
 
 
 class _TooLong(Exception):
-    """A line that is no event."""
+    """Is raised for a line that is longer than any event."""
 
 
 def _lines(raw: IO[bytes]) -> Iterator[list[bytes]]:
-    """Lists of whole lines; what was read before an error comes before the error."""
+    """Yield lists of whole lines; what was read before an error comes before the error."""
     begun = raw.peek(2)[:2] if hasattr(raw, "peek") else b""
     stream: IO[bytes] = gzip.GzipFile(fileobj=raw) if begun == _GZIP else raw  # type: ignore[assignment]
     rest = b""

@@ -64,7 +64,7 @@ class LogWriter:
 
     @classmethod
     def to_stderr(cls) -> LogWriter:
-        """A writer to this process's stderr, which also flushes when the process ends by an error."""
+        """Return a writer to this process's stderr, which also flushes when the process ends by an error."""
         try:
             descriptor = os.dup(sys.stderr.fileno())
         except (AttributeError, OSError, ValueError):  # no stderr (None), a closed one, one that is not a file
@@ -87,13 +87,15 @@ class LogWriter:
             self._wake.set()
 
     def remark(self) -> str:
-        """That lines are being dropped, or "" when none was for a minute."""
+        """Return a sentence that lines are being dropped, or "" when none was for a minute."""
         if not self.dropped or self._clock() - self._dropped_at > REMARK_S:
             return ""
         return f"{self.dropped} log lines dropped: stderr is closed, or not read as fast as lines are written"
 
     def stop(self, timeout_s: float = FLUSH_S) -> bool:
-        """Write what waits, for `timeout_s` at most; lines that come later are dropped. Whether all was written."""
+        """Write what waits, for `timeout_s` at most, and return whether all was written; lines that come later are
+        dropped.
+        """
         if os.getpid() != self._process:
             return True
         self._stopping.set()
@@ -129,7 +131,7 @@ class LogWriter:
             self._waiting_characters -= len(text)
 
     def _put(self, data: bytes) -> None:
-        """Write all of it, one system call where the other end takes it whole.
+        """Write all the bytes, in one system call where the other end takes them whole.
 
         Raises:
             OSError: it cannot be written.
@@ -144,7 +146,7 @@ class LogWriter:
                 select.select([], [self._descriptor], [], _ATTEMPT_S)
 
     def _drop(self, count: int) -> None:
-        """Count lines that go; the caller holds the lock."""
+        """Count dropped lines; the caller holds the lock."""
         if count:
             self.dropped += count
             self._dropped_at = self._clock()

@@ -46,37 +46,37 @@ class Log:
     writer: LogWriter | None = None
 
     def debug(self, message: str, /, **fields: Any) -> None:
-        """What only a developer wants to know."""
+        """Write a line that only a developer wants to read."""
         self.write("debug", message, fields)
 
     def info(self, message: str, /, **fields: Any) -> None:
-        """What happened."""
+        """Write a line about what happened."""
         self.write("info", message, fields)
 
     def warning(self, message: str, /, **fields: Any) -> None:
-        """What somebody should look at."""
+        """Write a line that somebody should look at."""
         self.write("warning", message, fields)
 
     def error(self, message: str, /, **fields: Any) -> None:
-        """What somebody must look at."""
+        """Write a line that somebody must look at."""
         self.write("error", message, fields)
 
     def failed(self, message: str, error: BaseException, /, **fields: Any) -> None:
-        """An unexpected error with its traceback."""
+        """Write a line about an unexpected error, with its traceback."""
         lines = traceback.format_exception(error)
         self.write("error", message, {**fields, "error": str(error), "traceback": "".join(lines)})
 
     @property
     def dropped(self) -> int:
-        """How many lines its writer threw away."""
+        """Return how many lines the writer dropped."""
         return self.writer.dropped if self.writer is not None else 0
 
     def remark(self) -> str:
-        """That lines are being dropped, or ""."""
+        """Return the writer's sentence that lines are being dropped, or ""."""
         return self.writer.remark() if self.writer is not None else ""
 
     def write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
-        """One line with time, level, message and the fields that are not None."""
+        """Write one line with time, level, message and the fields that are not None."""
         if _RANK[level] < _RANK[self.level]:
             return
         head = {"time": _timestamp(self.clock()), "level": level, "message": message}
@@ -93,7 +93,7 @@ class Log:
 
 
 def _json(fields: dict[str, Any]) -> str:
-    """The fields on one line, with a blank after each colon and comma."""
+    """Return the fields as JSON on one line, with a blank after each colon and comma."""
     try:
         return msgspec.json.format(_ENCODE(fields), indent=0).decode()
     except (UnicodeEncodeError, OverflowError, TypeError):
@@ -101,19 +101,19 @@ def _json(fields: dict[str, Any]) -> str:
 
 
 def _timestamp(seconds: float) -> str:
-    """RFC 3339 in UTC with milliseconds."""
+    """Return a time as RFC 3339 has it, in UTC with milliseconds."""
     whole, milliseconds = divmod(int(seconds * 1000), 1000)
     return f"{_second(whole)}.{milliseconds:03d}Z"
 
 
 @lru_cache(maxsize=2)
 def _second(seconds: int) -> str:
-    """The same for whole seconds, which many lines share."""
+    """Return a time as RFC 3339 has it up to whole seconds, which many lines share."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def capture_library_logs(log: Log) -> None:
-    """Send what libraries log through the standard library to `log`, and errors that nobody can be told of.
+    """Send what libraries log through the standard library to `log`, and errors in finalizers and callbacks too.
 
     Called once, by the command that serves.
     """
@@ -123,7 +123,7 @@ def capture_library_logs(log: Log) -> None:
 
 
 def _unraisable(log: Log, what: sys.UnraisableHookArgs) -> None:
-    """An error in a finalizer or a callback: its type and place, never its text."""
+    """Log an error in a finalizer or a callback: its type and place, never its text."""
     frames = traceback.extract_tb(what.exc_traceback)
     log.error("internal fault", error=what.exc_type.__name__, traceback=fault_locations(frames))
 

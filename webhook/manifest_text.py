@@ -21,6 +21,6 @@ _FLOW: Final = re.compile(rb"[{,][ \t]*(?:apiVersion|kind)[ \t]*:")
 
 
 def looks_like_manifest(data: bytes) -> bool:
-    """Whether a file has a key `apiVersion` or `kind`, in whatever encoding of ASCII, UTF-16 included."""
+    """Return whether a file has a key `apiVersion` or `kind`, in whatever encoding of ASCII, UTF-16 included."""
     text = data.replace(b"\0", b"").replace(b"\r", b"\n")
     return any(pattern.search(text) for pattern in (_KEYS, _JSON, _FLOW))

@@ -30,12 +30,12 @@ _EXPECTED: Final = {
 
 
 def is_unknown(mistake: Mapping[str, Any]) -> bool:
-    """A field that no such object has."""
+    """Return whether a mistake is a field that no such object has."""
     return mistake["type"] in _UNKNOWN
 
 
 def describe_model_error(mistake: Mapping[str, Any]) -> str:
-    """One mistake as pydantic lists it (`type`, `msg`, `input`, `ctx`): what is expected there, and what was found."""
+    """Say of one mistake as pydantic lists it (`type`, `msg`, `input`, `ctx`) what is expected and what was found."""
     kind = mistake["type"]
     if is_unknown(mistake):
         return "unknown field"

@@ -15,7 +15,7 @@ _SPACES: Final = {" ": "a space", "\t": "a tab", "\n": "a line break", "`": "a b
 
 
 def label_fault(name: str, *, begins_with_letter: bool = False) -> str:
-    """What is wrong with a label of RFC 1123, or of RFC 1035, which begins with a letter."""
+    """Say what is wrong with a label of RFC 1123, or of RFC 1035, which begins with a letter."""
     fault = _characters(name, "-") or _length(name, LONGEST_LABEL) or _ends(name)
     if not fault and begins_with_letter and name[0].isdigit():
         return f"it begins with the digit `{name[0]}`"
@@ -23,12 +23,12 @@ def label_fault(name: str, *, begins_with_letter: bool = False) -> str:
 
 
 def subdomain_fault(name: str) -> str:
-    """What is wrong with a subdomain of RFC 1123, which is what most names of objects are."""
+    """Say what is wrong with a subdomain of RFC 1123, which is what most names of objects are."""
     return _subdomain(name) or _UNKNOWN
 
 
 def key_fault(key: str) -> str:
-    """What is wrong with the key of a label, or another name that may have a domain and a slash before it."""
+    """Say what is wrong with the key of a label, or another name that may have a domain and a slash before it."""
     *domains, name = key.split("/")
     if len(domains) > 1:
         return f"it contains {len(domains)} slashes"
@@ -41,7 +41,7 @@ def key_fault(key: str) -> str:
 
 
 def value_fault(value: str) -> str:
-    """What is wrong with the value of a label."""
+    """Say what is wrong with the value of a label."""
     return sign_fault(value, "-._") or _length(value, LONGEST_LABEL) or _ends(value) or _UNKNOWN
 
 
@@ -52,7 +52,7 @@ def _subdomain(name: str) -> str:
 
 
 def _characters(name: str, allowed: str) -> str:
-    """The first capital letter and the first sign that is not allowed: whoever mends one of them has to mend both."""
+    """Say which capital letter and which forbidden sign come first: whoever mends one of them has to mend both."""
     capital, sign = _capital(name), sign_fault(name, allowed)
     return f"{capital} and {sign.removeprefix('it contains ')}" if capital and sign else capital or sign
 
@@ -63,7 +63,7 @@ def _capital(name: str) -> str:
 
 
 def sign_fault(name: str, allowed: str) -> str:
-    """The first character that is neither a letter or digit nor allowed."""
+    """Say which character comes first that is neither a letter or digit nor allowed."""
     for sign in name:
         if not (sign.isascii() and sign.isalnum()) and sign not in allowed:
             shown = f"`{sign}`" if sign.isprintable() else f"the character U+{ord(sign):04X}"
@@ -76,7 +76,7 @@ def _length(name: str, longest: int) -> str:
 
 
 def _ends(name: str) -> str:
-    """Both ends are a letter or a digit."""
+    """Say which end of a name is not a letter or digit, or return ""."""
     if not name:
         return "it is empty"
     if not name[0].isalnum():

@@ -29,7 +29,7 @@ USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores
 
 
 def dns1123_label(text: str, unit: str = "bytes") -> list[str]:
-    """A lowercase RFC 1123 label: the name of a namespace, a container."""
+    """Return what is wrong with a lowercase RFC 1123 label: the name of a namespace or a container."""
     is_label = DNS_LABEL.fullmatch(text) is not None
     if is_label and len(text) <= LONGEST_LABEL:
         return []
@@ -45,7 +45,7 @@ def dns1123_label(text: str, unit: str = "bytes") -> list[str]:
 
 
 def dns1123_subdomain(text: str, unit: str = "bytes") -> list[str]:
-    """A lowercase RFC 1123 subdomain: the name of most objects, a prefix."""
+    """Return what is wrong with a lowercase RFC 1123 subdomain: the name of most objects, or a prefix."""
     complaints = _too_long(text, LONGEST_SUBDOMAIN, unit)
     if not DNS_SUBDOMAIN.fullmatch(text):
         rule = (
@@ -57,7 +57,7 @@ def dns1123_subdomain(text: str, unit: str = "bytes") -> list[str]:
 
 
 def dns1035_label(text: str, unit: str = "bytes") -> list[str]:
-    """A DNS-1035 label: the name of a Service, an API version, a kind in lower case."""
+    """Return what is wrong with a DNS-1035 label: the name of a Service, an API version, a kind in lower case."""
     complaints = _too_long(text, LONGEST_LABEL, unit)
     if not DNS_1035_LABEL.fullmatch(text):
         rule = (
@@ -69,7 +69,7 @@ def dns1035_label(text: str, unit: str = "bytes") -> list[str]:
 
 
 def qualified_name(text: str) -> list[str]:
-    """A qualified name, which is also a label's key: `name` or `prefix/name`."""
+    """Return what is wrong with a qualified name, which is also a label's key: `name` or `prefix/name`."""
     *prefixes, name = text.split("/")
     is_key = _KEY.fullmatch(name) is not None
     rule = "" if is_key and len(prefixes) <= 1 else _rule(_KEY_TEXT, _KEY, "MyName", "my.name", "123-abc")
@@ -87,7 +87,7 @@ def qualified_name(text: str) -> list[str]:
 
 
 def label_value(text: str) -> list[str]:
-    """A label's value."""
+    """Return what is wrong with a label's value."""
     complaints = _too_long(text, LONGEST_LABEL)
     if not _LABEL_VALUE.fullmatch(text):
         rule = f"a valid label must be an empty string or {_KEY_TEXT.removeprefix('must ')}"
@@ -96,7 +96,7 @@ def label_value(text: str) -> list[str]:
 
 
 def path_segment(text: str) -> list[str]:
-    """A name that can stand in a URL's path: resourceNames, a parameter's name."""
+    """Return what is wrong with a name that must fit into a URL's path: a resource name, a parameter's name."""
     if text in {".", ".."}:
         return [f"may not be '{text}'"]
     return [f"may not contain '{sign}'" for sign in ("/", "%") if sign in text]

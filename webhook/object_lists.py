@@ -13,7 +13,7 @@ from webhook.paths import FieldPath
 
 
 def objects_of_list(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSON]]:
-    """The value itself, or what a list holds, also a list in a list, each with the path at which it stands."""
+    """Yield the value itself, or the objects of a list and of lists in it, with the path at which each stands."""
     if not is_list(value):
         yield path, value
         return
@@ -24,7 +24,7 @@ def objects_of_list(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPa
 
 
 def is_list(value: JSON) -> bool:
-    """Whether a value is a list of the API."""
+    """Return whether a value is a list of the API."""
     if not isinstance(value, dict) or "items" not in value:
         return False
     kind = value.get("kind")

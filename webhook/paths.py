@@ -32,7 +32,7 @@ _ROOTS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "data", 
 
 
 def path_as_text(path: FieldPath) -> str:
-    """Print a path as users know it: `spec.containers[0].resources.limits["nvidia.com/gpu"]`; the root is ""."""
+    """Write a path as users know it: `spec.containers[0].resources.limits["nvidia.com/gpu"]`; the root is ""."""
     return "".join([f"[{step}]" if isinstance(step, int) else _render_key(step) for step in path]).removeprefix(".")
 
 
@@ -56,7 +56,7 @@ def parse_path(text: str) -> FieldPath:
 
 
 def _steps(text: str) -> tuple[FieldPath, int]:
-    """The longest path that the text starts with, or one step more than there are levels, and where it ends."""
+    """Return the longest path that the text starts with, or one step more than there are levels, and where it ends."""
     path: list[str | int] = []
     position = 0
     while len(path) <= MAX_DEPTH and (match := _STEP.match(text, position)):
@@ -84,7 +84,7 @@ def _unquote(quoted: str) -> str:
 
 
 def path_at_start(text: str) -> tuple[FieldPath, str]:
-    """The field path that a message starts with, and the rest of the message with its separator.
+    """Return the field path that a message starts with, and the rest of the message with its separator.
 
     `spec.x[0].y: text` gives (("spec", "x", 0, "y"), ": text"), `spec.x text` gives (("spec", "x"), " text"), a message
     that starts with no path gives ((), text). A path starts with a field every object has, or holds an index, so that
@@ -113,7 +113,7 @@ def _escape(key: str) -> str:
 
 
 def get(value: JSON, path: FieldPath, default: JSON = None) -> JSON:
-    """The value at a path, or the default where a step is absent, null, or of another shape; null counts as absent."""
+    """Return the value at a path, or the default where a step is absent, null, or of another shape."""
     for step in path:
         if isinstance(value, dict):
             value = value.get(step)
@@ -130,5 +130,5 @@ _OTHER: Final = re.compile(r"(; |, |likewise )spec(?=[.])")
 
 
 def reroot_others(text: str, spec: str) -> str:
-    """A text that names several places, as in `…; spec.x: …, likewise spec.y`, with this path for each `spec`."""
+    """Replace each `spec` that a text names, as in `…; spec.x: …, likewise spec.y`, by the path `spec`."""
     return _OTHER.sub(lambda match: match[1] + spec, text) if "spec." in text else text

@@ -25,7 +25,7 @@ _DOTS: Final = frozenset(("...", "…"))
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text is still to be filled in, wholly or in part.
+    """Return whether a text is still to be filled in, wholly or in part.
 
     None of the signs may stand in a name or an amount that Kubernetes takes, so that no finished text is taken for one:
     `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `@NODES@`, `PLACEHOLDER_QUEUE` and `...` are placeholders,
@@ -35,7 +35,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def stands_for_another_type(text: str) -> bool:
-    """Whether a text where none may stand, such as for a number, is to be filled in: also `NUM_NODES`, as sed finds it.
+    """Return whether a text that stands for a number, say, is to be filled in: also `NUM_NODES`, as sed finds it.
 
     As a text, such a word may be a finished value.
     """
@@ -43,7 +43,7 @@ def stands_for_another_type(text: str) -> bool:
 
 
 def is_read_as_brackets(value: JSON) -> bool:
-    """Whether YAML made lists or a mapping of a placeholder that is not in quotes: `[[name]]`, `{name}`.
+    """Return whether YAML made lists or a mapping of a placeholder that is not in quotes: `[[name]]`, `{name}`.
 
     Where a number, a text or a truth value belongs, nobody means a list of one list of one word, or a mapping of one
     word to nothing.
@@ -59,7 +59,7 @@ def _is_word(text: JSON) -> bool:
 
 
 def names_variable(text: str) -> bool:
-    """Whether a text names what is filled in, for texts in which a `$` alone is a mistake, or ends a pattern.
+    """Return whether a text names what is filled in, for texts in which a `$` alone is a mistake, or ends a pattern.
 
     `g-$N`, `${N}`, `$(N)`, `{{ .n }}` and `<n>` do, `*$@` does not.
     """
@@ -67,7 +67,9 @@ def names_variable(text: str) -> bool:
 
 
 def _is_blank(text: str) -> bool:
-    """Whether a person is to fill something in. The regular expression is asked of few texts, because it is slow."""
+    """Return whether a person is to fill something in; the regular expression is slow, so few texts are matched with
+    it.
+    """
     if any(sign in text for sign in _SIGNS):
         return _BLANK.search(text) is not None or _WORD in text
     return _WORD in text or text in _DOTS

@@ -47,10 +47,10 @@ class Problem:
 
     @property
     def said(self) -> str:
-        """What is wrong, after what is there: "`500m` must be a whole number"."""
+        """Say what is wrong, after what is there: "`500m` must be a whole number"."""
         return " ".join(filter(None, (self.found, self.message)))
 
     @property
     def without_path(self) -> tuple[str, str, str]:
-        """What is wrong wherever it is: two objects of which one is made of the other have it at different paths."""
+        """Return the problem without its path, to compare two objects of which one is made of the other."""
         return self.code, self.found, self.message

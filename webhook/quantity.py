@@ -69,17 +69,17 @@ class Quantity:
         return self.unscaled != 0
 
     def sign(self) -> int:
-        """-1, 0 or 1."""
+        """Return -1, 0 or 1 for a negative quantity, zero or a positive one."""
         return (self.unscaled > 0) - (self.unscaled < 0)
 
     def compare(self, other: Quantity) -> int:
-        """-1 when this is less than the other, 0 when equal, 1 when greater."""
+        """Return -1 when this is less than the other, 0 when equal, 1 when greater."""
         scale = min(self.scale, other.scale)
         mine, theirs = self._at(scale), other._at(scale)
         return (mine > theirs) - (mine < theirs)
 
     def add(self, other: Quantity) -> Quantity:
-        """The sum, in this quantity's format; a zero takes the other's format."""
+        """Return the sum, in this quantity's format; a zero takes the other's format."""
         form = self.format if self.unscaled else other.format
         if not (self.is_big or other.is_big):
             if not other.unscaled:
@@ -92,31 +92,33 @@ class Quantity:
         return Quantity(mine + theirs, scale, form, is_big)
 
     def sub(self, other: Quantity) -> Quantity:
-        """The difference, in this quantity's format; a zero takes the other's format."""
+        """Return the difference, in this quantity's format; a zero takes the other's format."""
         return self.add(other.neg())
 
     def neg(self) -> Quantity:
-        """The negative."""
+        """Return the quantity with the opposite sign."""
         return replace(self, unscaled=-self.unscaled, text="")
 
     def value(self) -> int:
-        """The whole number, rounded away from zero: `1500m` is 2, `-1500m` is -2."""
+        """Return the quantity as a whole number, rounded away from zero: `1500m` is 2, `-1500m` is -2."""
         return _shift_up(self.unscaled, self.scale)
 
     def milli_value(self) -> int:
-        """Thousandths, rounded away from zero."""
+        """Return the quantity in thousandths, rounded away from zero."""
         return _shift_up(self.unscaled, self.scale + 3)
 
     def is_whole(self) -> bool:
-        """The number has no fraction: true of `1000m` and `2.0`, false of `1500m`."""
+        """Return whether the number has no fraction: true of `1000m` and `2.0`, false of `1500m`."""
         return self.scale >= 0 or self.unscaled % 10**-self.scale == 0
 
     def is_integer(self) -> bool:
-        """CEL's isInteger: Go holds an int64 without a negative scale, so `1000m` is none though it is whole."""
+        """Answer CEL's isInteger: Go holds an int64 without a negative scale, so `1000m` is no integer though it is
+        whole.
+        """
         return not self.is_big and self.scale >= 0 and _fits(self._at(0))
 
     def as_integer(self) -> int:
-        """CEL's asInteger.
+        """Answer CEL's asInteger.
 
         Raises:
             ValueError: is_integer() is false.
@@ -126,7 +128,7 @@ class Quantity:
         return self._at(0)
 
     def as_approximate_float(self) -> float:
-        """CEL's asApproximateFloat, to the bit: the unscaled number times Go's power of ten."""
+        """Answer CEL's asApproximateFloat, to the bit: the unscaled number times Go's power of ten."""
         try:
             number = float(self.unscaled)
         except OverflowError:
@@ -134,7 +136,7 @@ class Quantity:
         return number if self.scale == 0 else number * _power_of_ten(self.scale)
 
     def _at(self, scale: int) -> int:
-        """The unscaled number at a scale not above this one's."""
+        """Return the unscaled number at a scale not above this one's."""
         return self.unscaled * _ten_to(self.scale - scale)
 
 
@@ -161,7 +163,8 @@ def parse_quantity(text: str) -> Quantity:
 
 
 def read(value: JSON) -> Quantity | None:
-    """The quantity of a text (spaces around it are ignored) or a number; None for null and what is not a quantity.
+    """Return the quantity of a text (spaces around it are ignored) or a number; None for null and what is not a
+    quantity.
 
     The same few texts come with every Pod, so short ones that were read are kept.
     """
@@ -179,12 +182,12 @@ def _read(text: str) -> Quantity | None:
 
 
 def from_int(value: int) -> Quantity:
-    """The quantity that CEL's add and sub make of an int."""
+    """Return the quantity that CEL's add and sub make of an int."""
     return Quantity(value, 0, "DecimalExponent")
 
 
 def _interpret(suffix: str) -> tuple[int, int, Format]:
-    """Base, exponent and format of a suffix."""
+    """Return base, exponent and format of a suffix."""
     if suffix in _DECIMAL:
         return 10, _DECIMAL[suffix], "DecimalSI"
     if suffix in _BINARY:
@@ -199,7 +202,7 @@ def _interpret(suffix: str) -> tuple[int, int, Format]:
 
 
 def _parse_small(number: tuple[str, str], base: int, exponent: int, form: Format, text: str) -> Quantity | None:
-    """The int64 way of reading a whole part and a fraction; None where Go leaves it for the big decimal."""
+    """Read a whole part and a fraction as Go does with an int64; None where Go leaves it for the big decimal."""
     whole, fraction = number
     digits = whole + fraction
     if base == 10:
@@ -217,7 +220,7 @@ def _parse_small(number: tuple[str, str], base: int, exponent: int, form: Format
 
 
 def _parse_big(text: tuple[str, str], base: int, exponent: int, form: Format) -> Quantity:
-    """The big-decimal way: rounded up to nano, capped at 2^63-1 in binary form."""
+    """Read a quantity as Go's big decimal does: rounded up to nano, capped at 2^63-1 in binary form."""
     number, scale = int("".join(text)), -len(text[1])
     if base == 10:
         scale += exponent
@@ -234,7 +237,7 @@ def _parse_big(text: tuple[str, str], base: int, exponent: int, form: Format) ->
 
 
 def _canonical(quantity: Quantity) -> str:
-    """CanonicalizeBytes: the largest suffix that leaves no fraction."""
+    """Write a quantity as CanonicalizeBytes does: with the largest suffix that leaves no fraction."""
     if not quantity.unscaled:
         return "0"
     if quantity.format == "BinarySI" and quantity.is_whole() and abs(quantity.value()) >= 1024:
@@ -249,7 +252,7 @@ def _canonical(quantity: Quantity) -> str:
 
 
 def _without_factors(number: int, factor: int) -> tuple[int, int]:
-    """The number without its factors, and how many there were; zero has none."""
+    """Divide a number by a factor as often as it goes, and return the rest and how often; zero is divided never."""
     times = 0
     while number and number % factor == 0:
         number //= factor
@@ -258,7 +261,7 @@ def _without_factors(number: int, factor: int) -> tuple[int, int]:
 
 
 def _shift_up(number: int, exponent: int) -> int:
-    """The number times ten to the exponent, rounded away from zero."""
+    """Return the number times ten to the exponent, rounded away from zero."""
     if exponent >= 0:
         return number * _ten_to(exponent)
     if -exponent > 2 * _LIMIT:  # far beyond the digits of any quantity
@@ -276,7 +279,7 @@ def _fits(number: int) -> bool:
 
 
 def _power_of_ten(exponent: int) -> float:
-    """math.Pow10 of Go: the product or quotient of two table entries, which is not always the nearest double."""
+    """Return Go's math.Pow10: the product or quotient of two table entries, which is not always the nearest double."""
     if exponent > 308:
         return float("inf")
     if exponent < -323:

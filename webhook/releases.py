@@ -14,12 +14,12 @@ DEFAULT: Final[Release] = (1, 36)
 
 
 def shown(release: Release) -> str:
-    """`1.36`."""
+    """Write a release as `1.36`."""
     return ".".join(map(str, release))
 
 
 def parse_release(text: str) -> Release | None:
-    """The release of a text such as `2.3`, `v2.3` or `v2.3.1-rc.0`; None for another text."""
+    """Return the release of a text such as `2.3`, `v2.3` or `v2.3.1-rc.0`; None for another text."""
     match = re.fullmatch(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\..*)?", text)
     return (int(match[1]), int(match[2])) if match else None
 

@@ -17,7 +17,7 @@ _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)")
 
 
 def policies_folder(package: Path = _PACKAGE) -> Path:
-    """The folder of shipped policies: `_policies` of the wheel, else `policies` of the checkout.
+    """Return the folder of shipped policies: `_policies` of the wheel, else `policies` of the checkout.
 
     Raises:
         ConfigurationError: neither is there.
@@ -31,7 +31,8 @@ def policies_folder(package: Path = _PACKAGE) -> Path:
 
 
 def samples_folder(package: Path = _PACKAGE) -> Path:
-    """The folder of sample reviews and manifests: `_samples` of the wheel, else `deploy/samples` of the checkout.
+    """Return the folder of sample reviews and manifests: `_samples` of the wheel, else `deploy/samples` of the
+    checkout.
 
     Raises:
         ConfigurationError: neither is there.
@@ -43,7 +44,7 @@ def samples_folder(package: Path = _PACKAGE) -> Path:
 
 
 def rule_pages(package: Path = _PACKAGE) -> Path:
-    """The folder of pages about rules: `_rules` of the wheel, else `docs/rules` of the checkout.
+    """Return the folder of pages about rules: `_rules` of the wheel, else `docs/rules` of the checkout.
 
     Raises:
         ConfigurationError: neither is there.
@@ -55,13 +56,15 @@ def rule_pages(package: Path = _PACKAGE) -> Path:
 
 
 def path_as_shown(file: str | Path) -> str:
-    """A path as people read it: relative to where they are, when it is below."""
+    """Return a path as people read it: relative to the working directory, when it is below."""
     place, here = Path(file), Path.cwd()
     return str(place.relative_to(here)) if place.is_absolute() and place.is_relative_to(here) else str(file)
 
 
 def url_in_place_of_file(file: str | Path) -> str:
-    """The address that a person wrote where a file was expected; "" for a file. A Path has lost one of two slashes."""
+    """Return the address that a person wrote where a file was expected, or ""; a Path has lost one of its two
+    slashes.
+    """
     match = _ADDRESS.fullmatch(str(file))
     return f"{match[1]}://{match[2]}" if match else ""
 

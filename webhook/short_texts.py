@@ -23,7 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kept_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
-    """Keep answers, of so many bytes at most, of a function whose arguments are texts, given by position."""
+    """Return a decorator that keeps a function's answers, up to so many bytes; its arguments are texts, by position."""
 
     def decorate(function: Function) -> Function:
         kept: UserCache[tuple[str, ...], Any] = UserCache(most_bytes)

@@ -17,7 +17,9 @@ _FARTHEST = 2  # edits: a letter missing, doubled, swapped or wrong, twice; more
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
-    """The known name with the fewest edits to `name`, at most two and fewer than a third of it; "" when none is."""
+    """Return the known name with the fewest edits to `name`, at most two and fewer than a third of it; "" when
+    none is.
+    """
     best, distance = "", min(_FARTHEST, (len(name) - 1) // 3) + 1
     for candidate in known if len(name) <= _LONGEST else ():
         if abs(len(candidate) - len(name)) < distance and candidate != name:
@@ -28,7 +30,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
 
 
 def count_edits(one: str, other: str, limit: int) -> int:
-    """Insertions, deletions, substitutions and swaps of neighbours between two words, or `limit` when not fewer."""
+    """Count insertions, deletions, substitutions and swaps of neighbours between two words, up to `limit`."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, start=1):
@@ -45,7 +47,7 @@ def count_edits(one: str, other: str, limit: int) -> int:
 
 
 def nearest_resource(name: str, known: Iterable[str]) -> str:
-    """The known resource from which a name differs by at most two slips; "" when there is none."""
+    """Return the known resource from which a name differs by at most two typing errors; "" when there is none."""
     best, fewest = "", _FARTHEST + 1
     if len(name) > _LONGEST:
         return best
@@ -53,32 +55,34 @@ def nearest_resource(name: str, known: Iterable[str]) -> str:
     for candidate in known:
         its_domain, _, its_last = candidate.lower().partition("/")
         slips = int(name != candidate and name.lower() == candidate.lower())  # capital letters alone
-        slips += _domain_slips(domain, its_domain) + _slips(last, its_last)
+        slips += _typing_errors_of_domain(domain, its_domain) + _typing_errors(last, its_last)
         if 0 < slips < fewest:
             best, fewest = candidate, slips
     return best
 
 
-def _domain_slips(domain: str, known: str) -> int:
-    """Slips of what stands before the slash; one where it is the company alone, or the words of the domain otherwise.
+def _typing_errors_of_domain(domain: str, known: str) -> int:
+    """Count typing errors before the slash; a company alone, or the domain's words in another order, count as one.
 
     `nvidia`, `nvidia-com` and `com.nvidia` for `nvidia.com`.
     """
     is_company = "." not in domain and known.startswith(f"{domain}.")
     is_turned = domain != known and sorted(_WORDS.findall(domain)) == sorted(_WORDS.findall(known))
-    return 1 if is_company or is_turned else _slips(domain, known)
+    return 1 if is_company or is_turned else _typing_errors(domain, known)
 
 
-def _slips(name: str, known: str) -> int:
-    """Slips between two names of as many words; more than any limit where a word is another one."""
+def _typing_errors(name: str, known: str) -> int:
+    """Count typing errors between two names of as many words; more than any limit where a word is another one."""
     words, meant = _WORDS.findall(name), _WORDS.findall(known)
     if len(words) != len(meant):
         return _OTHER
-    return sum(_slip(word, other) for word, other in zip(words, meant, strict=True))
+    return sum(_typing_errors_of_word(word, other) for word, other in zip(words, meant, strict=True))
 
 
-def _slip(word: str, meant: str) -> int:
-    """Slips of one word, none in its digits. A short one has a swap, a letter lost or doubled, or a plural."""
+def _typing_errors_of_word(word: str, meant: str) -> int:
+    """Count typing errors in one word, outside its digits; in a short one only a swap, a letter lost or doubled, a
+    plural.
+    """
     if word == meant:
         return 0
     if _DIGITS.findall(word) != _DIGITS.findall(meant):

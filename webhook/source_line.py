@@ -32,7 +32,7 @@ class SourceLine:
     length: int = 1
 
     def within(self, width: int) -> SourceLine:
-        """The same in at most so many characters, the place among them."""
+        """Return the line cut to at most so many characters, the place among them."""
         if len(self.text) <= width:
             return self
         inner = max(width - 2 * len(_MORE), 1)
@@ -45,7 +45,7 @@ class SourceLine:
 
 
 def source_line(text: str, column: int, confidential: Iterable[Columns]) -> SourceLine:
-    """The line of a report.
+    """Return the line as a report shows it, with confidential parts hidden.
 
     Args:
         text: the line as the file has it.

@@ -33,7 +33,8 @@ class Submissions:
         self._views: tuple[str, dict[str, Cluster]] = ("", {})
 
     def of(self, document: documents.Input) -> Submitted:
-        """One document: an object, or a recorded review, whose names and namespace are certain.
+        """Return the submitted object of one document: an object, or a recorded review, which has certain names and
+        namespace.
 
         Raises:
             CallError: it is none of these.
@@ -47,12 +48,14 @@ class Submissions:
         return Submitted(attributes, self._view(file, self._unsaid(file, attributes)))
 
     def _unsaid(self, file: str, attributes: Attributes) -> str:
-        """The namespace that the attributes have though nobody says it."""
+        """Return the namespace that the attributes have though no file says it, else ""."""
         says = bool(get(attributes.object, ("metadata", "namespace"))) and self._files.knows_namespace(file)
         return "" if says or attributes.kind == NAMESPACE else attributes.namespace
 
     def _view(self, file: str, unsaid: str) -> Cluster:
-        """The views of the last file are kept: its objects come one after the other."""
+        """Return the view of the cluster for a file; the views of the last file are kept, since its objects come in a
+        row.
+        """
         if self._views[0] != file:
             self._views = file, {}
         views = self._views[1]
@@ -62,7 +65,7 @@ class Submissions:
 
 
 def in_namespace(obj: JSON, review: JSON) -> JSON:
-    """The object of a recorded review in the namespace of the request; another object as it is."""
+    """Return the object of a recorded review in the namespace of the request; another object as it is."""
     namespace = get(review, (*fixtures.object_path(review)[:-1], "namespace")) if fixtures.is_call(review) else None
     metadata = obj.get("metadata")
     if not namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
@@ -71,12 +74,12 @@ def in_namespace(obj: JSON, review: JSON) -> JSON:
 
 
 def is_complete(inputs: documents.Inputs) -> bool:
-    """Whether every file was read, so that none of them can hold what seems to be absent."""
+    """Return whether every file was read, so that none of them can hold what seems to be absent."""
     return not inputs.problems and not inputs.templates
 
 
 def notes_on_context(files: FileTree, settings: Settings) -> Iterator[str]:
-    """What a person should know of the context, after the objects were reviewed."""
+    """Yield what a person should know of the context, after the objects were reviewed."""
     if settings.context_is_whole and not files.is_whole:
         yield (
             "--context-is-whole: is ignored because files are not read, or are named in several ways by "

@@ -21,14 +21,14 @@ ActionCommand.cs); `##vso[` (Azure Pipelines) and `##teamcity[`."""
 
 
 def one_line(text: str) -> str:
-    r"""The text on one line, with a visible escape for each character that is no graphic one or blank."""
+    r"""Return the text on one line, with a visible escape for each character that is neither graphic nor a blank."""
     if not text.isprintable():  # Python's word for: of no category Cc, Cf, Cs, Co, Cn, Zl, Zp, nor a blank but " "
         text = "".join(map(_shown, text))
-    return _COMMAND.sub(_disarmed, text) if "::" in text or "##" in text else text
+    return _COMMAND.sub(_escape_command_sign, text) if "::" in text or "##" in text else text
 
 
 def message_lines(text: str) -> list[str]:
-    """A message on one line, and below it its list of problems, with `* ` each, and lines of source, with ` | ` each.
+    """Split a message into lines: its first, its problems after `* `, and lines of source after ` | `.
 
     The latter are as cel-go shows them.
     """
@@ -36,12 +36,12 @@ def message_lines(text: str) -> list[str]:
 
 
 def lines(texts: Iterable[str]) -> str:
-    """Each text on a line of its own."""
+    """Join texts, each on a line of its own."""
     return "".join(f"{one_line(text)}\n" for text in texts)
 
 
 def exact_json(text: str) -> str:
-    r"""JSON text that means the same, with `\uXXXX` for such characters; line breaks between tokens stay.
+    r"""Return JSON text that means the same, with `\uXXXX` for such characters; line breaks between tokens stay.
 
     Args:
         text: as json.dumps writes it, so that control characters below U+0020 are escaped already.
@@ -54,7 +54,7 @@ def exact_json(text: str) -> str:
 
 
 def is_graphic(text: str) -> bool:
-    """Whether every character is a graphic one or a blank."""
+    """Return whether every character is a graphic one or a blank."""
     return text.isprintable() or all(map(_is_graphic, text))
 
 
@@ -80,7 +80,7 @@ def _in_json(character: str) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-def _disarmed(match: re.Match[str]) -> str:
-    """The same with its first sign as an escape."""
+def _escape_command_sign(match: re.Match[str]) -> str:
+    """Return a command's opening sign with its last character written as an escape, so that no CI system obeys it."""
     sign = match[0][-1]
     return f"{match[0][:-1]}\\x{ord(sign):02x}"

@@ -45,7 +45,7 @@ class UserCache(Generic[Key, Value]):
         _CACHES.add(self)
 
     def get(self, key: Key, missing: Value) -> Value:
-        """What is kept under a key, or `missing`."""
+        """Return the value that is kept under a key, or `missing`."""
         value = self.newer.get(key, missing)
         return self._older.get(key, missing) if value is missing else value
 
@@ -68,17 +68,17 @@ class UserCache(Generic[Key, Value]):
 
     @property
     def largest(self) -> int:
-        """Bytes that an entry may have to be kept."""
+        """Return how many bytes an entry may have to be kept."""
         return self._half // _SHARE - ENTRY
 
     @property
     def bytes(self) -> int:
-        """What the entries take at most."""
+        """Return how many bytes the entries take at most."""
         return self._newer_bytes + self._older_bytes
 
 
 def json_bytes(json: object, most: int) -> int:
-    """What a JSON value takes in memory; of one that takes more than `most`, something above it, soon said."""
+    """Return how many bytes a JSON value takes in memory; counting ends soon after `most`."""
     total, waiting = 0, [json]
     while waiting:
         value = waiting.pop()
@@ -94,5 +94,5 @@ def json_bytes(json: object, most: int) -> int:
 
 
 def kept_bytes() -> int:
-    """What all tables of this process hold at most, in bytes."""
+    """Return how many bytes all tables of this process hold at most."""
     return sum(cache.bytes for cache in _CACHES)

@@ -15,7 +15,7 @@ _OTHER: Final = re.compile(r"\s*|[-+]?[0-9][0-9._]*|true|false|null|~")  # a tex
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """A count with its noun: `1 object`, `2 objects`, `3 policies`.
+    """Write a count with its noun: `1 object`, `2 objects`, `3 policies`.
 
     Args:
         count: how many.
@@ -26,30 +26,30 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 
 def named(names: Sequence[str], noun: str, plural: str = "") -> str:
-    """Names after their noun: `policy a`, `policies a, b`."""
+    """Write names after their noun: `policy a`, `policies a, b`."""
     return f"{noun if len(names) == 1 else plural or f'{noun}s'} {', '.join(names)}"
 
 
 def either(choices: Iterable[str]) -> str:
-    """Choices of which one is meant: `a, b or c`."""
+    """Write choices of which one is meant: `a, b or c`."""
     *most, last = choices
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def did_you_mean(name: str, otherwise: str) -> str:
-    """The fix for an unknown name: the known one that is nearest to it, or something else where none is near."""
+    """Return the fix for an unknown name: the known one that is nearest to it, or another fix where none is near."""
     return f"did you mean `{name}`?" if name else otherwise
 
 
 def change(before: object, after: object) -> str:
-    """How a value cannot change: `cannot change from `a` to `b``; "" and None are no value."""
+    """Say how a value must not change: `cannot change from `a` to `b``; "" and None are no value."""
     if before in (None, ""):
         return "cannot be added"
     return "cannot be removed" if after in (None, "") else f"cannot change from `{before}` to `{after}`"
 
 
 def shown(value: object) -> str:
-    """A value as it is written in JSON, a text as it is unless it looks like something else, on one line, not long."""
+    """Return a value as JSON writes it, but a text bare unless it looks like something else, on one line, shortened."""
     is_plain = isinstance(value, str) and not _OTHER.fullmatch(value)
     text = str(value) if is_plain else json.dumps(value, ensure_ascii=False, default=str)
     text = " ".join(text.split()) if is_plain else text.replace("\n", " ")

@@ -61,15 +61,17 @@ class Document:
     _at: int = field(default=0, repr=False, compare=False)
 
     def position(self, path: FieldPath = ()) -> tuple[int, int]:
-        """Line and column, from 1, of a path or its nearest existing ancestor; (0, 0) when the value has no text."""
+        """Return line and column, from 1, of a path or its nearest existing ancestor; (0, 0) when the value has no
+        text.
+        """
         return self._source.position(self._at, path) if self._source else (0, 0)
 
     def source_line(self, path: FieldPath = ()) -> SourceLine | None:
-        """The line of that place without values that nobody may read; None where it cannot be shown."""
+        """Return the line of that place without values that nobody may read; None where it cannot be shown."""
         return self._source.source_line(self._at, path) if self._source else None
 
     def problem(self, path: FieldPath, message: str) -> Problem:
-        """What is wrong at a path."""
+        """Return the problem that a message tells of a path, with its file, line and column."""
         line, column = self.position(path)
         return Problem(message=message, file=self.file, line=line, column=column, path=path_as_text(path))
 

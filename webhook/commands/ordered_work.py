@@ -42,7 +42,7 @@ def results_in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], j
     waiting: deque[Future[Result]] = deque()
     try:
         for piece in pieces:
-            waiting.append(pool.submit(_worked, piece))
+            waiting.append(pool.submit(_run_work, piece))
             if len(waiting) >= jobs * _AHEAD:
                 yield waiting.popleft().result()
         while waiting:
@@ -54,7 +54,7 @@ def results_in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], j
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _worked(piece: Any) -> Any:
+def _run_work(piece: Any) -> Any:
     assert _work is not None
     return _work(piece)
 

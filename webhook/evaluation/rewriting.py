@@ -18,7 +18,7 @@ def refresh_target(target: Target, obj: JSON, deadline: Deadline | None = None) 
     podset = target.podset
     if podset is None:
         seen = in_version(obj, target.match, deadline or Deadline())
-        return target if seen is target.written else _renewed(target, seen, deadline)
+        return target if seen is target.written else _target_with_object(target, seen, deadline)
     template_now = paths.get(obj, podset.path)
     template = {"spec": template_now} if podset.bare else template_now
     if not isinstance(template_now, dict):
@@ -26,10 +26,10 @@ def refresh_target(target: Target, obj: JSON, deadline: Deadline | None = None) 
     if template_now is (podset.template.get("spec") if podset.bare else podset.template):
         return target
     now = replace(podset, template=template)
-    return _renewed(replace(target, podset=now), pod_of(template, target.attributes), deadline)
+    return _target_with_object(replace(target, podset=now), pod_of(template, target.attributes), deadline)
 
 
-def _renewed(target: Target, written: JSON, deadline: Deadline | None) -> Target:
+def _target_with_object(target: Target, written: JSON, deadline: Deadline | None) -> Target:
     decoded = typed_object(written, target.kind, target.attributes, deadline or Deadline())
     return replace(target, object=decoded.value, written=written, mismatches=(), omitted=())
 
@@ -54,15 +54,15 @@ class Rewriting:
         """Return the object with another value at a path."""
         if not path:
             return new
-        root = inner = self._owned(obj)
+        root = inner = self._copy_once(obj)
         for step in path[:-1]:
-            copy = self._owned(inner[step])
+            copy = self._copy_once(inner[step])
             inner[step] = copy
             inner = copy
         inner[path[-1]] = new
         return root
 
-    def _owned(self, value: JSON) -> JSON:
+    def _copy_once(self, value: JSON) -> JSON:
         if id(value) not in self._copies:
             value = value.copy()
             self._copies[id(value)] = value

@@ -219,10 +219,12 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, w
             merged[identity] = _merge_map(kept[stood[identity]], item, fields, walk)
         else:
             merged[identity] = _plain(item)
-    return _woven(kept, merged, stood, index, walk)
+    return _merged_in_order(kept, merged, stood, index, walk)
 
 
-def _woven(kept: list[JSON], merged: dict[Any, JSON], stood: dict[Any, int], index: _Index, walk: _Walk) -> list[JSON]:
+def _merged_in_order(
+    kept: list[JSON], merged: dict[Any, JSON], stood: dict[Any, int], index: _Index, walk: _Walk
+) -> list[JSON]:
     """Return the patch's items in its order, with the original's other items before those that they preceded, as
     _ordered does.
     """

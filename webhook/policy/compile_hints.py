@@ -42,7 +42,7 @@ def _hint(message: str, place: Environment, facts: frozenset[str]) -> str:
         return _hint_for_name(match[1], place, facts)
     if match := _UNDEFINED.match(message):
         fields = {name for structure in place.structures.values() for name in structure.fields}
-        return _meant(match[1], fields)
+        return _did_you_mean(match[1], fields)
     return ""
 
 
@@ -53,7 +53,7 @@ def _hint_for_name(name: str, place: Environment, facts: frozenset[str]) -> str:
         return f"`{PROBLEMS}` is what checks find: name their groups in the annotation `{PREFIX}checks`"
     if name == "params":
         return "`params` is there only with `spec.paramKind`: add it, or remove `params`"
-    return _meant(name, {*place.variables, *facts, *_functions(place)})
+    return _did_you_mean(name, {*place.variables, *facts, *_functions(place)})
 
 
 def _functions(place: Environment) -> Iterator[str]:
@@ -62,6 +62,6 @@ def _functions(place: Environment) -> Iterator[str]:
     yield from (each.name for each in named if each.name[:1].isalpha())
 
 
-def _meant(name: str, others: Iterable[str]) -> str:
+def _did_you_mean(name: str, others: Iterable[str]) -> str:
     near = nearest_name(name, sorted(others))
     return f"did you mean `{near}`?" if near else ""

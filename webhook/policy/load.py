@@ -304,9 +304,9 @@ class _Loading:
             if key == binding_kind:
                 bound.setdefault(binding.policy, []).append(binding)
         named = sorted((name, policy) for (key, name), (_, policy) in self.policies.items() if key == kind)
-        return tuple(join_bindings(self._ruled(policy), bound.get(name, ())) for name, policy in named)
+        return tuple(join_bindings(self._with_rules(policy), bound.get(name, ())) for name, policy in named)
 
-    def _ruled(self, policy: Policy) -> Policy:
+    def _with_rules(self, policy: Policy) -> Policy:
         return replace(policy, named=self.rules.get(policy.name, ()))
 
 

@@ -153,7 +153,7 @@ def match_request(
     if criteria.rules:
         match = _match_rules(criteria.rules, criteria, attributes, equal, sent)
         if match is None and criteria.policy == "Equivalent":
-            match = _presumed(criteria.rules, attributes, equal)
+            match = _match_of_unknown_version(criteria.rules, attributes, equal)
     if (
         match is None
         or not criteria.namespaces.requirements
@@ -223,7 +223,7 @@ def _match_rules(
             return sent
         for other in equal.others.get(requested, ()):
             if other.resource != attributes.resource and each.matches(other.resource, attributes):
-                return _under(other.resource, other.kind, other.conversion, attributes)
+                return _match_under_name(other.resource, other.kind, other.conversion, attributes)
     return None
 
 
@@ -238,10 +238,12 @@ def _as_requested(rules: tuple[ResourceRule, ...], attributes: Attributes, equal
     conversion = back[0].conversion if back else "impossible"
     if conversion == "impossible" and any(each.matches(attributes.resource, attributes) for each in rules):
         return sent
-    return _under(attributes.request_resource, attributes.request_kind, conversion, attributes)
+    return _match_under_name(attributes.request_resource, attributes.request_kind, conversion, attributes)
 
 
-def _presumed(rules: tuple[ResourceRule, ...], attributes: Attributes, equal: Equivalents) -> Match | None:
+def _match_of_unknown_version(
+    rules: tuple[ResourceRule, ...], attributes: Attributes, equal: Equivalents
+) -> Match | None:
     """Return the match for a version that a rule names of this resource, if Kubernetes does not define its kind.
 
     Which versions of it a cluster serves is not known here; a rule that names one is written for a cluster that does.
@@ -256,11 +258,11 @@ def _presumed(rules: tuple[ResourceRule, ...], attributes: Attributes, equal: Eq
         for version in sorted(each.versions):
             other = resource._replace(version=version)
             if each.matches(other, attributes) and not is_builtin_group(resource.group):
-                return _under(other, kind._replace(version=version), "impossible", attributes)
+                return _match_under_name(other, kind._replace(version=version), "impossible", attributes)
     return None
 
 
-def _under(
+def _match_under_name(
     resource: GroupVersionResource, kind: GroupVersionKind, conversion: Conversion, attributes: Attributes
 ) -> Match:
     """Return a match under another name; the object of a sub-resource such as Scale is the same under all names."""

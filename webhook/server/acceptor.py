@@ -123,13 +123,13 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return False
             except OSError as error:  # no file descriptors or no memory for sockets
-                self._hold_on(error)
+                self._pause_accepting(error)
                 return False
             client.setblocking(False)
             self._take(client)
         return True
 
-    def _hold_on(self, error: OSError) -> None:
+    def _pause_accepting(self, error: OSError) -> None:
         """End one connection and stop accepting for a moment, because the system has no resources for another
         socket.
         """
@@ -163,8 +163,8 @@ class Acceptor:
         try:
             if self._tls is not None:
                 async with asyncio.timeout(self._handshake_s):
-                    await self._turn(client, peer)
-            options = self._secured(connection)
+                    await self._wait_for_handshake_turn(client, peer)
+            options = self._tls_options(connection)
             await self._loop.connect_accepted_socket(lambda: connection, client, **options)
         except Exception as error:  # noqa: BLE001 - whatever a client can cause is one line and one count
             self._handshakes.failed(peer, error)
@@ -172,7 +172,7 @@ class Acceptor:
             if connection.transport is None:
                 self._handshakes.failed(peer, None)
 
-    def _secured(self, connection: BoundedConnection) -> dict[str, Any]:
+    def _tls_options(self, connection: BoundedConnection) -> dict[str, Any]:
         """Return the TLS options of a new connection, and note on the connection which authority it is verified with.
         The authority is noted first, so that a change in between ends the connection rather than misses it.
         """
@@ -181,7 +181,7 @@ class Acceptor:
         connection.trusted = self._tls.trusted
         return {"ssl": self._tls.context, **self._bounds}
 
-    async def _turn(self, client: socket.socket, peer: str) -> None:
+    async def _wait_for_handshake_turn(self, client: socket.socket, peer: str) -> None:
         """Wait until the client's first TLS record has arrived and the scheduler has time for the handshake."""
         while not _is_whole(await self._peek(client)):  # noqa: ASYNC110
             await asyncio.sleep(_PEEK_S)  # the socket stays readable: waiting for more would wake at once

@@ -88,7 +88,7 @@ class ConnectionLimit:
 
     def end_one(self) -> None:
         """Abort the connection that is needed least, if there is any."""
-        victim = self._spared()
+        victim = self._connection_to_end()
         if victim is not None:
             self._end(victim, "limit")
 
@@ -103,7 +103,7 @@ class ConnectionLimit:
                 return
             self._end(one, "buffers")
 
-    def _spared(self) -> BoundedConnection | None:
+    def _connection_to_end(self) -> BoundedConnection | None:
         """Return the connection to abort: a quarter of the places is left to unproven ones, after that the longest idle
         goes.
         """

@@ -249,7 +249,7 @@ class ReviewHandler:
             answer = await self._ask(question, user, tenant, _asking_end(started, deadline))
             return await self._by_worker(given, head, phase, started, deadline, known={**known, question: answer})
         self._scheduler.overruns.evaluated(tenant, result.seconds)
-        return self._relayed(result, started)
+        return self._log_and_return_answer(result, started)
 
     def _in_child(self, given: _Input, phase: Phase, end: float, known: Known) -> bytes:
         """Evaluate a review in a child process, and return the packed result with its counts."""
@@ -271,7 +271,7 @@ class ReviewHandler:
             result = WorkerResult(outcome="failed", fields=fault(error))
         return result.packed(counters)
 
-    def _relayed(self, result: WorkerResult, started: float) -> bytes:
+    def _log_and_return_answer(self, result: WorkerResult, started: float) -> bytes:
         """Log a child's result, and return its answer.
 
         Raises:

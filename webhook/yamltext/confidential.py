@@ -46,10 +46,10 @@ def confidential(root: Any) -> list[Span]:
                     hidden.update(_hidden(value))
                 else:
                     nodes.append((value, state))
-    return list(_apart(sorted(hidden)))
+    return list(_without_nested_spans(sorted(hidden)))
 
 
-def _apart(spans: list[Span]) -> Iterator[Span]:
+def _without_nested_spans(spans: list[Span]) -> Iterator[Span]:
     """Yield the spans without those inside others, which anchors may cause."""
     end = (-1, -1)
     for span in spans:

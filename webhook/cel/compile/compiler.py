@@ -129,7 +129,7 @@ class Compiler:
         if id(node) in self.constants:
             return self.constant(self.constants[id(node)], self.checked.type_of(node))
         if self.writer.depth > NESTED_BLOCKS and _opens_blocks(self, node):
-            return self._outlined(node)
+            return self._inner_function(node)
         return HANDLERS[type(node)](self, node)
 
     def values(self, nodes: Iterable[Node]) -> list[Term]:
@@ -169,7 +169,7 @@ class Compiler:
         """Return whether a node is a constant."""
         return id(node) in self.constants
 
-    def _outlined(self, node: Node) -> Term:
+    def _inner_function(self, node: Node) -> Term:
         """Return the code of a node as a call of a new inner function, because Python limits nested blocks."""
         writer = self.writer
         identifier = writer.temporary()
