@@ -42,7 +42,7 @@ class Assumptions:
 
 
 def read_assumptions(param: JSON, name: str = "its parameter") -> Assumptions:
-    """What the param of a policy says, as `data.trainer: "2.2"` of a ConfigMap; the defaults where it is silent.
+    """Read the param of a policy, as `data.trainer: "2.2"` of a ConfigMap; the defaults hold where it is silent.
 
     Args:
         param: the object.
@@ -102,7 +102,7 @@ def _read(told: tuple[tuple[str, str], ...], name: str) -> Assumptions:
 
 
 def _switched_on(gates: str) -> Iterator[str]:
-    """Names of a list such as `A=true, B, C=false`."""
+    """Yield the names that a list such as `A=true, B, C=false` switches on."""
     for each in gates.split(","):
         name, _, value = each.strip().partition("=")
         if name and value in ("", "true"):

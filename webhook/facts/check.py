@@ -52,13 +52,13 @@ class Check:
     concerns: Callable[[JSON], bool] | None = None
 
     def is_about(self, kind: tuple[str, str], *, is_deleted: bool) -> bool:
-        """Whether it is asked about objects of a group and kind."""
+        """Return whether the check is asked about objects of a group and kind."""
         is_about = (not self.kinds or kind in self.kinds) and kind not in self.other_than
         return is_about and self.of_deletions is is_deleted
 
 
 def kinds_of(*types: type[Object]) -> frozenset[tuple[str, str]]:
-    """The kinds of typed objects as a check declares them."""
+    """Return the kinds of typed objects as a check declares them."""
     return frozenset((each.gvk.group, each.gvk.kind) for each in types)
 
 
@@ -76,7 +76,7 @@ WORK: Final = 10
 
 
 def problems_of_groups(subject: Subject, groups: Iterable[str]) -> list[Checked]:
-    """What the checks of some groups say of an object, where they say something. Raises as `checked`."""
+    """Return what the checks of some groups say of an object, where they say something; raise as `checked`."""
     reported = []
     for group in groups:
         result = problems_of_group(group, subject)
@@ -86,11 +86,10 @@ def problems_of_groups(subject: Subject, groups: Iterable[str]) -> list[Checked]
 
 
 def problems_of_group(group: str, subject: Subject) -> Checked:
-    """What the checks of a group say of an object, which are asked once.
+    """Return what the checks of a group say of an object; they are asked once.
 
     Raises:
         EvaluationError: the object holds patches that cannot be merged.
-
     """
     result: Checked | None = subject.results.get(group)
     if result is None:
@@ -100,7 +99,7 @@ def problems_of_group(group: str, subject: Subject) -> Checked:
 
 
 def _check(group: str, checks: Iterable[Check], subject: Subject) -> Checked:
-    """What the checks of a group that are about an object say of it, in their order."""
+    """Ask those checks of a group that are about an object, in their order, and return what they say."""
     problems: list[Problem] = []
     until = subject.deadline
     until.left -= WORK  # as `spend`, without a call
@@ -130,7 +129,7 @@ def _check(group: str, checks: Iterable[Check], subject: Subject) -> Checked:
 
 
 def _is_without(parts: frozenset[str], subject: Subject) -> bool:
-    """Whether an object is a Pod that has none of some parts (typed/pod_parts.py)."""
+    """Return whether an object is a Pod that has none of some parts (typed/pod_parts.py)."""
     if subject.group_kind != POD:
         return False
     if subject.template_of is not None and (TEMPLATE in parts or (subject.is_patch and PATCH in parts)):

@@ -31,7 +31,9 @@ class Result:
     missing: Missing = field(default_factory=dict)
 
     def lacks(self, fields: Iterable[str] | None = None) -> tuple[MissingObject, ...]:
-        """What was missing for some of the fact's own fields, or for any of them: each object once."""
+        """Return the objects that were missing for some of the fact's own fields, or for any of them: each
+        object once.
+        """
         wanted = self.missing if fields is None else ("", *fields)
         return tuple(dict.fromkeys(each for name in wanted for each in self.missing.get(name, ())))
 
@@ -45,7 +47,7 @@ class FactStructure:
 
     @property
     def type(self) -> Type:
-        """The CEL type of its values."""
+        """Return the CEL type of the structure's values."""
         return object_type(self.structure.name)
 
 
@@ -76,6 +78,6 @@ class Fact:
 
 
 def declare_structure(name: str, /, **fields: tuple[Type, str]) -> FactStructure:
-    """A structure `claimgate.<name>` from its fields, each with a type and what it means."""
+    """Return a structure `claimgate.<name>` from its fields, each with a type and what it means."""
     types = {name: declared for name, (declared, _) in fields.items()}
     return FactStructure(Structure(f"claimgate.{name}", types), {name: text for name, (_, text) in fields.items()})

@@ -27,7 +27,7 @@ class Package:
 
     @property
     def rule_modules(self) -> tuple[str, ...]:
-        """The full names of the modules with its rules."""
+        """Return the full names of the modules with the package's rules."""
         return tuple(name if "." in name else f"{self.module}.{name}" for name in self.rules)
 
 

@@ -18,7 +18,7 @@ _READ: Final = ("kueue", "volcano")
 
 
 def changes_what_is_read(subject: Subject) -> bool:
-    """Whether an object is new, or differs from what it was in more than its status and its bookkeeping."""
+    """Return whether an object is new, or differs from its old state in more than its status and its bookkeeping."""
     if not subject.object or not subject.old_object:
         return True
     now, old = subject.typed(Object), subject.typed_old(Object)
@@ -31,7 +31,7 @@ def _fields(obj: Object) -> JSON:
 
 
 def _marks(obj: Object) -> JSON:
-    """Of the metadata what checks read: who owns the object, and labels and annotations."""
+    """Return the metadata that checks read: who owns the object, and labels and annotations."""
     marked = (obj.labels, obj.annotations)
     read = [{key: text for key, text in each.items() if any(word in key for word in _READ)} for each in marked]
     return [obj.metadata.json.get("ownerReferences"), *read]

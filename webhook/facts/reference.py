@@ -30,7 +30,7 @@ template alone, as a Pod. A fact that means less there says so. To judge an obje
 
 
 def facts_as_markdown(registry: Registry) -> str:
-    """The whole page."""
+    """Return the whole page."""
     facts = [registry.fact(name) for name in registry.fact_names]
     index = "\n".join(f"- [{fact.name}](#{fact.name.lower()}): {_first_sentence(fact.about)}" for fact in facts)
     return "\n".join((_TITLE, index, "", *(line for fact in facts for line in _fact(fact))))
@@ -74,5 +74,5 @@ def _short(name: str) -> str:
 
 
 def _type(kind: Type) -> str:
-    """A type as CEL writes it, structures without the project's name before them."""
+    """Write a type as CEL does, structures without the project's name before them."""
     return f"`{str(kind).replace('claimgate.', '')}`"

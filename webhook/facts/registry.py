@@ -39,15 +39,14 @@ class Registry:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Every group of checks."""
+        """Return every group of checks."""
         return tuple(group for package in self.packages for group in package.groups)
 
     def fact(self, name: str) -> Fact:
-        """A fact by its CEL name.
+        """Return a fact by its CEL name.
 
         Raises:
             KeyError: there is none.
-
         """
         known = self._facts.get(name)
         if known is None:
@@ -55,14 +54,14 @@ class Registry:
         return known
 
     def checks(self, group: str) -> Sequence[Check]:
-        """The checks of a group."""
+        """Return the checks of a group."""
         known = self._checks.get(group)
         if known is None:
             known = self._checks[group] = _checks(self.packages, group)
         return known
 
     def checks_of_kind(self, kind: tuple[str, str], *, is_deleted: bool) -> ChecksOfKind:
-        """The checks that are asked about objects of a group and kind."""
+        """Return the checks that are asked about objects of a group and kind."""
         table = self._of_kinds.get((kind, is_deleted))
         if table is None:
             table = ChecksOfKind(self, kind, is_deleted=is_deleted)
@@ -71,16 +70,16 @@ class Registry:
         return table
 
     def judges_types(self, groups: tuple[str, ...]) -> bool:
-        """Whether checks of these groups are asked about objects that are not of their types."""
+        """Return whether checks of these groups are asked about objects that are not of their types."""
         return any(package.judges_types and not set(groups).isdisjoint(package.groups) for package in self.packages)
 
     def concerns(self, groups: tuple[str, ...], kind: tuple[str, str], obj: JSON) -> bool:
-        """Whether checks of some groups may be about an object of a group and kind, of its types or not."""
+        """Return whether checks of some groups may be about an object of a group and kind, of its types or not."""
         checks = [check for group in groups for check in self.checks(group) if check.is_about(kind, is_deleted=False)]
         return not checks or any(check.concerns is None or check.concerns(obj) for check in checks)
 
     def catalogue(self, groups: tuple[str, ...]) -> Catalogue:
-        """The rules of some groups, whose modules are imported when somebody looks for a rule.
+        """Return the rules of some groups, whose modules are imported when somebody looks for a rule.
 
         Looking for one raises InputError for every mistake in them, and for an id that several rules have.
         """
@@ -127,7 +126,7 @@ def _catalogue(packages: tuple[Package, ...], groups: tuple[str, ...]) -> Catalo
 
 
 def rules_of_package(package: Package) -> tuple[Rule, ...]:
-    """The rules of a package, whose modules are imported for it."""
+    """Import the modules with a package's rules and return the rules."""
     return rules_of(*map(import_module, package.rule_modules))
 
 

@@ -13,7 +13,7 @@ _BYTES: Final = ("memory", "ephemeral-storage")
 
 
 def amount_in_units(resource: str, value: JSON) -> int | None:
-    """A quantity in Kueue's units: thousandths of cpu, units of everything else, rounded up; None for none."""
+    """Return a quantity in Kueue's units: thousandths of cpu, units of everything else, rounded up; None for none."""
     read = quantity.read(value)
     if read is None:
         return None
@@ -21,7 +21,7 @@ def amount_in_units(resource: str, value: JSON) -> int | None:
 
 
 def amount_text(resource: str, value: int) -> str:
-    """An amount of a resource in Kueue's units, without its name: `1500m`, `40Gi`, `24`."""
+    """Write an amount of a resource in Kueue's units, without its name: `1500m`, `40Gi`, `24`."""
     if resource == "cpu":
         return str(Quantity(value, -3))
     if resource in _BYTES or resource.startswith("hugepages-"):
@@ -30,12 +30,12 @@ def amount_text(resource: str, value: int) -> str:
 
 
 def amount_with_resource(resource: str, value: int) -> str:
-    """The same with the name of the resource: `24 nvidia.com/gpu`."""
+    """Write an amount of a resource in Kueue's units, with its name: `24 nvidia.com/gpu`."""
     return f"{amount_text(resource, value)} {resource}"
 
 
 def cpu_count(resources: JSON) -> int:
-    """CPUs rounded up: of the requests unless zero, else of the limits."""
+    """Return how many CPUs, rounded up, the requests name unless it is zero, else the limits."""
     for side in ("requests", "limits"):
         cpus = quantity.read(get(resources, (side, "cpu")))
         if cpus is not None and cpus.sign() > 0:

@@ -88,15 +88,15 @@ class Subject:
 
     @property
     def namespace(self) -> str:
-        """The namespace of the request, "" for cluster-scoped objects."""
+        """Return the namespace of the request, "" for cluster-scoped objects."""
         return self.attributes.namespace
 
     def view(self) -> View:
-        """The cluster as seen from the object's namespace, with nothing noted as missing yet."""
+        """Return the cluster as seen from the object's namespace, with nothing noted as missing yet."""
         return self.cluster.unnoted()
 
     def typed(self, kind: type[Whole]) -> Whole:
-        """The object with typed fields; false on DELETE."""
+        """Return the object with typed fields; it is false on DELETE."""
         known = self.typed_objects.get(kind)
         if known is None:
             reading = Reading(self.deadline, self.omitted, self.is_decoded)
@@ -106,33 +106,32 @@ class Subject:
 
     @property
     def reading(self) -> Reading:
-        """How typed objects read the object, and what follows from it."""
+        """Return how typed objects read the object, and what follows from it."""
         return Reading(self.deadline, self.omitted)
 
     @property
     def metadata(self) -> Metadata:
-        """Its metadata, as most checks of its kind read it."""
+        """Return the object's metadata, as most checks of its kind read it."""
         return self.typed(Pod if self.group_kind == POD else Object).metadata
 
     def typed_old(self, kind: type[Whole]) -> Whole:
-        """What the object was before, with typed fields; false where it was not."""
+        """Return the old object with typed fields; it is false where there was none."""
         return kind.of(self.old_object, (), Reading(self.deadline))
 
     def fact(self, name: str) -> JSON:
-        """The value of a fact of the object."""
+        """Return the value of a fact of the object."""
         return self.result(name).value
 
     def result(self, name: str) -> Result:
-        """A fact of the object, with what it could not be computed from.
+        """Return a fact of the object, with what it could not be computed from.
 
         Raises:
             KeyError: there is no such fact.
-
         """
         return self.once(self.registry.fact(name).compute)
 
     def once(self, compute: Callable[[Subject], _T]) -> _T:
-        """What a function makes of the object, computed when it is first asked for."""
+        """Return what a function computes from the object, which is computed when it is first asked for."""
         known: Any = self.results.get(compute, _UNKNOWN)
         if known is _UNKNOWN:
             until = self.deadline
@@ -144,14 +143,16 @@ class Subject:
         return result
 
     def inner(self, obj: JSON) -> Subject:
-        """An object inside this one, decoded as if it stood alone."""
+        """Return the subject for an object inside this one, decoded as if it stood alone."""
         group, version, kind = (*str(obj["apiVersion"]).rpartition("/")[::2], str(obj["kind"]))
         return self.about(decode_object(obj, GroupVersionKind(group, version, kind), self.deadline).value)
 
     def about(
         self, obj: JSON, attributes: Attributes | None = None, template_of: GroupVersionKind | None = None
     ) -> Subject:
-        """Another object, decoded, in the same cluster; its attributes are those of the request unless given."""
+        """Return the subject for another decoded object in the same cluster, with the request's attributes unless
+        given.
+        """
         return Subject(
             object=obj,
             old_object=None,

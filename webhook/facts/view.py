@@ -59,25 +59,27 @@ class View:
     _seen: _Seen = field(default_factory=_Seen)
 
     def unnoted(self) -> View:
-        """The same view with nothing noted yet: for a fact of its own, or for what no fact is to say."""
+        """Return the same view with nothing noted yet: for a fact of its own, or for what no fact is to say."""
         return View(self.cluster, self.namespace, self.deadline, _seen=self._seen)
 
     def of(self, *fields: str) -> View:
-        """The same view for lookups that only some fields need."""
+        """Return the same view for lookups that only some fields need."""
         return View(self.cluster, self.namespace, self.deadline, fields, self.noted, self._seen)
 
     def missing(self) -> Missing:
-        """What was not there, by field."""
+        """Return the objects that were not there, by field."""
         return {name: tuple(objects) for name, objects in self.noted.items()}
 
     def every_missing_object(self) -> tuple[MissingObject, ...]:
-        """The same whatever field needed it."""
+        """Return the objects that were not there, whatever field needed them."""
         return tuple(each for objects in self.noted.values() for each in objects)
 
     def get(
         self, gvk: GroupVersionKind, name: str, *, namespaced: bool = True, namespace: str | None = None
     ) -> JSON | None:
-        """The object, of the request's namespace unless another is named, or None, which `missing` then explains."""
+        """Return the object, of the request's namespace unless another is named, or None, which `missing` then
+        explains.
+        """
         self.deadline.spend(1)
         if namespace is None:
             namespace = self.namespace if namespaced else ""
@@ -92,17 +94,17 @@ class View:
         return result
 
     def find(self, kind: type[Whole], name: str, *, namespaced: bool = True, namespace: str | None = None) -> Whole:
-        """As `get`, with typed fields; false where the object is not there or nobody can say."""
+        """Find an object as `get` does, and return it with typed fields; false where it is absent or nobody can say."""
         obj = self.get(kind.gvk, name, namespaced=namespaced, namespace=namespace)
         return kind.of(obj, (), Reading(self.deadline))
 
     def every(self, kind: type[Whole]) -> Items[Whole]:
-        """As `objects`, with typed fields."""
+        """List objects as `objects` does, with typed fields."""
         reading = Reading(self.deadline)
         return Items([kind(obj, (), reading) for obj in self.deadline.each(self.objects(kind.gvk))], self.deadline)
 
     def list(self, kind: type[Whole], namespace: str | None = None) -> Items[Whole]:
-        """As `all`, with typed fields."""
+        """List objects as `all` does, with typed fields."""
         reading = Reading(self.deadline)
         listed = self.deadline.each(self.all(kind.gvk, namespace))
         return Items([kind.of(obj, (), reading) for obj in listed], self.deadline)
@@ -115,7 +117,7 @@ class View:
         return known
 
     def all(self, gvk: GroupVersionKind, namespace: str | None = None) -> Sequence[JSON]:
-        """The objects of a namespace, or of all; none where nobody can say, which `missing` then explains.
+        """List the objects of a namespace, or of all; none where nobody can say, which `missing` then explains.
 
         Raises nothing; the same sequence for the same question until the cluster changes, so that what is made of it
         can be kept.
@@ -129,7 +131,7 @@ class View:
             return ()
 
     def peek(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """The object, or None where it is not there or nobody can say; nothing is noted."""
+        """Return the object, or None where it is not there or nobody can say; nothing is noted."""
         self.deadline.left -= 1
         try:
             return self._object(gvk, namespace, name)
@@ -138,7 +140,7 @@ class View:
             return None
 
     def has_any(self, gvk: GroupVersionKind, namespace: str) -> bool:
-        """Whether a namespace is known to have an object of a kind; nothing is noted."""
+        """Return whether a namespace is known to have an object of a kind; nothing is noted."""
         self.deadline.left -= 1
         try:
             return bool(self.cluster.list(gvk, namespace))
@@ -147,7 +149,7 @@ class View:
             return False
 
     def objects(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """All objects of a kind in every namespace, none where nobody can say: for what is near, or elsewhere."""
+        """List all objects of a kind in every namespace, none where nobody can say: for what is near, or elsewhere."""
         listed = self._seen.lists.get(gvk)
         if listed is None:
             try:
@@ -159,7 +161,8 @@ class View:
         return listed
 
     def is_whole(self, kind: GroupVersionKind | None = None) -> bool:
-        """Whether an object that was not found does not exist: in a live cluster, or where somebody says so of files.
+        """Return whether an object that was not found does not exist: in a live cluster, or where somebody says so of
+        files.
 
         Args:
             kind: the kind of that object, of which then no lookup of this request may have failed.
@@ -167,20 +170,22 @@ class View:
         return (kind is None or kind not in self._seen.failed) and self.cluster.is_whole()
 
     def lacks(self, kind: GroupVersionKind, name: str) -> bool:
-        """Whether a cluster-scoped object does not exist; what nobody knows is noted."""
+        """Return whether a cluster-scoped object does not exist; what nobody knows is noted."""
         return self.get(kind, name, namespaced=False) is None and self.is_whole(kind)
 
     def named(self, kind: GroupVersionKind, name: str, namespace: str = "") -> str:
-        """An object that a message rests on, with its file where it is one of a file: "Queue `a` in queues.yaml"."""
+        """Name an object that a message rests on, with its file where it is one of a file: "Queue `a` in
+        queues.yaml".
+        """
         return f"{kind.kind} `{name}`{self.origin(self.peek(kind, namespace, name))}"
 
     def origin(self, obj: JSON) -> str:
-        """Where an object of a file stands: " in queues.yaml"; "" for one of a live cluster."""
+        """Say where an object of a file stands: " in queues.yaml"; "" for one of a live cluster."""
         file = self.cluster.place(obj) if obj else ""
         return f" in {file}" if file else ""
 
     def origins(self, objects: Sequence[JSON]) -> str:
-        """Where some objects of files stand: " in nodes.yaml and 2 other files"; "" for those of a live cluster."""
+        """Say where some objects of files stand: " in nodes.yaml and 2 other files"; "" for those of a live cluster."""
         files = dict.fromkeys(filter(None, map(self.cluster.place, self.deadline.each(objects))))
         if not files:
             return ""
@@ -194,7 +199,9 @@ class View:
             self.noted.setdefault(name, {}).update(dict.fromkeys(missing))
 
     def nearest(self, name: str, known: Iterable[str]) -> str:
-        """The known name that an unknown one was probably meant to be; "" once the request has compared very many."""
+        """Return the known name that an unknown one was probably meant to be; "" once the request has compared very
+        many.
+        """
         if self._seen.compared >= _MOST_COMPARED:
             return ""
         compared = list(islice(known, _MOST_COMPARED - self._seen.compared))
@@ -202,7 +209,7 @@ class View:
         return nearest_name(name, self.deadline.paced(compared))
 
     def once(self, key: object, make: Callable[[], T]) -> T:
-        """What is made under a key when it is first asked for in this request; the key holds what it is made of."""
+        """Return what `make` computed under a key when the request first asked for it; the key holds its inputs."""
         known: Any = self._seen.results.get(key, _UNKNOWN)
         if known is _UNKNOWN:
             known = self._seen.results[key] = make()
@@ -210,7 +217,7 @@ class View:
         return result
 
     def remembered(self, key: object) -> JSON | None:
-        """What a fact of this request has worked out under a key, None where none has."""
+        """Return what a fact of this request has worked out under a key, None where none has."""
         return self._seen.results.get(key)
 
     def remember(self, key: object, value: JSON) -> None:

@@ -98,12 +98,12 @@ class _Asked:
     deadline: Deadline = field(compare=False)
 
     def length(self) -> int:
-        """The number of characters of all texts together."""
+        """Return the number of characters of all texts together."""
         env = sum([len(name) + len(value or "") for name, value in self.env])
         return sum(map(len, self.words)) + env
 
     def bytes(self) -> int:
-        """What it takes in memory with what is said of it, which may repeat some of its texts."""
+        """Return how many bytes the command takes in memory with its answer, which may repeat some of its texts."""
         texts = (*self.words, *(text for pair in self.env for text in pair if text))
         return _LAUNCH_BYTES + 2 * sum(map(getsizeof, texts))
 
@@ -115,36 +115,38 @@ class _Command(Typed):
     args = fields.Values()
 
     def words(self) -> tuple[str, ...]:
-        """The words; none where only the image knows them, or where one is no text."""
+        """Return the words; none where only the image knows them, or where one is no text."""
         words = [*self.command, *self.args]
         return tuple(filter(None, words)) if all(isinstance(word, str) for word in words) else ()
 
 
 def launch_of(container: Container) -> Launch:
-    """What the command of a container starts; a word that is no text is unknown."""
+    """Return what the command of a container starts; a word that is no text is unknown."""
     words = _Command(container.json, container.at, container.reading).words()
     return _launch_of_words(words, container.environment, container.reading.deadline) if words else _NOTHING
 
 
 def launched_by(container: Container, subject: Subject) -> Launch:
-    """The same, found out once a request: many checks ask."""
+    """Return what the command of a container starts, found out once a request: many checks ask."""
     if not (container.command or container.args):
         return _NOTHING
     return subject.cluster.once((launch_of, Same(container.json)), lambda: launch_of(container))
 
 
 def launch_of_json(container: JSON, deadline: Deadline | None = None) -> Launch:
-    """As `launch_of`, of the JSON of a container."""
+    """Do as `launch_of`, with the JSON of a container."""
     return launch_of(Container.of(container, (), ReadingOf(deadline or Deadline())))
 
 
 def launched_by_json(container: JSON, subject: Subject) -> Launch:
-    """As `launched_by`, of the JSON of a container."""
+    """Do as `launched_by`, with the JSON of a container."""
     return launched_by(Container.of(container, (), ReadingOf(subject.deadline)), subject)
 
 
 def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> Launch:
-    """What some words start; the variables, of which there may be hundreds, are followed if they make a difference."""
+    """Return what some words start; variables, of which there may be hundreds, are followed if they make a
+    difference.
+    """
     until.spend(len(env.values))
     if "$" not in "".join(filter(None, (*argv, *env.values))):
         said = _launch(_Asked(argv, (), until))
@@ -154,7 +156,9 @@ def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -
 
 
 def _launch(asked: _Asked) -> Launch:
-    """The same, remembered: the roles of a job mostly have one command, and both phases ask."""
+    """Return what a command line starts, from a cache: the roles of a job mostly have one command, and both
+    phases ask.
+    """
     if asked.length() > _LONGEST_KEPT:
         return _read(asked)
     started = _KEPT.get(asked, None)
@@ -187,13 +191,13 @@ _KEPT: Final[UserCache[_Asked, Launch | None]] = UserCache(2 << 20)
 
 
 def _changes_hosts(word: str) -> bool:
-    """Whether a word is a script that has more to say of hosts than where the job's own are."""
+    """Return whether a word is a script that has more to say of hosts than where the job's own are."""
     is_script = any(each in word for each in "\n;&")
     return is_script and _HOSTS.search(_TOLD.sub("", word)) is not None
 
 
 def _environment(env: Sequence[tuple[str, str | None]], reading: Reading) -> dict[str, str]:
-    """The variables of a container whose values stand in it, the last of a name counting."""
+    """Return the variables of a container whose values stand in it; the last one of a name counts."""
     known: dict[str, str] = {}
     for name, value in reading.deadline.paced(env):
         known.pop(name, None)
@@ -203,7 +207,7 @@ def _environment(env: Sequence[tuple[str, str | None]], reading: Reading) -> dic
 
 
 def _expanded(word: str, known: Mapping[str, str], reading: Reading) -> str:
-    """A word after the kubelet's own expansion: `$(NAME)` where NAME is known, `$$` for `$`."""
+    """Expand a word as the kubelet does: `$(NAME)` where NAME is known, `$$` for `$`."""
     if "$" not in word:
         return word
 
@@ -245,26 +249,28 @@ def _described(start: Start, env: str) -> Launch:
 
 
 def _processes_per_machine(total: int | None, nodes: str, *, whole: bool) -> int | None:
-    """How many of all processes run on each machine; one machine where accelerate is told nothing."""
+    """Return how many of all processes run on each machine; one machine where accelerate is told nothing."""
     machines = _number(nodes) if nodes else 1 if whole else None
     return None if total is None or not machines or total % machines else total // machines
 
 
 def _named_hosts(name: str, options: Mapping[str, str]) -> str:
-    """Hosts that are all that mpirun gets: beside a hostfile they only choose among its own."""
+    """Return the hosts that are all that mpirun gets: beside a hostfile they only choose among its own."""
     if name != "mpirun" or not _HOSTFILES.isdisjoint(options):
         return ""
     return options.get("host", options.get("H", ""))
 
 
 def _other_hosts(name: str, options: Mapping[str, str]) -> bool:
-    """Whether it is not the job's own: mpirun finds the job's hostfile by itself, horovodrun has to be told of it."""
+    """Return whether the hostfile is not the job's own: mpirun finds that by itself, horovodrun has to be told
+    of it.
+    """
     default = OWN_HOSTS if name == "mpirun" else ""
     return name in MPI and options.get("hostfile", default) != OWN_HOSTS
 
 
 def _options(launcher: Launcher, words: Sequence[str]) -> tuple[dict[str, str], bool]:
-    """The options before the program, by their names and by what they mean; and whether all were understood.
+    """Return the options before the program, by their names and by what they mean; and whether all were understood.
 
     What is said twice and differs is `?`.
     """
@@ -285,7 +291,7 @@ def _options(launcher: Launcher, words: Sequence[str]) -> tuple[dict[str, str], 
 
 
 def _add(said: list[str], key: str, now: str) -> None:
-    """What an option says that is given a second time."""
+    """Add an option's later value to its first; a different one makes it unknown, unless the option may be repeated."""
     if said != [now]:
         if key == "mca":
             said.append(now)

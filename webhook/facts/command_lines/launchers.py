@@ -25,14 +25,16 @@ class Launcher:
     meanings: Mapping[str, str]
 
     def takes(self, option: str) -> int | None:
-        """How many values an option takes; None for one that is not known."""
+        """Return how many values an option takes; None for one that is not known."""
         count = self.counts.get(option)
         if count is None:
             return next((each for prefix, each in self.prefixes if option.startswith(prefix)), None)
         return count
 
     def meaning(self, option: str) -> str:
-        """`processes`, `nodes`, `node-rank`, `rendezvous`, `address`, `ranks`, `hosts` or ""."""
+        """Return what an option means: `processes`, `nodes`, `node-rank`, `rendezvous`, `address`, `ranks`, `hosts` or
+        "".
+        """
         return self.meanings.get(option, "")
 
 
@@ -48,7 +50,7 @@ class Catalogue:
 
 @cache
 def read_launcher_catalogue() -> Catalogue:
-    """The shipped catalogue; read on first use."""
+    """Return the shipped catalogue, which is read on first use."""
     (document,) = yamlfile.read(FILE)
     rows = [(row, _launcher(row)) for row in document.value["launchers"]]
     return Catalogue(

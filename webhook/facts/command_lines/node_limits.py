@@ -20,6 +20,6 @@ _NODES: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?", re.ASCII)
 
 
 def limits_of(launch: Launch) -> tuple[int, int] | None:
-    """The least and the most nodes that a command asks for; None where it does not say so."""
+    """Return the least and the most nodes that a command asks for; None where it does not say so."""
     match = _NODES.fullmatch(launch.nodes) if launch.by in OPTIONS else None
     return None if match is None else (int(match[1]), int(match[2] or match[1]))

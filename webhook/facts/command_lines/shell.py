@@ -37,7 +37,7 @@ class Command:
 
 
 def split_into_commands(script: str) -> Iterator[Command]:
-    """The simple commands of a script, in order; assignments are commands too.
+    """Yield the simple commands of a script, in order; assignments are commands too.
 
     Raises:
         ValueError: a quote or a parenthesis is not closed, so that nobody can say which words there are.
@@ -66,7 +66,7 @@ class _Nesting:
         self.before: Operator = "\n"
 
     def close(self, words: list[Word], operator: Operator) -> Iterator[Command]:
-        """The command made of these words, which ends at an operator."""
+        """Yield the command made of these words, which ends at an operator."""
         rest = self._without_reserved(words)
         if rest:
             alone = self.before not in _CONDITIONAL and operator not in _APART
@@ -79,7 +79,7 @@ class _Nesting:
             self.before = operator
 
     def _without_reserved(self, words: list[Word]) -> list[Word]:
-        """The words after those that open, close or divide compound commands."""
+        """Return the words after those that open, close or divide compound commands."""
         index = 0
         while index < len(words):
             name = words[index].literal
@@ -145,15 +145,15 @@ class Variables:
         self.reading = reading or Reading()
 
     def value(self, name: str) -> str | None:
-        """The value of a variable; None where it comes from elsewhere, such as the image."""
+        """Return the value of a variable; None where it comes from elsewhere, such as the image."""
         return "?" if name in self.own else self.known.get(name)
 
     def shown(self) -> dict[str, str]:
-        """What is known for certain, for a script inside the script."""
+        """Return the values that are known for certain, for a script inside the script."""
         return {name: value for name, value in self.known.items() if name not in self.own}
 
     def take(self, command: Command) -> tuple[str, ...]:
-        """The words that a command runs with, once its assignments are noted; none for one that only assigns."""
+        """Note a command's assignments, and return the words that it runs with; none for one that only assigns."""
         count = 0
         while count < len(command.words) and _ASSIGNMENT.match(command.words[count].written):
             count += 1
@@ -175,7 +175,7 @@ class Variables:
         return words
 
     def _read(self, name: str) -> str | None:
-        """The value of a variable that is put into a word."""
+        """Return the value of a variable that is put into a word, and count its characters."""
         value = self.value(name)
         self.reading.take(len(value or ""))
         return value

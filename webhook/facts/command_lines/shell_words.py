@@ -49,7 +49,7 @@ class Word:
     literal: str
 
     def expand(self, value: Callable[[str], str | None], *, splits: bool = True) -> Sequence[str]:
-        """The words that it becomes; a variable without a known value stays as it is written."""
+        """Return the words that this one becomes; a variable without a known value stays as it is written."""
         if self.literal:
             return (self.literal,)
         fields: list[list[str]] = [[]]
@@ -73,7 +73,7 @@ def join_word_parts(parts: Sequence[Part]) -> Word:
 
 
 def _find_line(text: str, sign: str, start: int) -> int:
-    """As `find`, for a newline and what follows it: CPython finds one sign fifty times as fast as several."""
+    """Find a newline and what follows it, as `find` does: CPython finds one sign fifty times as fast as several."""
     at, first = start + 1, sign[1:2]
     for _ in range(_LOOKS if first else 0):
         at = text.find(first, at)
@@ -85,12 +85,12 @@ def _find_line(text: str, sign: str, start: int) -> int:
 
 @kept_for_short_texts(1 << 20)
 def _plain(text: str) -> Word:
-    """A word of one stretch, made once: scripts repeat themselves."""
+    """Return a word of one stretch, made once: scripts repeat themselves."""
     return join_word_parts([Part(text)])
 
 
 def split_into_tokens(script: str) -> Iterator[Word | Operator]:
-    """The words and operators of a script, without comments and the bodies of here-documents.
+    """Yield the words and operators of a script, without comments and the bodies of here-documents.
 
     Raises:
         ValueError: a quote or a parenthesis is not closed, or they are nested beyond reason.
@@ -143,13 +143,15 @@ class _Reader:
         return default if at < 0 else at
 
     def _skip_documents(self) -> None:
-        """Here-documents begin after the line that asks for them, and end at a line that is their delimiter."""
+        """Skip here-documents, which begin after the line that asks for them, and end at a line that is their
+        delimiter.
+        """
         for delimiter, tabs in self.documents:
             self.at = self._after_document(delimiter, "\n" if tabs else f"\n{delimiter}", tabs=tabs)
         self.documents.clear()
 
     def _after_document(self, delimiter: str, sign: str, *, tabs: bool) -> int:
-        """Where the line after the delimiter begins; only lines that begin with `sign` may be it."""
+        """Return where the line after the delimiter begins; only lines that begin with `sign` may be it."""
         start = self.at - 1
         while (start := _find_line(self.text, sign, start)) >= 0:
             end = self.text.find("\n", start + 1)
@@ -160,7 +162,7 @@ class _Reader:
         return len(self.text)
 
     def _word(self) -> Word | None:
-        """One word; None for the number of a file before `<` or `>`."""
+        """Read one word; None for the number of a file before `<` or `>`."""
         parts: list[Part] = []
         while self.at < len(self.text):
             if plain := self._take(_PLAIN):
@@ -208,12 +210,12 @@ class _Reader:
         raise ValueError('" is not closed')
 
     def _escaped(self) -> Part:
-        """A backslash and what it quotes; before a newline both go."""
+        """Read a backslash and what it quotes; before a newline both go."""
         sign, self.at = self.text[self.at + 1 : self.at + 2], self.at + 2
         return Part("" if sign == "\n" else sign, quoted=sign != "\n")
 
     def _expansion(self, *, quoted: bool) -> Part:
-        """What follows a `$` or a backquote: a variable by its name, anything else as it is written."""
+        """Read what follows a `$` or a backquote: a variable by its name, anything else as it is written."""
         start = self.at
         if match := _NAME.match(self.text, start):
             self.at = match.end()
@@ -230,7 +232,7 @@ class _Reader:
         return Part("$", quoted=quoted)
 
     def _nested(self, start: int) -> str:
-        """Everything from one parenthesis or brace to the one that closes it."""
+        """Read everything from one parenthesis or brace to the one that closes it."""
         self.at, self.depth = start + 1, self.depth + 1
         if self.depth > _DEEPEST:
             raise ValueError("too deep")

@@ -31,7 +31,7 @@ class Start:
 
 
 def commands_started_by(words: Sequence[str], variables: Variables, depth: int = 0) -> Iterator[Start]:
-    """What the words of one command start, themselves or by a script inside them.
+    """Yield what the words of one command start, themselves or by a script inside them.
 
     Raises:
         ValueError: a script that no shell could read.
@@ -59,7 +59,7 @@ def commands_started_by(words: Sequence[str], variables: Variables, depth: int =
 
 
 def _is_run(words: Sequence[str], index: int) -> bool:
-    """Whether a word is a program rather than the value of an option before it."""
+    """Return whether a word is a program rather than the value of an option before it."""
     before = words[index - 1] if index else ""
     is_value = before.startswith("-") and "=" not in before and before != "--"
     return not is_value or _program(words[0]) in read_launcher_catalogue().wrappers
@@ -70,7 +70,7 @@ def _program(word: str) -> str:
 
 
 def _inline(words: Sequence[str]) -> str:
-    """The script after a shell's `-c`; "" where the shell reads a file."""
+    """Return the script after a shell's `-c`; "" where the shell reads a file."""
     asked = takes = False
     for word in words:
         if takes:
@@ -85,7 +85,7 @@ def _inline(words: Sequence[str]) -> str:
 
 
 def _script(script: str, variables: Variables, depth: int) -> Iterator[Start]:
-    """What a script starts, unless it is longer than the kernel takes or nested beyond reason."""
+    """Yield what a script starts, unless it is longer than the kernel takes or nested beyond reason."""
     if len(script) >= _LONGEST or depth >= _DEEPEST:
         return
     shown = variables.shown()
@@ -97,7 +97,7 @@ def _script(script: str, variables: Variables, depth: int) -> Iterator[Start]:
 
 
 def _python(words: Sequence[str], *, alone: bool) -> Iterator[Start]:
-    """What Python is to run: a launcher by its module or its file, or a program."""
+    """Yield what Python is to run: a launcher by its module or its file, or a program."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         option, at = words[at], at + 1

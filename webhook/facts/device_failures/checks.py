@@ -39,12 +39,12 @@ _LOOKUPS: Final = (*readiness_and_disruption.LOOKUPS, *pod_claims.LOOKUPS, NAMES
 
 
 def advise_device_failures(subject: Subject) -> Iterator[Problem]:
-    """What is to be said of an object, once where several of its templates share it."""
+    """Yield the advice about an object, once where several of its templates share it."""
     yield from advice_without_repetitions(_ADVICE, node_taints_and_tolerations.TOLERATES_EVERYTHING.id, subject)
 
 
 def _is_judged(subject: Subject) -> bool:
-    """Whether it is neither made from another object, which was looked at, nor a Pod without devices."""
+    """Return whether an object is neither made from another object, which was looked at, nor a Pod without devices."""
     if subject.group_kind != ("", "Pod"):
         return not subject.metadata.is_controlled
     pod = subject.typed(Pod)

@@ -43,7 +43,7 @@ _POD: Final = ("", "Pod")
 
 
 def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
-    """A Pod that trains, and that nothing replaces."""
+    """Warn of a Pod that trains, and that nothing replaces."""
     for pods in subject.once(read_device_workload).device_pods if subject.group_kind == _POD else ():
         if any(is_training_container(container, subject) for container in pods.containers):
             message = "the pod trains without a controller, so nothing replaces the pod when its node or device fails"
@@ -51,7 +51,7 @@ def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
-    """A claim by name in a template of one pod; that several pods share one is told with the rules of claims."""
+    """Warn of a claim by name in a template of one pod; rules of claims tell of a claim that several pods share."""
     using = [pods for pods in subject.once(read_device_workload).device_pods if pods.pods == 1 and _names_claim(pods)]
     if not using or subject.group_kind == _POD:
         return

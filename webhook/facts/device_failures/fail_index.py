@@ -24,7 +24,7 @@ FAIL_INDEX: Final = DEVICE_FAILURES.rule(
 
 
 def validate_fail_index(job: JobSpec) -> Iterator[Problem]:
-    """A rule with the action FailIndex needs backoffLimitPerIndex."""
+    """Require backoffLimitPerIndex where a rule has the action FailIndex."""
     for rule in job.pod_failure_policy.rules:
         if rule.action == "FailIndex" and job.backoff_limit_per_index is None:
             message = "needs backoffLimitPerIndex, without which the API server refuses the Job"

@@ -53,7 +53,7 @@ _SEVERAL: Final = 2
 
 
 def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
-    """What an object says of a training of several pods that loses one."""
+    """Warn of a training of several pods that does not handle the loss of one."""
     if subject.group_kind == _RAY_JOB:
         yield from _ray_job_retries(subject)
         return
@@ -67,7 +67,7 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_rigid(pods: DevicePods, subject: Subject) -> bool:
-    """Whether its pods train together and need all of them: a launcher of 2 to 4 nodes goes on with fewer."""
+    """Return whether the pods train together and need all of them: a launcher of 2 to 4 nodes goes on with fewer."""
     for container in pods.containers:
         if is_training_container(container, subject):
             limits = limits_of(launched_by(container, subject))
@@ -76,7 +76,7 @@ def _is_rigid(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _gang_policy(at: FieldPath, training: Sequence[DevicePods], subject: Subject) -> Iterator[Problem]:
-    """Events that no policy of a Job, or of the task whose pod is lost, is about."""
+    """Warn of events that no policy of a Job, or of the task whose pod is lost, is about."""
     of_job = _events(at, subject)
     for pods in training:
         events = of_job | _events(pods.podset.path[:-1], subject)
@@ -93,7 +93,7 @@ def _gang_policy(at: FieldPath, training: Sequence[DevicePods], subject: Subject
 
 
 def _events(at: FieldPath, subject: Subject) -> set[str]:
-    """The events of the policies that stand at a place; an exit code is one of a failed pod."""
+    """Return the events of the policies that stand at a place; an exit code is one of a failed pod."""
     holder = PolicyHolder.of(get(subject.object, at), at, Reading(subject.deadline))
     events: set[str] = set()
     for policy in holder.policies:
@@ -104,13 +104,13 @@ def _events(at: FieldPath, subject: Subject) -> set[str]:
 
 
 def _devices(subject: Subject) -> int:
-    """The devices of all pods, or at least one for each."""
+    """Return how many devices all pods have, with at least one for each pod."""
     using = subject.once(read_device_workload).device_pods
     return sum(pods.pods * (sum(pods.devices.values()) or 1) for pods in using)
 
 
 def _ray_job_retries(subject: Subject) -> Iterator[Problem]:
-    """A RayJob with several devices that is not retried; on another's cluster, or with a person, it cannot be."""
+    """Warn of a RayJob with several devices that is not retried, unless another's cluster or a person runs it."""
     spec = subject.typed(RayJob).spec
     if spec.cluster_selector or spec.submission_mode == "InteractiveMode" or spec.backoff_limit:
         return

@@ -73,13 +73,13 @@ class ModelServers:
 
 @cache
 def model_servers() -> ModelServers:
-    """The shipped rows; read on first use."""
+    """Return the shipped rows, which are read on first use."""
     (document,) = yamlfile.read(FILE)
     return ModelServers(*(re.compile("|".join(document.value[each])) for each in ("images", "commands")))
 
 
 def advise_liveness(subject: Subject) -> Iterator[Problem]:
-    """Containers with devices that are killed while they start."""
+    """Warn of containers with devices that are killed while they start."""
     if subject.group_kind in BATCH:
         return
     for pods in subject.once(read_device_workload).device_pods:
@@ -103,7 +103,7 @@ def _liveness(container: Container, pods: DevicePods) -> Iterator[Problem]:
 
 
 def _allowed_s(probe: Probe) -> int | None:
-    """Seconds until the kubelet kills the container at the latest; None where nobody knows.
+    """Return the seconds until the kubelet kills the container at the latest; None where nobody knows.
 
     A command may succeed whatever the server does.
     """
@@ -115,7 +115,7 @@ def _allowed_s(probe: Probe) -> int | None:
 
 
 def _needed_s(container: Container) -> int:
-    """Seconds that a server of language models needs to load; 0 for another one, and for a small model."""
+    """Return the seconds that a server of language models needs to load; 0 for another one, and for a small model."""
     servers, words = model_servers(), " ".join(container.words)
     if not (servers.images.search(container.image) or servers.commands.search(words)):
         return 0
@@ -128,6 +128,6 @@ def _needed_s(container: Container) -> int:
 
 
 def _billions(text: str) -> Iterator[float]:
-    """The sizes of models that a text names, in billions of parameters: `7B`, `125m`."""
+    """Yield the sizes of models that a text names, in billions of parameters: `7B`, `125m`."""
     for number, unit in _SIZE.findall(text):
         yield float(number) / (1000 if unit in "mM" else 1)

@@ -56,7 +56,7 @@ _CONFIGURATION: Final = "nccl.conf"
 
 
 def advise_nccl(subject: Subject) -> Iterator[Problem]:
-    """Every container with devices that sets NCCL against its pod."""
+    """Warn of every container with devices whose settings of NCCL contradict its pod."""
     work = subject.once(read_device_workload)
     for pods in work.device_pods:
         for container in pods.containers:
@@ -70,7 +70,7 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
 
 
 def _variables(container: Container) -> Mapping[str, Variable]:
-    """Those variables of a container that are looked at, of each name the last, which counts."""
+    """Return those variables of a container that are looked at; the last one of a name counts."""
     if not container.env_names.shares(_LOOKED_AT):  # as nearly always, and there may be hundreds
         return {}
     return {variable.name: variable for variable in container.env if variable.name in _LOOKED_AT}
@@ -86,7 +86,7 @@ def _nccl_ib_disable(pods: DevicePods, container: Container, variable: Variable)
 
 @cache
 def _rdma() -> tuple[str, ...]:
-    """Resources of network devices that NCCL uses through InfiniBand verbs; read on first use."""
+    """Return the resources of network devices that NCCL uses through InfiniBand verbs, which are read on first use."""
     (document,) = yamlfile.read(FILE)
     return tuple(document.value["resources"])
 

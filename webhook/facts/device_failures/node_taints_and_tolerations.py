@@ -75,7 +75,7 @@ def _stays_for_ever(toleration: Toleration) -> bool:
 
 
 def advise_device_tolerations(subject: Subject) -> Iterator[Problem]:
-    """Tolerations of device requests that take devices which their driver has tainted as failed."""
+    """Warn of tolerations of device requests that take devices which their driver has tainted as failed."""
     is_claim = subject.group_kind[1] == "ResourceClaim"
     claim = subject.typed(ResourceClaim).spec if is_claim else subject.typed(ResourceClaimTemplate).claim
     for request in claim.devices.requests:

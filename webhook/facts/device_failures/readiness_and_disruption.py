@@ -52,7 +52,7 @@ _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|
 
 
 def advise_serving(subject: Subject) -> Iterator[Problem]:
-    """Servers that get requests before they are ready, or are all drained at once."""
+    """Warn of servers that get requests before they are ready, or are all drained at once."""
     if subject.group_kind in SERVICES:
         for pods in subject.once(read_device_workload).device_pods:
             yield from _disruption_budget(pods, subject)
@@ -76,7 +76,9 @@ def _readiness_probe(container: Container, pods: DevicePods) -> Iterator[Problem
 
 
 def _answers(container: Container) -> bool:
-    """Whether a container has a port for requests; a person who logs in, or opens a notebook, waits for no model."""
+    """Return whether a container has a port for requests; a person who opens a shell or a notebook waits for no
+    model.
+    """
     if any(map(_NOTEBOOK.search, (container.image, container.name))):
         return False
     serves = model_servers().commands.search(" ".join(container.words)) is not None

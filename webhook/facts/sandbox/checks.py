@@ -26,7 +26,7 @@ _TASK_FIELDS: Final = ("taskTemplate", "shardTaskPatches")
 
 
 def batch_sandbox(subject: Subject) -> Iterator[Problem]:
-    """A BatchSandbox: pause, resume and expiry of a stored one change none of the fields that are validated."""
+    """Check a BatchSandbox; pause, resume and expiry of a stored one change none of the fields that are validated."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if batch.spec.json and (not old or batch.spec.differs(old.spec, *_POD_FIELDS, *_TASK_FIELDS)):
         yield from validate_pods(batch)
@@ -41,7 +41,7 @@ def batch_sandbox(subject: Subject) -> Iterator[Problem]:
 
 
 def check_pool(subject: Subject) -> Iterator[Problem]:
-    """A Pool."""
+    """Check a Pool."""
     pool, old = subject.typed(Pool), subject.typed_old(Pool)
     if not old or pool.spec.differs(old.spec):
         yield from validate_pool_template(pool)
@@ -51,28 +51,28 @@ def check_pool(subject: Subject) -> Iterator[Problem]:
 
 
 def pool_reference(subject: Subject) -> Iterator[Problem]:
-    """What must be there for pods to be had. It may come later, so nothing is denied."""
+    """Check that what pods come from exists; it may come later, so nothing is denied."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if not old or batch.spec.differs(old.spec):
         yield from validate_batch_pool(batch, subject.view())
 
 
 def claim_references(subject: Subject) -> Iterator[Problem]:
-    """The same for the claims of agent-sandbox."""
+    """Check that what a claim of agent-sandbox refers to exists."""
     claim, old = subject.typed(SandboxClaim), subject.typed_old(SandboxClaim)
     if not old or claim.spec.differs(old.spec):
         yield from validate_claim_references(claim, subject.view())
 
 
 def warm_pool_reference(subject: Subject) -> Iterator[Problem]:
-    """The same for its warm pools."""
+    """Check that what a warm pool of agent-sandbox refers to exists."""
     pool, old = subject.typed(SandboxWarmPool), subject.typed_old(SandboxWarmPool)
     if not old or pool.spec.differs(old.spec):
         yield from validate_warm_pool_reference(pool, subject.view())
 
 
 def agent_sandbox(subject: Subject) -> Iterator[Problem]:
-    """A Sandbox or SandboxTemplate of agent-sandbox."""
+    """Check a Sandbox or SandboxTemplate of agent-sandbox."""
     sandbox, old = subject.typed(Sandbox), subject.typed_old(Sandbox)
     if not old or sandbox.spec.differs(old.spec):
         yield from validate_claim_names(sandbox)

@@ -26,7 +26,7 @@ CLAIM_NAMED_ONCE: Final = SANDBOX.rule(
 
 
 def validate_claim_names(sandbox: Sandbox) -> Iterator[Problem]:
-    """A container names each of its claims once."""
+    """Refuse a container that names one of its claims twice."""
     for container in sandbox.spec.pod_template.spec.all_containers():
         yield from _claims_with_repeated_names(container)
 

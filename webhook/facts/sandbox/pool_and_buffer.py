@@ -82,7 +82,7 @@ ANY_POOL: Final = "*"
 
 
 def validate_pool_template(pool: Pool) -> Iterator[Problem]:
-    """A Pool that may have pods has a template."""
+    """Require a template of a Pool that may have pods."""
     capacity = pool.spec.capacity_spec
     if not pool.spec.has("template") and capacity and capacity.pool_max != 0:
         message = "must be set because the Pool creates its pods from this template"
@@ -111,7 +111,7 @@ def advise_capacity(pool: Pool) -> Iterator[Problem]:
 
 
 def pool_size(batch: BatchSandbox, pool: Pool, pool_name: str) -> Iterator[Problem]:
-    """A BatchSandbox with more replicas than its Pool may have pods."""
+    """Report a BatchSandbox with more replicas than its Pool may have pods."""
     most, replicas = pool.spec.capacity_spec.pool_max, batch.spec.replicas
     if most is not None and most < replicas:
         message = f"must not be more than the {counted(most, 'pod')} that {pool_name} may have"
@@ -120,7 +120,7 @@ def pool_size(batch: BatchSandbox, pool: Pool, pool_name: str) -> Iterator[Probl
 
 
 def pool_choice(batch: BatchSandbox, view: View) -> Iterator[Problem]:
-    """A Pool that fits the template, by the default profile of the controller."""
+    """Report that no Pool fits the template, by the default profile of the controller."""
     path = batch.spec.path("poolRef")
     if not view.is_whole(Pool.gvk):
         missing = MissingObject(kind=Pool.gvk.kind, namespace=view.namespace, name="", why="not listed")
@@ -140,7 +140,7 @@ def pool_choice(batch: BatchSandbox, view: View) -> Iterator[Problem]:
 
 
 def _lacks(wanted: PodSpec, pool: Pool) -> Iterator[str]:
-    """Why a Pool is not chosen: predicate_image, predicate_resource and predicate_nodeselector of poolassign."""
+    """Yield why a Pool is not chosen: predicate_image, predicate_resource and predicate_nodeselector of poolassign."""
     offered = pool.spec.template.spec
     images = {container.image for container in wanted.containers} - {""}
     if images and images.isdisjoint(container.image for container in offered.containers):
@@ -154,7 +154,7 @@ def _lacks(wanted: PodSpec, pool: Pool) -> Iterator[str]:
 
 
 def _requests(pod: PodSpec) -> dict[str, quantity.Quantity]:
-    """The requests of all containers together; limits are not looked at."""
+    """Add up the requests of all containers; limits are not looked at."""
     total: dict[str, quantity.Quantity] = {}
     for container in pod.containers:
         for name, value in container.resources.requests.items():
@@ -173,7 +173,9 @@ def advise_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
 
 
 def advise_requests(batch: BatchSandbox) -> Iterator[Problem]:
-    """Limits where a Pool is chosen: predicate_resource.go of poolassign adds up requests, which nobody fills in."""
+    """Warn of limits where a Pool is chosen: predicate_resource.go of poolassign adds up requests, which nobody fills
+    in.
+    """
     if batch.spec.pool_ref == ANY_POOL:
         for container in batch.spec.template.spec.containers:
             yield from _limits_choose_no_pool(container.resources)

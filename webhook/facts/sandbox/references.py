@@ -52,7 +52,7 @@ Whole = TypeVar("Whole", bound=Object)
 
 
 def validate_batch_pool(batch: BatchSandbox, view: View) -> Iterator[Problem]:
-    """The Pool that a BatchSandbox names, or with poolRef `*` one that fits."""
+    """Check the Pool that a BatchSandbox names, or with poolRef `*` that one fits."""
     name = batch.spec.pool_ref
     if name == ANY_POOL:
         yield from pool_choice(batch, view)
@@ -65,13 +65,13 @@ def validate_batch_pool(batch: BatchSandbox, view: View) -> Iterator[Problem]:
 
 
 def validate_claim_references(claim: SandboxClaim, view: View) -> Iterator[Problem]:
-    """The template or the warm pool that a claim names."""
+    """Check the template or the warm pool that a claim names."""
     yield from _validate_reference(claim.spec.sandbox_template_ref, SandboxTemplate, view)
     yield from _validate_reference(claim.spec.warm_pool_ref, SandboxWarmPool, view)
 
 
 def validate_warm_pool_reference(pool: SandboxWarmPool, view: View) -> Iterator[Problem]:
-    """The template that a warm pool names."""
+    """Check the template that a warm pool names."""
     yield from _validate_reference(pool.spec.sandbox_template_ref, SandboxTemplate, view)
 
 
@@ -94,5 +94,5 @@ def _reference_exists(path: FieldPath, kind: type[Object], name: str, view: View
 
 
 def _in_namespace(kind: type[Whole], view: View) -> list[Whole]:
-    """All objects of a kind in the namespace of the request."""
+    """List all objects of a kind in the namespace of the request."""
     return [obj for obj in view.every(kind) if (obj.namespace or view.namespace) == view.namespace]

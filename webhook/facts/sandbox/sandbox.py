@@ -34,7 +34,7 @@ TASKS_WITHOUT_TEMPLATE: Final = SANDBOX_ADVICE.rule(
 
 
 def validate_pods(batch: BatchSandbox) -> Iterator[Problem]:
-    """Pods come from a template or from a Pool."""
+    """Require a template or a Pool for the pods."""
     spec = batch.spec
     if not spec.pool_ref and not spec.has("template") and spec.replicas:
         message = "must be set because spec.poolRef is not set either, so there are no pods to create"
@@ -43,7 +43,7 @@ def validate_pods(batch: BatchSandbox) -> Iterator[Problem]:
 
 
 def advise_ignored_fields(batch: BatchSandbox) -> Iterator[Problem]:
-    """Fields that the controller does not read next to others."""
+    """Warn of fields that the controller does not read next to others."""
     yield from advise_ignored_with_pool(batch)
     yield from advise_unused_patches(batch)
     spec = batch.spec

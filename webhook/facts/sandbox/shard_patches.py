@@ -138,7 +138,7 @@ UNUSED_PATCHES: Final = SANDBOX_ADVICE.rule(
 
 
 def validate_shard_patches(batch: BatchSandbox) -> Iterator[Problem]:
-    """Each patch, merged as the controller merges it; with a Pool they are not read."""
+    """Check each patch, merged as the controller merges it; with a Pool they are not read."""
     spec = batch.spec
     if spec.pool_ref:
         return
@@ -189,7 +189,7 @@ def _problem(note: Note, names: Sequence[str]) -> Problem:
 
 
 def _advice(note: Note) -> Problem:
-    """What can be merged and does not what it says."""
+    """Return the problem of a patch that can be merged but does not do what it says."""
     match note.what:
         case "keeps":
             message = f"null does not remove the value `{note.text}` of the template, so the shard keeps this value"
@@ -223,7 +223,7 @@ def _advice(note: Note) -> Problem:
 
 
 def _problems_of_second_decoding(note: Note) -> Problem:
-    """What the controller alone makes wrong, which may be right in another release of it."""
+    """Return the problem of what the controller alone makes wrong, which may be right in another release of it."""
     if note.what not in ("image", "resources", "sources", "claim"):
         return _advice(note)
     said = {
@@ -240,7 +240,7 @@ def _problems_of_second_decoding(note: Note) -> Problem:
 
 
 def validate_shard_devices(subject: Subject) -> Iterator[Problem]:
-    """Parts of a device, which is given whole."""
+    """Refuse parts of a device, which is given whole."""
     for container in Items(subject.fact("gpu")["patches"], subject.deadline):
         for each in Items(container["resources"], subject.deadline):
             given: JSON = each["request"] if each["limit"] is None else each["limit"]

@@ -64,17 +64,16 @@ class Template:
         self.is_torn = any(self.sources[name] != source for name, source in _claims(self.claims))
 
     def pods(self, patch: JSON) -> tuple[JSON, JSON]:
-        """The template with a patch merged into it, and the pod that the controller makes of both.
+        """Return the template with a patch merged into it, and the pod that the controller makes of both.
 
         Raises:
             Unmergeable: the patch cannot be merged.
-
         """
         merged = _merged(self.written, patch, self.deadline)
         return merged, _decoded(self.written, merged)
 
     def notes(self, patch: JSON, at: FieldPath) -> list[Note]:
-        """What is to be said of the patch of one shard, which stands at a path."""
+        """Return what is wrong with the patch of one shard, which stands at a path."""
         if patch is None:
             return []
         broken = list(_mistyped(patch, schema.schema_of_kind(POD), at, self.deadline))
@@ -94,7 +93,7 @@ class Template:
 
 
 def _template_as_go_writes(template: JSON) -> JSON:
-    """The template as Go writes it: whatever has no name in a list of its pod has an empty one."""
+    """Return the template as Go writes it: whatever has no name in a list of its pod has an empty one."""
     spec = get(template, ("spec",))
     if not isinstance(spec, dict):
         return template if isinstance(template, dict) else {}
@@ -107,7 +106,7 @@ def _template_as_go_writes(template: JSON) -> JSON:
 
 
 def _merged(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
-    """The template with the patch merged into it; an item that a list did not have comes in with its nulls."""
+    """Return the template with the patch merged into it; an item that a list did not have comes in with its nulls."""
     merged = strategic.merge_patch(template, patch, "PodTemplateSpec", deadline)
     spec = merged.get("spec")
     for name, tag in strategic.tags_of("PodSpec").items() if isinstance(spec, dict) else ():
@@ -132,17 +131,17 @@ class _Shard:
     places: Mapping[str, Mapping[str, int]]
 
     def place(self, part: str, name: str) -> FieldPath:
-        """Where the patch names an item of one of its lists, or the list."""
+        """Return where the patch names an item of one of its lists, or where the list is."""
         place = self.places[part].get(name)
         return (*self.at, "spec", part) if place is None else (*self.at, "spec", part, place)
 
     def list_of(self, part: str) -> list[JSON]:
-        """A list of the template's pod."""
+        """Return a list of the template's pod."""
         return items(get(self.template.written, ("spec", part)))
 
 
 def _places(patch: JSON) -> Mapping[str, Mapping[str, int]]:
-    """Where each name stands first in the lists of a patch."""
+    """Return where each name stands first in the lists of a patch."""
     places: dict[str, Mapping[str, int]] = {}
     for part in (*_LISTS, "resourceClaims"):
         names = [text(get(item, ("name",))) for item in items(get(patch, ("spec", part)))]
@@ -151,7 +150,7 @@ def _places(patch: JSON) -> Mapping[str, Mapping[str, int]]:
 
 
 def _decoded(old: JSON, new: JSON) -> JSON:
-    """What Go makes of a value that it decodes over another: fields that it does not name stay as they were.
+    """Return what Go makes of a value that it decodes over another: fields that it does not name stay as they were.
 
     Null empties pointers, lists and maps; of a container, image and resources are none of these.
     """
@@ -166,7 +165,7 @@ def _decoded(old: JSON, new: JSON) -> JSON:
 
 
 def _mistyped(value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline) -> Iterator[Note]:
-    """Values of the wrong type, which no pod can be decoded from, and fields that a Pod does not have."""
+    """Yield values of the wrong type, from which no pod can be decoded, and fields that a Pod does not have."""
     deadline.spend(1)
     if value is None or (isinstance(value, str) and is_placeholder(value)):
         return
@@ -194,7 +193,7 @@ def _is_a(value: JSON, scalar: str | None) -> bool:
 
 
 def _keyless(patch: JSON, kind: str, at: FieldPath) -> Iterator[Note]:
-    """Items of lists that are merged by a key, and lack it; a directive needs none."""
+    """Yield items of lists that are merged by a key, and lack it; a directive needs none."""
     for name, value in patch.items():
         tag = strategic.tags_of(kind).get(name, {})
         if isinstance(value, dict):
@@ -208,7 +207,7 @@ def _keyless(patch: JSON, kind: str, at: FieldPath) -> Iterator[Note]:
 
 
 def _kept_nulls_and_directives(patch: JSON, old: JSON, kind: str, at: FieldPath) -> Iterator[Note]:
-    """Nulls and directives of the patch, where the template has something that they would take away."""
+    """Yield nulls and directives of the patch, where the template has something that they would take away."""
     for name, value in patch.items():
         if name in ("$patch", "$retainKeys"):
             if old:
@@ -228,7 +227,7 @@ def _kept_nulls_and_directives(patch: JSON, old: JSON, kind: str, at: FieldPath)
 
 
 def _containers(shard: _Shard, pod: JSON) -> Iterator[Note]:
-    """What is wrong with the containers of a pod that are not as the template has them."""
+    """Yield what is wrong with the containers of a pod that are not as the template has them."""
     declared: AbstractSet[str] | None = None
     for part in _LISTS:
         before, after = shard.list_of(part), items(get(pod, ("spec", part)))
@@ -248,7 +247,7 @@ def _containers(shard: _Shard, pod: JSON) -> Iterator[Note]:
 
 
 def _over(before: Sequence[JSON], place: int, name: str) -> str:
-    """The item of the template at a place of a list, where it is another one than the pod has there."""
+    """Return the name of the template's item at a place of a list, where the pod has another one there."""
     there = text(get(before[place], ("name",))) if place < len(before) else ""
     return there if there != name else ""
 
@@ -267,7 +266,7 @@ class _Same:
 
 
 def _declared(shard: _Shard, pod: JSON) -> AbstractSet[str]:
-    """The names of the claims that a pod declares."""
+    """Return the names of the claims that a pod declares."""
     listed = items(get(pod, ("spec", "resourceClaims")))
     if listed is shard.template.claims:
         return shard.template.sources.keys()
@@ -275,7 +274,7 @@ def _declared(shard: _Shard, pod: JSON) -> AbstractSet[str]:
 
 
 def _inherited(shard: _Shard) -> Iterator[Note]:
-    """Containers that took over fields of another, at whose place of the list they come."""
+    """Yield containers that took over fields of another, at whose place of the list they come."""
     for part in _LISTS:
         before, merged, after = (
             shard.list_of(part),
@@ -293,7 +292,7 @@ def _inherited(shard: _Shard) -> Iterator[Note]:
 
 
 def _amounts(container: JSON, patched: JSON, where: FieldPath) -> Iterator[Note]:
-    """Extended resources with a request and no limit, or another one."""
+    """Yield extended resources whose request has no limit, or another one."""
     limits, requests = (get(container, ("resources", side)) or {} for side in ("limits", "requests"))
     for name, request in requests.items() if isinstance(requests, dict) and isinstance(limits, dict) else ():
         if "/" not in name or "kubernetes.io/" in name or request is None:
@@ -311,7 +310,7 @@ def _amount(value: JSON) -> Quantity | str:
 
 
 def _claims(listed: Iterable[JSON]) -> Iterator[tuple[str, list[str]]]:
-    """The claims of a pod by name, with the fields that say where they come from."""
+    """Yield the claims of a pod by name, with the fields that say where they come from."""
     for claim in listed:
         if isinstance(claim, dict):
             yield text(claim.get("name")), [field for field in _SOURCES if claim.get(field) is not None]
@@ -324,7 +323,7 @@ def _undeclared(container: JSON, declared: AbstractSet[str], where: FieldPath) -
 
 
 def _sources(shard: _Shard, pod: JSON) -> Iterator[Note]:
-    """Claims that have not exactly one source, and had it in the template or were not there."""
+    """Yield claims that have not exactly one source, and had it in the template or were not there."""
     listed, before = items(get(pod, ("spec", "resourceClaims"))), shard.template.sources
     if listed is shard.template.claims and not shard.template.is_torn:
         return
@@ -338,7 +337,7 @@ def _sources(shard: _Shard, pod: JSON) -> Iterator[Note]:
 
 
 def _fix_of_claim_sources(source: Sequence[str], of_template: Sequence[str] | None) -> str:
-    """What to do about a claim without source, or with two."""
+    """Say what to do about a claim without source, or with two."""
     if not source:
         return f"set {either(_SOURCES)}"
     if of_template is None or len(of_template) != 1:
@@ -347,10 +346,10 @@ def _fix_of_claim_sources(source: Sequence[str], of_template: Sequence[str] | No
 
 
 def items(value: JSON) -> list[JSON]:
-    """A list, or an empty one for null and whatever else stands in a patch."""
+    """Return a list, or an empty one for null and whatever else stands in a patch."""
     return value if isinstance(value, list) else []
 
 
 def text(value: JSON) -> str:
-    """A text, or "" for null and whatever else stands in a patch."""
+    """Return a text, or "" for null and whatever else stands in a patch."""
     return value if isinstance(value, str) else ""

@@ -44,7 +44,7 @@ _VARIABLES: Final[Mapping[str, str]] = {"CPU_CORES": "2", "RAM_SIZE": "4G", "DIS
 
 
 def advise_windows(template: PodTemplate) -> Iterator[Problem]:
-    """Devices that Windows cannot see, less than it needs, and a restart policy that ends its installation."""
+    """Warn of devices that Windows cannot see, less than it needs, and a restart policy that ends its installation."""
     pod = template.spec
     if not any(volume.name == _VOLUME for volume in pod.volumes):
         return

@@ -38,12 +38,12 @@ _IN_ALL_NAMES: Final = "ckp"
 
 
 def names_checkpoints(mount: Mount) -> bool:
-    """Whether a mount is one for checkpoints, by its path or its volume."""
+    """Return whether a mount is one for checkpoints, by its path or its volume."""
     return bool(_NAMED.search(mount.target) or _NAMED.search(mount.volume.name))
 
 
 def advise_checkpoints(subject: Subject) -> Iterator[Problem]:
-    """Everything about where a job writes its checkpoints."""
+    """Yield every warning about where a job writes its checkpoints."""
     work = subject.once(read_device_workload)
     if not work.device_pods or subject.group_kind not in BATCH:
         return
@@ -56,13 +56,15 @@ def advise_checkpoints(subject: Subject) -> Iterator[Problem]:
 
 
 def _names(known: Mounts) -> str:
-    """The paths of all mounts and the names of all volumes, in small letters: mostly one look tells of all of them."""
+    """Return the paths of all mounts and the names of all volumes in small letters: one search mostly covers
+    them all.
+    """
     targets = [mount.target for mount in known.all]
     return "\n".join([*targets, *(volume.name for volume in known.volumes)]).lower()
 
 
 def _by_volume(known: Mounts) -> Mapping[FieldPath, list[Mount]]:
-    """The mounts of each volume, by where it stands."""
+    """Return the mounts of each volume, by where it stands."""
     by_volume: dict[FieldPath, list[Mount]] = {}
     for mount in known.all:
         by_volume.setdefault(mount.volume.path, []).append(mount)
@@ -70,7 +72,7 @@ def _by_volume(known: Mounts) -> Mapping[FieldPath, list[Mount]]:
 
 
 def _by_container(subject: Subject) -> Mapping[tuple[FieldPath, FieldPath], list[Mount]]:
-    """The mounts of each container, by where its template and then the container in it stand."""
+    """Return the mounts of each container, by where its template and then the container in it stand."""
     by_container: dict[tuple[FieldPath, FieldPath], list[Mount]] = {}
     for mount in subject.once(read_mounts).all:
         by_container.setdefault((mount.volume.podset.path, mount.container.at), []).append(mount)
@@ -91,7 +93,7 @@ def _volume(mounting: Sequence[Mount]) -> Iterator[Problem]:
 
 
 def _option(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
-    """A folder that the command names, in which nothing is mounted."""
+    """Warn of a folder that the command names, in which nothing is mounted."""
     folder = _folder(container)
     if not folder:
         return
@@ -102,7 +104,7 @@ def _option(pods: DevicePods, container: Container, subject: Subject) -> Iterato
 
 
 def _checkpoint_lost(path: FieldPath | str, folder: str, *, is_mounted: bool) -> Problem:
-    """The problem of a folder on an emptyDir, or of one in the container itself, where no volume is mounted."""
+    """Return the problem of a folder on an emptyDir, or of one in the container itself, where no volume is mounted."""
     if is_mounted:
         message = f"checkpoints in `{folder}` are on an emptyDir, which is deleted with the pod"
         return CHECKPOINT_LOST.problem(path, message, "use a PersistentVolumeClaim")
@@ -111,7 +113,7 @@ def _checkpoint_lost(path: FieldPath | str, folder: str, *, is_mounted: bool) ->
 
 
 def _folder(container: Container) -> str:
-    """The folder of an option for checkpoints, as a word of its own after it, or inside a script."""
+    """Return the folder of an option for checkpoints, as a word of its own after it, or inside a script."""
     for word, following in pairwise((*container.words, "")):
         if "-" in word and "--" in word and (option := _OPTION.search(word)) is not None:
             folder = option[1] or (following if option[0] == word else "")

@@ -31,7 +31,7 @@ _ADVICE: Final = (
 
 
 def advise_storage(subject: Subject) -> Iterator[Problem]:
-    """What is to be said of the volumes of an object, once where several of its templates share it."""
+    """Yield the advice about the volumes of an object, once where several of its templates share it."""
     yield from advice_without_repetitions(_ADVICE, volume_claims.CLAIM_EXISTS.id, subject)
 
 

@@ -37,18 +37,18 @@ class Volume(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the volume in the pod template."""
+        """Return the name of the volume in the pod template."""
         return self.value.name
 
     @property
     def claim(self) -> str:
-        """The PersistentVolumeClaim that it names; "" for none, or one whose name is still to be filled in."""
+        """Return the PersistentVolumeClaim that it names; "" for none, or one whose name is still to be filled in."""
         name = self.value.persistent_volume_claim.claim_name
         return "" if is_placeholder(name) else name
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the volume of a claim is mounted read-only whatever the containers say."""
+        """Return whether the volume of a claim is mounted read-only whatever the containers say."""
         return self.value.persistent_volume_claim.read_only
 
 
@@ -62,17 +62,17 @@ class Mount(NamedTuple):
 
     @property
     def path(self) -> FieldPath:
-        """The path of the mount in the object."""
+        """Return the path of the mount in the object."""
         return self.volume.podset.locate(self.value.at) if self.is_written else self.volume.path
 
     @property
     def target(self) -> str:
-        """Where the container sees it, without a slash at its end: `/data`."""
+        """Return where the container sees the volume, without a slash at its end: `/data`."""
         return self.value.mount_path.rstrip("/") or "/"
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the container asks for it to be."""
+        """Return whether the container asks to mount the volume read-only."""
         return self.value.read_only
 
 
@@ -84,7 +84,7 @@ class Mounts:
     all: Items[Mount]
 
     def mounts_of_created_claims(self) -> dict[FieldPath, list[Mount]]:
-        """The mounts of each claim that a controller creates for all pods, by where it stands."""
+        """Return the mounts of each claim that a controller creates for all pods, by where it stands."""
         mounts: dict[FieldPath, list[Mount]] = {}
         for mount in self.all:
             if mount.volume.created_claim:
@@ -92,7 +92,7 @@ class Mounts:
         return mounts
 
     def mounts_of_claims(self) -> dict[str, list[Mount]]:
-        """The mounts of each PersistentVolumeClaim, by its name."""
+        """Return the mounts of each PersistentVolumeClaim, by its name."""
         mounts: dict[str, list[Mount]] = {}
         for mount in self.all:
             if claim := mount.volume.claim:
@@ -101,7 +101,7 @@ class Mounts:
 
 
 def read_mounts(subject: Subject) -> Mounts:
-    """The volumes and mounts of an object, to be asked for with `Subject.once`."""
+    """Return the volumes and mounts of an object, to be asked for with `Subject.once`."""
     work, reading = subject.once(read_device_workload), Reading(subject.deadline)
     volumes: list[Volume] = []
     mounts: list[Mount] = []
@@ -117,7 +117,9 @@ def read_mounts(subject: Subject) -> Mounts:
 
 
 def _volumes_of_job(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, str]]:
-    """The volumes of a Job of Volcano with their paths: createJobPod adds the first of each claim to every pod."""
+    """Yield the volumes of a Job of Volcano with their paths: createJobPod adds the first of each claim to
+    every pod.
+    """
     seen: set[str] = set()
     for volume in _job_spec(subject).volumes:
         name = volume.volume_claim_name
@@ -137,7 +139,7 @@ def _job_spec(subject: Subject) -> JobSpec:
 
 
 def _implied_mounts(volume: Volume, path: str, template: PodTemplate) -> Iterator[Mount]:
-    """A mount in each container, init containers left out."""
+    """Yield a mount in each container, init containers left out."""
     for container in template.spec.containers:
         mount = VolumeMount.of({"mountPath": path}, container.at, container.reading)
         yield Mount(volume, container, mount, is_written=False)
@@ -159,6 +161,6 @@ def _mounts(template: PodTemplate, volumes: Mapping[str, Volume]) -> Iterator[Mo
 
 
 def pods_of(mounts: Sequence[Mount]) -> int:
-    """The pods of the sets with these mounts, each set once; a set whose size is not known counts as 0."""
+    """Count the pods of the sets with these mounts, each set once; a set whose size is not known counts as 0."""
     sets = {mount.volume.podset.path: mount.volume.podset for mount in mounts}
     return sum(podset.pods or 0 for podset in sets.values())

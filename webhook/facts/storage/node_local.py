@@ -28,7 +28,7 @@ FILE: Final = Path(__file__).with_name("provisioners.yaml")
 
 
 def node_local(path: FieldPath, claim: str = "", pods: int = 0, folder: str = "") -> Problem:
-    """The problem of pods that share what is on one node: a claim of a class, or a folder of checkpoints."""
+    """Return the problem of pods that share what is on one node: a claim of a class, or a folder of checkpoints."""
     if claim:
         message = f"{claim} is on the disk of one node, so the {pods} pods that use it can run only on that node"
         return NODE_LOCAL.problem(path, message, "use storage that every node can mount")
@@ -38,13 +38,13 @@ def node_local(path: FieldPath, claim: str = "", pods: int = 0, folder: str = ""
 
 
 def node_local_class_of_claim(claim: VolumeClaimSpec, view: View) -> str:
-    """The class of a claim, if its volumes are on the disks of nodes."""
+    """Return the class of a claim, if its volumes are on the disks of nodes."""
     name = claim.storage_class_name
     return name if name and view.find(StorageClass, name, namespaced=False).provisioner in _local() else ""
 
 
 @cache
 def _local() -> frozenset[str]:
-    """Provisioners of volumes that are on one node; read on first use."""
+    """Return the provisioners of volumes that are on one node, which are read on first use."""
     (document,) = yamlfile.read(FILE)
     return frozenset(document.value["node"])

@@ -30,7 +30,7 @@ READ_ONLY_CLAIM: Final = STORAGE.rule(
 
 
 def read_only(mount: Mount, claim: str = "") -> Problem:
-    """The problem of pods that write where they cannot: to a claim, or checkpoints to a read-only volume."""
+    """Return the problem of pods that write where they cannot: to a claim, or checkpoints to a read-only volume."""
     if claim:
         message = f"mounts {claim} for writing, but the claim is ReadOnlyMany, so the mount or the writes may fail"
         return READ_ONLY_CLAIM.problem(mount.path, message, "set readOnly: true on the volume and its mounts")

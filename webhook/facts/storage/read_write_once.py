@@ -33,7 +33,7 @@ READ_WRITE_ONCE: Final = STORAGE.rule(
 
 
 def validate_access_modes(claim: VolumeClaimSpec, who: str, mounting: Sequence[Mount], view: View) -> Iterator[Problem]:
-    """Whether as many pods can mount it; a class whose volumes are on one node says more than the access mode."""
+    """Check that all pods that mount a claim can; a class with volumes on one node says more than the access mode."""
     modes, path, pods = set(claim.access_modes), mounting[0].volume.path, pods_of(mounting)
     writing = [mount for mount in mounting if not (mount.volume.is_read_only or mount.is_read_only)]
     if modes == {"ReadOnlyMany"} and writing:

@@ -38,7 +38,7 @@ _ALONE: Final = ({"ReadWriteOnce"}, {"ReadWriteOncePod"})
 
 
 def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
-    """A Deployment of one pod with devices that keeps a claim which its successor cannot mount beside it."""
+    """Warn of a Deployment of one pod with devices that keeps a claim which its successor cannot mount beside it."""
     if subject.group_kind != _DEPLOYMENT or not subject.namespace:
         return
     spec = subject.typed(Deployment).spec
@@ -64,14 +64,16 @@ def _rolling_update(name: str, mode: str, mounting: Sequence[Mount]) -> Problem:
 
 
 def _surges(settings: RollingUpdate) -> bool:
-    """Whether the one pod stays until another one is ready: 25 % of one pod, the default, is none, rounded down."""
+    """Return whether the one pod stays until another one is ready: 25 % of one pod, the default, is 0, rounded down."""
     if any(settings.is_omitted(name) for name in ("maxSurge", "maxUnavailable")):
         return False
     return _surge_of_one_pod(settings.max_unavailable) == 0 and _surge_of_one_pod(settings.max_surge, default=1) != 0
 
 
 def _surge_of_one_pod(written: JSON, default: int = 0) -> int | None:
-    """How many of one pod: rounded down for percentages, but any part of a pod that may be more is one."""
+    """Return how many of one pod a setting means: percentages are rounded down, but any part that may be more
+    is one.
+    """
     if written is None:
         return default
     if isinstance(written, int):

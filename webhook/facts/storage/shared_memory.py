@@ -49,7 +49,7 @@ _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
 
 
 def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
-    """Containers with several GPUs and no more shared memory than any other container has."""
+    """Warn of containers with several GPUs and no more shared memory than any other container has."""
     for pods in subject.once(read_device_workload).device_pods:
         for container in () if pods.spec.host_ipc else pods.containers:
             gpus = gpus_of(container.resources)
