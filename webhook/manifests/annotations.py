@@ -129,7 +129,7 @@ def read_annotations(
 
 
 def spelled_out(manifest: JSON) -> JSON:
-    """The manifest of a policy with the matchCondition that its annotation `updates` stands for."""
+    """Return the manifest of a policy with the matchCondition that its annotation `updates` stands for."""
     annotations = manifest["metadata"].get("annotations") or {}
     if f"{PREFIX}updates" not in annotations:
         return manifest

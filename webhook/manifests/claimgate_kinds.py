@@ -140,13 +140,13 @@ _WRITTEN: Final = {PREFIX + annotation: name for name, annotation in _FIELDS.ite
 
 
 def is_claimgate_kind(value: JSON) -> bool:
-    """Whether an object says that it is of one of these kinds, in whatever version."""
+    """Return whether an object says that it is of one of these kinds, in whatever version."""
     is_object = isinstance(value, dict) and isinstance(value.get("apiVersion"), str)
     return is_object and value["apiVersion"].partition("/")[0] == GROUP and value.get("kind") in KINDS
 
 
 def native_manifest(value: JSON) -> JSON:
-    """The native manifest that an object stands for.
+    """Return the native manifest that an object stands for.
 
     Args:
         value: an object of one of the kinds.
@@ -181,14 +181,14 @@ def parse_claimgate_kind(value: JSON) -> Manifest:
 
 
 def written_path(path: FieldPath) -> FieldPath:
-    """Where something stands in the object, whose place in the native manifest is given."""
+    """Return where something stands in the object, whose place in the native manifest is given."""
     if path[:2] == ("metadata", "annotations") and len(path) > 2 and path[2] in _WRITTEN:
         return ("spec", _WRITTEN[str(path[2])])
     return path
 
 
 def _checked(value: JSON) -> Any:
-    """The object without nulls and status, every field of which exists."""
+    """Return the object without nulls and status, and refuse unknown fields."""
     if value.get("apiVersion") != API_VERSION:
         raise ShapeError(((("apiVersion",), f"unknown version `{value.get('apiVersion')}`; expected {API_VERSION}"),))
     kept = {key: item for key, item in without_nulls(value).items() if key != "status"}
@@ -203,7 +203,7 @@ def _checked(value: JSON) -> Any:
 
 
 def _annotations(value: JSON) -> list[tuple[FieldPath, str]]:
-    """Annotations that are fields of these kinds: one place for each thing, or nobody knows which counts."""
+    """Report annotations that are fields of these kinds: one place for each thing, or nobody knows which counts."""
     annotations = (value.get("metadata") or {}).get("annotations") or {}
     return [
         (("metadata", "annotations", key), f"is a field of this kind: write spec.{_WRITTEN.get(key, '…')}")

@@ -92,7 +92,7 @@ _STATUS: Final[Schema] = {
 
 
 def custom_resource_definitions() -> tuple[JSON, ...]:
-    """The three CustomResourceDefinitions, as they are applied."""
+    """Return the three CustomResourceDefinitions, as they are applied."""
     return tuple(_definition(kind) for kind in SPECS)
 
 
@@ -159,7 +159,7 @@ def _spec(kind: str) -> Schema:
 
 
 def _structural(schema: Schema, name: str, models: dict[str, Schema]) -> Schema:
-    """A schema of pydantic as the API server takes it: each value has one type, and no reference is left."""
+    """Return a schema of pydantic as the API server takes it: each value has one type, and no reference is left."""
     if "anyOf" in schema:  # of a field that may be absent
         (one,) = [each for each in schema["anyOf"] if each.get("type") != "null"]
         return _structural({**one, **_described(schema)}, name, models)
@@ -192,6 +192,6 @@ def _longest(name: str) -> int:
 
 
 def _described(schema: Schema) -> Schema:
-    """What `kubectl explain` prints of a field or of a part of it."""
+    """Return the description that `kubectl explain` prints of a field or of a part of it."""
     text = schema.get("description")
     return {"description": " ".join(text.split())} if text else {}

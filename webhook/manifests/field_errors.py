@@ -31,17 +31,17 @@ def _body(kind: str, detail: str) -> str:
 
 
 def required_error(path: FieldPath, detail: str = "") -> FieldError:
-    """A field that must be there."""
+    """Return the error of a required field that is absent."""
     return FieldError(path, _body("Required value", detail))
 
 
 def invalid_error(path: FieldPath, value: object, detail: str) -> FieldError:
-    """A field whose value cannot be."""
+    """Return the error of a field whose value is invalid."""
     return FieldError(path, _body(f"Invalid value: {value_as_go_text(value)}", detail))
 
 
 def unsupported_error(path: FieldPath, value: object, supported: Sequence[str]) -> FieldError:
-    """A field with a value outside a closed set."""
+    """Return the error of a field with a value outside a closed set."""
     return FieldError(
         path,
         f"Unsupported value: {value_as_go_text(value)}: supported values: "
@@ -50,33 +50,33 @@ def unsupported_error(path: FieldPath, value: object, supported: Sequence[str]) 
 
 
 def duplicate_error(path: FieldPath, value: object) -> FieldError:
-    """A value that must be there only once."""
+    """Return the error of a value that must be there only once."""
     return FieldError(path, f"Duplicate value: {value_as_go_text(value)}")
 
 
 def forbidden_error(path: FieldPath, detail: str) -> FieldError:
-    """A field that must not be there."""
+    """Return the error of a field that must not be there."""
     return FieldError(path, _body("Forbidden", detail))
 
 
 def internal_error(path: FieldPath, detail: str) -> FieldError:
-    """A field that the API server itself failed at."""
+    """Return the error of a field that the API server itself failed at."""
     return FieldError(path, f"Internal error: {detail}")
 
 
 def too_many(path: FieldPath, count: int, limit: int) -> FieldError:
-    """A list that is too long."""
+    """Return the error of a list that is too long."""
     return FieldError(path, f"Too many: {count}: must have at most {limit} items")
 
 
 def value_as_go_text(value: object) -> str:
-    """A value as the API server prints it: text quoted as in Go, everything else as JSON."""
+    """Write a value as the API server prints it: text quoted as in Go, everything else as JSON."""
     if isinstance(value, str):
         return quote(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def join_errors(errors: Iterable[object]) -> str:
-    """Several errors in one text: alone as it is, otherwise `[a, b]`, repeated ones once."""
+    """Join errors into one text: a single one as it is, otherwise `[a, b]`, repeated ones once."""
     texts = list(dict.fromkeys(map(str, errors)))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

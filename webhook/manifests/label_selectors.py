@@ -26,7 +26,7 @@ class Requirement:
 
     @property
     def text(self) -> str:
-        """The condition as the API server reads it (k8s.io/apimachinery v0.36 pkg/labels/selector.go String)."""
+        """Write the condition as the API server reads it (k8s.io/apimachinery v0.36 pkg/labels/selector.go String)."""
         if self.operator in ("Exists", "DoesNotExist"):
             return self.key if self.operator == "Exists" else f"!{self.key}"
         return f"{self.key} {self.operator.lower()} ({','.join(sorted(self.values))})"
@@ -40,12 +40,12 @@ class Selector:
 
     @property
     def keys(self) -> frozenset[str]:
-        """The labels that the selector reads."""
+        """Return the labels that the selector reads."""
         return frozenset(requirement.key for requirement in self.requirements)
 
     @property
     def text(self) -> str:
-        """The selector as the API server reads it, the same for all that require the same."""
+        """Write the selector as the API server reads it, the same for all that require the same."""
         return ",".join(sorted(requirement.text for requirement in self.requirements))
 
     def matches(self, labels: Labels) -> bool:
@@ -65,7 +65,7 @@ EVERYTHING = Selector()
 
 
 def compile_selector(manifest: LabelSelector | None) -> Selector:
-    """The predicate of a selector that has passed verification; none at all selects everything."""
+    """Return the predicate of a selector that has passed verification; no selector at all selects everything."""
     if manifest is None:
         return EVERYTHING
     equal = [Requirement(key, "In", frozenset((value,))) for key, value in sorted(manifest.match_labels.items())]
@@ -74,7 +74,7 @@ def compile_selector(manifest: LabelSelector | None) -> Selector:
 
 
 def labels_of(obj: JSON) -> Labels:
-    """The labels of an object, or none where any level is absent or has another shape."""
+    """Return the labels of an object, or none where any level is absent or has another shape."""
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     return labels if isinstance(labels, dict) else {}

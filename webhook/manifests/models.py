@@ -248,12 +248,12 @@ def parse_manifest(value: JSON) -> Manifest:
 
 
 def shape_error(error: ValidationError) -> ShapeError:
-    """What is wrong with a manifest, in the words of those who write YAML."""
+    """Return what is wrong with a manifest, in the words of those who write YAML."""
     return ShapeError(tuple(_problem(item) for item in error.errors(include_url=False)))
 
 
 def without_nulls(value: JSON) -> JSON:
-    """The value as the API reads it, which takes `field: null` for an absent field."""
+    """Return the value as the API reads it, which takes `field: null` for an absent field."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
@@ -277,7 +277,7 @@ def _suggestion(path: FieldPath) -> str:
 
 
 def _known_names() -> set[str]:
-    """Every field name of every model: the list that a typing error is compared with."""
+    """Return every field name of every model: the list that a typing error is compared with."""
     names: set[str] = set()
     pending: list[type[BaseModel]] = [_Manifest]
     while pending:

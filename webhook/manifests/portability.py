@@ -16,7 +16,7 @@ LEAVES = "leaves out updates that do not change the spec"
 
 
 def unexportable_obstacles(of_policy: Sequence[str], kind: str) -> tuple[str, ...]:
-    """Those of the obstacles that `claimgate policies export` cannot say in the API server's own terms, either."""
+    """Return the obstacles that `claimgate policies export` cannot express in the API server's own terms, either."""
     if kind == "validating":
         return tuple(each for each in of_policy if not each.startswith((EXPANDS, LEAVES)))
     return tuple(
@@ -27,7 +27,7 @@ def unexportable_obstacles(of_policy: Sequence[str], kind: str) -> tuple[str, ..
 
 
 def export_obstacles(manifest: PolicyManifest, settings: Settings) -> tuple[str, ...]:
-    """Why the API server would refuse the policy or take it for something else; () for a portable one."""
+    """Return why the API server would refuse the policy or take it for something else; () for a portable one."""
     texts = []
     if settings.facts:
         texts.append(f"uses facts ({', '.join(settings.facts)}), which only claimgate computes")

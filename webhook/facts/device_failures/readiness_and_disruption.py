@@ -86,7 +86,7 @@ def _answers(container: Container) -> bool:
 
 
 def _serves_model(container: Container, subject: Subject) -> bool:
-    """Whether something says that every pod of a container answers with a model; other programs load none."""
+    """Return whether something says that every pod of a container answers with a model; other programs load none."""
     words = " ".join(container.words)
     if _OF_SEVERAL.search(words):
         return False
@@ -107,13 +107,15 @@ def _disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
 
 
 def _selectors(subject: Subject) -> Items[LabelSelector]:
-    """Those of the PodDisruptionBudgets of the namespace."""
+    """Return the selectors of the PodDisruptionBudgets of the namespace."""
     budgets = subject.view().every(PodDisruptionBudget)
     return budgets.of([budget.spec.selector for budget in budgets if budget.namespace == subject.namespace])
 
 
 def _selects(selector: LabelSelector, labels: Mapping[str, str], *, has_more: bool) -> bool:
-    """Whether a selector certainly or possibly selects pods with labels, or more: expressions are not followed."""
+    """Return whether a selector certainly or possibly selects pods with labels, or more: expressions are not
+    followed.
+    """
     if selector.match_expressions:
         return True
     wanted = selector.match_labels.items()

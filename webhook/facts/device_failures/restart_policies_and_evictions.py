@@ -62,7 +62,7 @@ _BACKOFF_LIMIT: Final = 6
 
 
 def advise_job_policies(subject: Subject) -> Iterator[Problem]:
-    """Each Job that an object is or makes, if its pods use devices."""
+    """Advise on each Job that an object is or makes, if its pods use devices."""
     by_path = {pods.podset.path: pods for pods in subject.once(read_device_workload).device_pods}
     for job in _jobs(subject) if by_path else ():
         pods = by_path.get(job.path("template"))
@@ -85,12 +85,12 @@ def _jobs(subject: Subject) -> Iterator[JobSpec]:
 
 
 def _is_costly(pods: DevicePods, subject: Subject) -> bool:
-    """Whether a failure costs more than one pod with one device: several, or a training."""
+    """Return whether a failure costs more than one pod with one device: several, or a training."""
     return pods.pods > 1 or sum(pods.devices.values()) > 1 or _is_training(pods, subject)
 
 
 def _is_training(pods: DevicePods, subject: Subject) -> bool:
-    """Whether a launcher starts the program, or a name, image or command says that it trains."""
+    """Return whether a launcher starts the program, or a name, image or command says that it trains."""
     if any(is_training_container(container, subject) for container in pods.containers):
         return True
     texts = [subject.typed(Object).name]
@@ -100,7 +100,7 @@ def _is_training(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """A job that survives few evictions; whoever allows more failures than usual has thought of them."""
+    """Warn of a job that survives few evictions; whoever allows more failures than usual has thought of them."""
     allowed = _BACKOFF_LIMIT if job.backoff_limit is None else job.backoff_limit
     is_one_pod = max(pods.pods, job.completions or 0) <= 1
     if allowed > _BACKOFF_LIMIT or (is_one_pod and allowed) or not _is_costly(pods, subject):

@@ -26,7 +26,7 @@ _GATED: Final = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
 
 
 def validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Iterator[Problem]:
-    """Features that only some sites have turned on, and what one of them is limited to."""
+    """Report features that only some sites have turned on, and what one of them is limited to."""
     if policy.restart_strategy == "InPlaceRestart":
         yield _alpha_feature(policy.path("restartStrategy"), "InPlaceRestart", "InPlaceRestart", "Recreate")
     rule = next((rule for rule in policy.rules if rule.action in _GATED), None)

@@ -18,7 +18,7 @@ from webhook.typed.job_sets import JobSet
 
 
 def job_set(subject: Subject) -> Iterator[Problem]:
-    """What JobSet refuses of a JobSet."""
+    """Yield what JobSet refuses of a JobSet."""
     sent = subject.typed(JobSet)
     yield from validate_name(sent.metadata, (longest_allowed_name(sent.spec),))
     yield from validate_create(sent.spec)
@@ -26,7 +26,7 @@ def job_set(subject: Subject) -> Iterator[Problem]:
 
 
 def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
-    """What JobSet refuses of the JobSet of every TrainJob of a runtime, whose pods a TrainJob counts."""
+    """Yield what JobSet refuses of the JobSet of every TrainJob of a runtime, whose pods a TrainJob counts."""
     template = subject.typed(TrainingRuntime).spec.template
     yield from validate_create(template.spec, is_counted=False)
     yield from advise_keys(template.metadata, template.spec)

@@ -36,7 +36,7 @@ _INDEXED: Final = "set completionMode Indexed"
 
 
 def validate_coordinator(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[Problem]:
-    """The coordinator is a pod of a replicated job that exists and counts its pods."""
+    """Require as coordinator a pod of a replicated job that exists and counts its pods."""
     coordinator = job_set.coordinator
     name = coordinator.replicated_job
     if not coordinator or is_placeholder(name):

@@ -44,7 +44,7 @@ _REASONS: Final = (
 
 
 def validate_failure_policy(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Rules of the failure policy have names, targets and reasons that JobSet knows."""
+    """Require rules of the failure policy to have names, targets and reasons that JobSet knows."""
     policy = job_set.failure_policy
     names: set[str] = set()
     for index, rule in enumerate(policy.rules):

@@ -27,7 +27,7 @@ from webhook.typed.job_sets import JobSetSpec
 
 
 def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
-    """Everything that JobSet refuses of a TrainJob on its runtime."""
+    """Yield everything that JobSet refuses of a TrainJob on its runtime."""
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
@@ -39,13 +39,13 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
 
 
 def _volumes(job: MergedTrainJob) -> Iterator[Limit]:
-    """What flux names a volume, which is a DNS label."""
+    """Yield the limit of the name that flux gives a volume, which is a DNS label."""
     if job.plugin == "flux" and any(replicated.name == "node" for replicated in job.jobs):
         yield MOST - len(entrypoint_config_map("")), "volume", entrypoint_config_map("")
 
 
 def _without_unknown_jobs(job: MergedTrainJob) -> JobSetSpec:
-    """The JobSet without the replicated jobs that exist only because a patch misspells their names."""
+    """Return the JobSet without the replicated jobs that exist only because a patch misspells their names."""
     if not job.merged.unknown:
         return job.job_set
     jobs = [replicated.json for replicated in job.jobs if (replicated.name, "") not in job.merged.unknown]
@@ -53,7 +53,7 @@ def _without_unknown_jobs(job: MergedTrainJob) -> JobSetSpec:
 
 
 def _validate_labels(labels: Entries[str], job: MergedTrainJob) -> Iterator[Problem]:
-    """The labels that patches give the JobSet."""
+    """Check the labels that patches give the JobSet."""
     for key, value in labels.items():
         if is_invalid_label(key, value):
             yield invalid_label(key, value, f"spec.{overlays.patches_path(job.release)}", is_of_patch=True)

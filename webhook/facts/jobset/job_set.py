@@ -103,13 +103,13 @@ _MOST_RESTARTED: Final = 1024
 
 
 def validate_network(job_set: JobSetSpec) -> Iterator[Problem]:
-    """The subdomain is the name of a Service."""
+    """Require a subdomain that can be the name of a Service."""
     network = job_set.network
     yield from _dns_label(network.subdomain, "the name of a Service", network.path("subdomain"))
 
 
 def validate_replicated_jobs(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[Problem]:
-    """Names, groups, numbers of pods and dependencies of the replicated jobs."""
+    """Check names, groups, numbers of pods and dependencies of the replicated jobs."""
     jobs = jobs_by_name(job_set)
     for index, job in enumerate(job_set.replicated_jobs):
         yield from _dns_label(job.name, "a part of the names of pods", job.path("name"), may_begin_with_digit=True)
@@ -123,7 +123,7 @@ def validate_replicated_jobs(job_set: JobSetSpec, *, is_counted: bool) -> Iterat
 
 
 def _dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_digit: bool = False) -> Iterator[Problem]:
-    """A part of `<name>-<job>-0` may begin with a digit, the names of Services and groups may not."""
+    """Check a DNS label: a part of `<name>-<job>-0` may begin with a digit, names of Services and groups may not."""
     is_wrong = dns1123_label(name) if may_begin_with_digit else dns1035_label(name)
     if name and is_wrong and not is_placeholder(name):
         message = f"cannot be {what} because {label_fault(name, begins_with_letter=not may_begin_with_digit)}"
@@ -161,7 +161,9 @@ def _labels(labels: Entries[str], at: FieldPath) -> Iterator[Problem]:
 
 
 def invalid_label(key: str, value: str, path: FieldPath | str, *, is_of_patch: bool = False) -> Problem:
-    """A label that Kubernetes refuses (ValidateLabels): of a Job, or one that a patch gives the JobSet."""
+    """Return the problem of a label that Kubernetes refuses (ValidateLabels): of a Job, or of a patch for the
+    JobSet.
+    """
     part, message = label_part(key, value)
     if is_of_patch:
         message = f"set label `{key}: {value}` of the JobSet, but `{part}` {message}"
@@ -170,19 +172,19 @@ def invalid_label(key: str, value: str, path: FieldPath | str, *, is_of_patch: b
 
 
 def is_invalid_label(key: str, value: str) -> bool:
-    """Whether Kubernetes refuses a label."""
+    """Return whether Kubernetes refuses a label."""
     return bool(label_value(value) or qualified_name(key)) and not is_placeholder(key + value)
 
 
 def label_part(key: str, value: str) -> tuple[str, str]:
-    """The part of a label that Kubernetes refuses, its key or its value, and what is said of it."""
+    """Return the part of a label that Kubernetes refuses, its key or its value, and what is said of it."""
     if label_value(value):
         return value, f"cannot be the value of a label because {value_fault(value)}"
     return key, f"cannot be the key of a label because {key_fault(key)}"
 
 
 def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, ReplicatedJob]) -> Iterator[Problem]:
-    """Only earlier jobs may be waited for; upstream lets a job wait for itself, which it then does."""
+    """Require a dependency on an earlier job; upstream lets a job wait for itself, which it then does."""
     name, path = dependency.name, dependency.path("name")
     place = jobs[name].at[-1] if name in jobs else None
     if is_placeholder(name) or (isinstance(place, int) and place < index):
@@ -208,7 +210,7 @@ def _dependency_order(path: FieldPath, message: str, fix: str, name: str) -> Pro
 
 
 def validate_startup_policy(job_set: JobSetSpec) -> Iterator[Problem]:
-    """A JobSet with startupPolicy InOrder has no dependsOn."""
+    """Refuse startupPolicy InOrder in a JobSet with dependsOn."""
     policy = job_set.startup_policy
     if policy.startup_policy_order == "InOrder" and any(job.depends_on for job in job_set.replicated_jobs):
         message = "must not be InOrder because a replicated job has dependsOn, and JobSet refuses both together"
@@ -216,13 +218,13 @@ def validate_startup_policy(job_set: JobSetSpec) -> Iterator[Problem]:
 
 
 def validate_success_policy(job_set: JobSetSpec) -> Iterator[Problem]:
-    """The success policy names replicated jobs that exist."""
+    """Require a success policy to name replicated jobs that exist."""
     policy = job_set.success_policy
     yield from validate_targets(policy.target_replicated_jobs, job_set, policy.path("targetReplicatedJobs"))
 
 
 def validate_targets(targets: Items[str], job_set: JobSetSpec, at: FieldPath) -> Iterator[Problem]:
-    """Each target of a policy is the name of a replicated job. `at` is the path of the list."""
+    """Require each target of a policy to be the name of a replicated job; `at` is the path of the list."""
     names: Collection[str] = jobs_by_name(job_set) if targets else ()
     for index, target in enumerate(targets):
         if target not in names and not is_placeholder(target):
@@ -231,7 +233,7 @@ def validate_targets(targets: Items[str], job_set: JobSetSpec, at: FieldPath) ->
 
 
 def validate_restarted_replicas(job_set: JobSetSpec, action: str) -> Iterator[Problem]:
-    """A replicated job whose jobs restart one by one has few replicas."""
+    """Limit the replicas of a replicated job whose jobs restart one by one."""
     for job in job_set.replicated_jobs:
         if job.replicas > _MOST_RESTARTED:
             message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of each replica"

@@ -12,7 +12,7 @@ _MOST_NAMED: Final = 3
 
 
 def jobs_by_name(job_set: JobSetSpec) -> Mapping[str, ReplicatedJob]:
-    """The first replicated job of every name."""
+    """Return the first replicated job of every name."""
     jobs: dict[str, ReplicatedJob] = {}
     for job in job_set.replicated_jobs:
         jobs.setdefault(job.name, job)
@@ -20,6 +20,6 @@ def jobs_by_name(job_set: JobSetSpec) -> Mapping[str, ReplicatedJob]:
 
 
 def choose_another(job_set: JobSetSpec) -> str:
-    """What to do about a name that no replicated job has."""
+    """Say what to do about a name that no replicated job has."""
     names = [f"`{job.name}`" for job in job_set.replicated_jobs[:_MOST_NAMED] if job.name]
     return f"name a replicated job, such as {either(names)}" if names else "add a replicated job of this name"

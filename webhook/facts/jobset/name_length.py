@@ -45,7 +45,7 @@ _NAMED: Final = {
 
 
 def validate_name(metadata: Metadata, limits: Iterable[Limit]) -> Iterator[Problem]:
-    """The name of an object that a JobSet has, too, by the strictest limit."""
+    """Check the name of an object that a JobSet has, too, against the strictest limit."""
     most, of, name = min(limits)
     field = "name" if metadata.has("name") else "generateName"
     given = metadata.name if field == "name" else metadata.generate_name
@@ -55,7 +55,8 @@ def validate_name(metadata: Metadata, limits: Iterable[Limit]) -> Iterator[Probl
 
 
 def longest_allowed_name(job_set: JobSetSpec) -> Limit:
-    """The most characters, and whose names make it so: `pod` or `job` and a replicated job, `claim` and a template.
+    """Return the most characters, and whose names limit them: `pod` or `job` and a replicated job, `claim` and a
+    template.
 
     (63, "", "") where nothing is named after the JobSet.
     """
@@ -79,13 +80,15 @@ def _limit_of_job(job: ReplicatedJob) -> Limit:
 
 
 def _limit_of_label(coordinator: Coordinator, subdomain: str) -> Limit:
-    """Without a subdomain, the label's value has the name twice."""
+    """Return the limit by the coordinator's label; without a subdomain, the label's value has the name twice."""
     job = coordinator.replicated_job
     remaining = MOST - len(f"-{job}-{coordinator.job_index}-{coordinator.pod_index}") - 1
     return (remaining - len(subdomain) if subdomain else remaining // 2), "coordinator", job
 
 
 def length_of_name(metadata: Metadata) -> int:
-    """Of an object's name, or of the one that generateName will make (k8s.io/apiserver pkg/storage/names)."""
+    """Return the length of an object's name, or of the one that generateName will make (k8s.io/apiserver
+    pkg/storage/names).
+    """
     prefix = metadata.generate_name
     return len(metadata.name) or (min(len(prefix), MOST - 5) + 5 if prefix else 0)

@@ -43,7 +43,7 @@ _KEYS: Final = (
 
 
 def advise_keys(metadata: Metadata, job_set: JobSetSpec) -> Iterator[Problem]:
-    """Keys of a JobSet and of the jobs and pods that it makes."""
+    """Warn of unknown keys of a JobSet and of the jobs and pods that it makes."""
     yield from _unknown_keys(metadata)
     for job in job_set.replicated_jobs:
         yield from _unknown_keys(job.template.metadata)
@@ -61,6 +61,6 @@ def _unknown_keys(metadata: Metadata) -> Iterator[Problem]:
 
 
 def _intended_key(key: str) -> str:
-    """The key that was probably meant: with another prefix, or nearly spelt so."""
+    """Return the key that was probably meant: with another prefix, or nearly spelt so."""
     name = key.partition("/")[2]
     return next((known for known in _KEYS if known.endswith(f"/{name}")), "") or nearest_name(key, _KEYS)

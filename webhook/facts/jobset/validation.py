@@ -20,7 +20,7 @@ from webhook.typed.job_sets import JobSetSpec
 
 
 def validate_create(job_set: JobSetSpec, *, is_counted: bool = True) -> Iterator[Problem]:
-    """Everything that JobSet's webhook refuses of a JobSet spec but for the length of its name.
+    """Yield everything that JobSet's webhook refuses of a JobSet spec but for the length of its name.
 
     Args:
         job_set: the spec, wherever it stands.

@@ -50,7 +50,7 @@ UNMOUNTED_CLAIM: Final = JOB_SET.rule(
 
 
 def claim_templates(job_set: JobSetSpec) -> frozenset[str]:
-    """The names of the volumes that volumeClaimPolicies add to pods."""
+    """Return the names of the volumes that volumeClaimPolicies add to pods."""
     return frozenset(template.metadata.name for template in _templates(job_set))
 
 
@@ -60,7 +60,7 @@ def _templates(job_set: JobSetSpec) -> Iterator[ClaimTemplate]:
 
 
 def validate_volume_claim_policies(job_set: JobSetSpec) -> Iterator[Problem]:
-    """One name each, mounted somewhere, and no volume of that name in a pod."""
+    """Require of each claim a name of its own, mounted somewhere, that no volume in a pod has."""
     if not job_set.volume_claim_policies:
         return
     volumes = _volumes(job_set)

@@ -29,7 +29,7 @@ _ADDRESSES: Final = frozenset(("PET_MASTER_ADDR", "PET_RDZV_ENDPOINT"))
 
 
 def validate_address(member: Member) -> Iterator[Problem]:
-    """Nodes that never find each other: torchrun meets at 127.0.0.1 unless it is told of another place."""
+    """Report nodes that never find each other: torchrun meets at 127.0.0.1 unless it is told of another place."""
     launch = member.launch
     if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # node 0 may be where the others meet it
         return

@@ -44,7 +44,7 @@ _OPERATORS: Final = frozenset(
 
 
 def advise_launch(subject: Subject) -> Iterator[Problem]:
-    """Everything that is to be said of what the containers of an object start."""
+    """Yield every warning about what the containers of an object start."""
     if subject.metadata.is_controlled:
         return
     if subject.group_kind in _OTHERS and not mentions_launcher(subject):
@@ -80,7 +80,9 @@ def _advise_group(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
 
 
 def _advise_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
-    """The nodes and ranks of a PyTorchJob; too many nodes, and variables that its operator sets, have rules there."""
+    """Check nodes and ranks of a PyTorchJob; other rules are about too many nodes and variables that its
+    operator sets.
+    """
     spec = subject.typed(PyTorchJob).spec
     has_master = spec.pytorch_replica_specs.get("Master") is not None
     for member in listed:
@@ -113,7 +115,7 @@ def _together(listed: Sequence[Member], plugins: Mapping[str, JSON], subject: Su
 
 
 def _index(subject: Subject) -> str:
-    """Where the pods of a kind find their number."""
+    """Name the variable in which the pods of a kind find their number."""
     if subject.group_kind in _INDEXED:
         return "JOB_COMPLETION_INDEX of an Indexed Job"
     return "LWS_WORKER_INDEX" if subject.group_kind == _LWS else "VC_TASK_INDEX of the plugin env"

@@ -56,7 +56,9 @@ _NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
 
 
 def mentions_launcher(subject: Subject) -> bool:
-    """Whether a command of an object may run torchrun, accelerate or deepspeed: most pods say nothing of them."""
+    """Return whether a command of an object may run torchrun, accelerate or deepspeed: most pods say nothing of
+    them.
+    """
     if _NAMES.search(_entrypoint(subject)):
         return True
     templates = (template_of(podset, subject) for podset in subject.once(pod_sets).all)
@@ -65,7 +67,7 @@ def mentions_launcher(subject: Subject) -> bool:
 
 
 def read_members(subject: Subject) -> Items[Member]:
-    """The containers of an object whose pods it makes itself, to be asked for with `Subject.once`."""
+    """Return the containers of an object whose pods it makes itself, to be asked for with `Subject.once`."""
     listed = list(_members(subject))
     if _entrypoint(subject):
         listed.append(_driver(listed, subject))
@@ -73,12 +75,12 @@ def read_members(subject: Subject) -> Items[Member]:
 
 
 def _entrypoint(subject: Subject) -> str:
-    """The command that a RayJob runs, "" for other objects."""
+    """Return the command that a RayJob runs, "" for other objects."""
     return subject.typed(RayJob).spec.entrypoint if subject.group_kind == ("ray.io", "RayJob") else ""
 
 
 def _driver(listed: Sequence[Member], subject: Subject) -> Member:
-    """The entrypoint of a RayJob, which a shell runs once: on the head, unless it asks for resources of its own.
+    """Return the entrypoint of a RayJob, which a shell runs once: on the head, unless it asks for resources of its own.
 
     ray-project/ray@007c8cdf python/ray/dashboard/modules/job/job_manager.py submit_job: on the head it may use all
     GPUs, elsewhere those that it asks for.
@@ -117,12 +119,12 @@ def _members(subject: Subject) -> Iterator[Member]:
 
 
 def _claims(subject: Subject) -> Mapping[tuple[str, str], PodClaim]:
-    """The claims of an object by their pod sets and names."""
+    """Return the claims of an object by their pod sets and names."""
     return {(claim.pod_set, claim.name): claim for claim in subject.once(pod_claims).claims}
 
 
 def _gpus(container: Container, podset: PodSet, subject: Subject) -> int | None:
-    """Extended resources, and devices of claims; None where those of a claim are not known."""
+    """Count extended resources, and devices of claims; None where those of a claim are not known."""
     wanted: dict[str, set[str]] = {}
     for claimed in container.resources.claims:
         wanted.setdefault(claimed.name, set()).add(claimed.request)
@@ -137,7 +139,7 @@ def _gpus(container: Container, podset: PodSet, subject: Subject) -> int | None:
 
 
 def _together(podset: PodSet, subject: Subject) -> int | None:
-    """Pods of one group; of a JobSet those of one replica, which may be a training of its own."""
+    """Return how many pods form one group; of a JobSet those of one replica, which may be a training of its own."""
     if podset.count is None or subject.group_kind != ("jobset.x-k8s.io", "JobSet"):
         return podset.count
     replicas = subject.typed(JobSet).spec.replicated_jobs[int(podset.path[2])].replicas

@@ -48,7 +48,9 @@ class Slots(NamedTuple):
 
 
 def slots_of_named_hosts(launch: Launch, deadline: Deadline) -> int | None:
-    """The slots of the hosts that a command names, `a:4,b` has 5; None where it names none, or leaves some open."""
+    """Return the slots of the hosts that a command names, `a:4,b` has 5; None where it names none, or leaves
+    some open.
+    """
     if launch.by != "mpirun":
         return None
     slots = 0
@@ -61,7 +63,9 @@ def slots_of_named_hosts(launch: Launch, deadline: Deadline) -> int | None:
 
 
 def lacking_slots(launch: Launch, deadline: Deadline) -> str:
-    """What is wrong with a command that asks for more ranks than the hosts that it names have slots; "" for nothing."""
+    """Say what is wrong with a command that asks for more ranks than the hosts that it names have slots; "" for
+    nothing.
+    """
     slots, ranks = slots_of_named_hosts(launch, deadline), launch.ranks or 0
     if slots is None or ranks <= slots or not launch.whole or launch.oversubscribed:
         return ""
@@ -74,7 +78,7 @@ MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
 
 
 def validate_slots(members: Items[Member], hosts: Mapping[str, str], deadline: Deadline) -> Iterator[Problem]:
-    """The commands of mpirun against the pods of the tasks that variables list, by the names of the variables."""
+    """Check commands of mpirun against the pods of the tasks that variables list, by the names of the variables."""
     pods = {member.pod_set: member.pods for member in members}
     for member in members:
         launch = member.launch
@@ -87,7 +91,7 @@ def validate_slots(members: Items[Member], hosts: Mapping[str, str], deadline: D
 
 
 def validate_hostfile(launch: Launch, path: FieldPath, hosts: int, slots: int, deadline: Deadline) -> Iterator[Problem]:
-    """The command of a launcher against a hostfile with so many slots for each host."""
+    """Check the command of a launcher against a hostfile with so many slots for each host."""
     is_bound = launch.by in MPI and launch.whole and not launch.hosts
     there = f"{counted(hosts * slots, 'slot')} ({slots} on each of {counted(hosts, 'node')})"
     fix = f"set -np to at most {hosts * slots}, or raise numProcPerNode or numNodes"
@@ -96,7 +100,7 @@ def validate_hostfile(launch: Launch, path: FieldPath, hosts: int, slots: int, d
 
 
 def _ranks_and_slots(launch: Launch, path: FieldPath, deadline: Deadline, of_list: Slots) -> Iterator[Problem]:
-    """More ranks than slots: of the hosts that a command names, or of those of a list that it reads."""
+    """Report more ranks than slots: of the hosts that a command names, or of those of a list that it reads."""
     if message := lacking_slots(launch, deadline):
         yield RANKS_AND_SLOTS.problem(path, message, MORE_SLOTS)
     if of_list.number and not launch.oversubscribed and (launch.ranks or 0) > of_list.number:

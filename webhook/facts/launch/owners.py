@@ -28,27 +28,29 @@ class Owner:
     pod_sets: Collection[str] | None = None
 
     def sets(self, member: Member) -> Collection[str]:
-        """The variables that it sets in a container."""
+        """Return the variables that the owner sets in a container."""
         return self.variables if self.pod_sets is None or member.pod_set in self.pod_sets else ()
 
 
 def owners_of_variables(
     plugins: Mapping[str, JSON], members: Sequence[Member], *, is_worker_set: bool
 ) -> tuple[Owner, ...]:
-    """Those of an object: of a job of Volcano with these plugins, or of a LeaderWorkerSet."""
+    """Return the owners of an object's variables: of a job of Volcano with these plugins, or of a LeaderWorkerSet."""
     if is_worker_set:
         return (Owner(variables=variables.LEADER_WORKER_SET, name="LeaderWorkerSet"),)
     return tuple(_owners_of_plugins(plugins, members))
 
 
 def tasks_of(plugin: str, plugins: Mapping[str, JSON]) -> Mapping[str, str]:
-    """The tasks that a plugin of a job looks for, by role."""
+    """Return the tasks that a plugin of a job looks for, by role."""
     known = PLUGINS[plugin]
     return {**known.tasks, **known.read([argument or "" for argument in plugins[plugin] or ()]).values}
 
 
 def hosts_of(plugins: Mapping[str, JSON], members: Sequence[Member]) -> Mapping[str, str]:
-    """Variable -> task whose hosts it lists. Plugin svc sets them, which some other plugins add; mpi has one more."""
+    """Map each variable to the task whose hosts it lists; plugin svc sets them, some plugins add svc, mpi has
+    one more.
+    """
     if _WITH_SERVICE.isdisjoint(plugins):
         return {}
     names = {f"VC_{each.pod_set.replace('-', '_').upper()}_HOSTS": each.pod_set for each in members}

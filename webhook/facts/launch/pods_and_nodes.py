@@ -34,7 +34,7 @@ FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
 
 
 def validate_nodes(members: Sequence[Member], together: Together) -> Iterator[Problem]:
-    """Launchers that wait for more pods than there are, or that leave some out, and ranks that several pods have."""
+    """Report launchers that wait for more pods than there are, or leave some out, and ranks that several pods have."""
     starting: dict[str, int] = {}
     for member in members:
         starting[member.launch.by] = starting.get(member.launch.by, 0) + (member.pods or 0)

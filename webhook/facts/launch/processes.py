@@ -33,7 +33,7 @@ PER_NODE: Final = "PET_NPROC_PER_NODE"
 
 
 def validate_processes(member: Member, *, is_told: bool) -> Iterator[Problem]:
-    """A number of processes that is not the number of GPUs of the container.
+    """Report a number of processes that is not the number of GPUs of the container.
 
     Args:
         member: the container.
@@ -51,7 +51,7 @@ def validate_processes(member: Member, *, is_told: bool) -> Iterator[Problem]:
 
 
 def _started(member: Member, *, is_told: bool) -> int | None:
-    """Processes of one pod; None where nobody can tell."""
+    """Return how many processes one pod starts; None where nobody can tell."""
     launch = member.launch
     if launch.by != "torchrun" or launch.per_node or not launch.whole or is_told:
         return launch.processes

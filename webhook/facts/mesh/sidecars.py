@@ -52,7 +52,7 @@ _SAYS_NO: Final = f'set the label {_INJECT}: "false"'
 
 
 def advise_sidecar(subject: Subject) -> Iterator[Problem]:
-    """Every pod set that gets a sidecar; of a Ray cluster only the pod that submits the job has to end."""
+    """Warn of every pod set that gets a sidecar; of a Ray cluster only the pod that submits the job has to end."""
     is_train_job, is_ray_job = subject.group_kind == TRAIN_JOB, subject.group_kind == _RAY_JOB
     if is_ray_job:
         yield from _default_submitter(subject.typed(RayJob).spec)
@@ -69,7 +69,7 @@ def advise_sidecar(subject: Subject) -> Iterator[Problem]:
 
 
 def _default_submitter(spec: RayJobSpec) -> Iterator[Problem]:
-    """ray-operator/controllers/ray/common/job.go: the template of KubeRay's own says nothing of a mesh."""
+    """Warn of KubeRay's own template, which says nothing of a mesh: ray-operator/controllers/ray/common/job.go."""
     if spec and not spec.has("submitterPodTemplate") and spec.submission_mode in ("", "K8sJobMode"):
         message = (
             "must be set because the default submitter pod gets the sidecar of Istio, which keeps running, so that "
@@ -80,7 +80,9 @@ def _default_submitter(spec: RayJobSpec) -> Iterator[Problem]:
 
 
 def _gets_sidecar(template: PodTemplate) -> bool:
-    """Whether Istio adds one, that nobody has thought of: no proxy on the network of the host, and none of its own."""
+    """Return whether Istio adds a sidecar to a pod without host network, a proxy of its own or a word about
+    sidecars.
+    """
     spec = template.spec
     if not spec or spec.host_network or _says_whether(template.metadata):
         return False
@@ -88,11 +90,11 @@ def _gets_sidecar(template: PodTemplate) -> bool:
 
 
 def _says_whether(metadata: Metadata) -> bool:
-    """Whether the label, or else the annotation, says whether a sidecar is wanted; an empty one says nothing."""
+    """Return whether the label, or else the annotation, says if a sidecar is wanted; an empty one says nothing."""
     wanted = metadata.labels.get(_INJECT, metadata.annotations.get(_INJECT, ""))
     return metadata.annotations.get(_NATIVE) == "true" or wanted != ""
 
 
 def _ends_sidecar(container: Container) -> bool:
-    """A proxy that the pod brings itself, or a command that ends it."""
+    """Return whether a container is a proxy that the pod brings itself, or has a command that ends it."""
     return container.name == "istio-proxy" or any(_ENDS_PROXY in word for word in container.words)

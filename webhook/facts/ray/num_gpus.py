@@ -51,7 +51,7 @@ _VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 
 
 def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
-    """Groups that tell Ray of more GPUs than their container has."""
+    """Report groups that tell Ray of more GPUs than their container has."""
     for group in cluster_of(subject).groups():
         told = _num_gpus_of_group(group)
         container = next(iter(group.template.spec.containers), None)
@@ -73,7 +73,7 @@ def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
 
 
 def _num_gpus_of_group(group: Group) -> tuple[FieldPath, str] | None:
-    """Where a group says how many GPUs Ray has, and how many; None where it does not, or nobody knows."""
+    """Return where a group says how many GPUs Ray has, and how many; None where it does not, or nobody knows."""
     written = {name: str(value) for name, value in group.resources.items() if name.lower().endswith("gpu")}
     params = group.ray_start_params
     named = [(group.path("resources", name), value) for name, value in written.items()]
@@ -82,14 +82,14 @@ def _num_gpus_of_group(group: Group) -> tuple[FieldPath, str] | None:
 
 
 def _gpus(container: Container) -> int:
-    """GPUs that a container has by its limits."""
+    """Return how many GPUs a container has by its limits."""
     limits = container.resources.limits.items()
     amounts = (str(value) for name, value in limits if name.endswith("gpu") or name.startswith(_MIG))
     return sum(int(amount) for amount in amounts if _COUNT.fullmatch(amount))
 
 
 def _may_have_gpus(container: Container, group: Group) -> bool:
-    """Whether it may have GPUs by other means: a share of one, a runtime that shows it all, or open fields."""
+    """Return whether it may have GPUs by other means: a share of one, a runtime that shows it all, or open fields."""
     resources = container.resources
     sides = (resources.written_limits, resources.written_requests)
     is_open = any(

@@ -53,7 +53,7 @@ _SELECTED: Final = "ray.io/cluster"
 
 
 def validate_name(subject: Subject) -> Iterator[Problem]:
-    """ValidateRayClusterMetadata and its like: services are named after the cluster."""
+    """Check the name as ValidateRayClusterMetadata and its like do: services are named after the cluster."""
     name = subject.typed(Object).name
     if not name or is_placeholder(name):
         return
@@ -68,7 +68,7 @@ def validate_name(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
-    """ValidateRayJobSpec: where the job runs, and whether it can be suspended."""
+    """Check, as ValidateRayJobSpec does, where the job runs, and whether it can be suspended."""
     spec = subject.typed(RayJob).spec
     selector = spec.cluster_selector
     yield from _cluster_required(spec)
@@ -90,7 +90,7 @@ def _cluster_required(spec: RayJobSpec) -> Iterator[Problem]:
 
 
 def validate_groups(subject: Subject) -> Iterator[Problem]:
-    """Every group of a Ray cluster has a container (ValidateRayClusterSpec)."""
+    """Require a container in every group of a Ray cluster (ValidateRayClusterSpec)."""
     for group in cluster_of(subject).groups():
         pod = group.template.spec
         if pod.json.get("containers") == []:  # the schema refuses a template without the list

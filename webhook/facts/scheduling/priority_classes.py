@@ -34,12 +34,12 @@ class PriorityClass(Object):
 
 
 def compute_priorities_fact(podsets: Iterable[PodSet], subject: Subject, view: View) -> JSON:
-    """The fact `priorities` of an object with these pod sets."""
+    """Return the fact `priorities` of an object with these pod sets."""
     return {"classes": list(_classes(podsets, subject, view))}
 
 
 def priority_class_name(template: PodTemplate) -> str:
-    """The class that a pod template names, "" without one or where it is still to be filled in."""
+    """Return the class that a pod template names, "" without one or where it is still to be filled in."""
     name = template.spec.priority_class_name
     return "" if is_placeholder(name) else name
 

@@ -41,7 +41,7 @@ class Removed:
 
 @cache
 def removed_versions() -> Mapping[tuple[str, str, str], Removed]:
-    """What is gone, by group, version and kind; read on first use."""
+    """Return the removed versions by group, version and kind, which are read on first use."""
     (document,) = yamlfile.read(FILE)
     return {
         (row["group"], version, kind): Removed(row["removed"], row["instead"])
@@ -52,7 +52,7 @@ def removed_versions() -> Mapping[tuple[str, str, str], Removed]:
 
 
 def validate_version(subject: Subject) -> Iterator[Problem]:
-    """An object of a version that is gone."""
+    """Report an object of a removed version."""
     kind = subject.attributes.kind
     known = removed_versions().get((kind.group, kind.version, kind.kind))
     if known is not None and not _is_defined(subject):
@@ -66,7 +66,7 @@ def validate_version(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_defined(subject: Subject) -> bool:
-    """Whether a CustomResourceDefinition beside the object serves its version."""
+    """Return whether a CustomResourceDefinition beside the object serves its version."""
     kind = subject.attributes.kind
     definitions = subject.view().list(CustomResourceDefinition)
     return any(each.serves(kind.group, kind.version, kind.kind) for each in definitions)

@@ -96,25 +96,25 @@ OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
 
 
 def validate_trainer(subject: Subject) -> Iterator[Problem]:
-    """What is wrong with the values of a TrainJob or a runtime, in the release of Trainer that is installed."""
+    """Report what is wrong with the values of a TrainJob or a runtime, in the release of Trainer that is installed."""
     yield from _validate(subject, subject.object, _TRAINER)
 
 
 def _is_declared(breach: Breach, release: Release) -> bool:
-    """Whether the schema of a release says so: 2.0 and 2.1 bound no length, and fields came with the releases."""
+    """Return whether a release's schema says so: 2.0 and 2.1 bound no length, and fields came with the releases."""
     if breach.what in ("tooMany", "tooLong") and release < LENGTHS:
         return False
     return not any(release < since and breach.at[: len(at)] == at for at, since in _SINCE)
 
 
 def validate_volcano(subject: Subject) -> Iterator[Problem]:
-    """What is wrong with the values of an object of Volcano."""
+    """Report what is wrong with the values of an object of Volcano."""
     if not subject.mismatches:
         yield from _validate(subject, subject.once(job_with_defaults), _VOLCANO)
 
 
 def _validate(subject: Subject, obj: JSON, file: Path) -> Iterator[Problem]:
-    """Everything that is wrong with the values of an object, but for what was stored so before."""
+    """Report everything that is wrong with the values of an object, but for what was stored so before."""
     if subject.mismatches:
         return
     known = set(map(_kind, _breaches(subject.old_object, subject, file))) if subject.old_object is not None else set()
@@ -187,6 +187,6 @@ def _instead(breach: Breach) -> str:
 
 
 def decode_object(subject: Subject) -> Iterator[Problem]:
-    """What of any other object is not of its type, outside its pod templates."""
+    """Report values of any other object that are not of their type, outside its pod templates."""
     if subject.group_kind not in POD:
         yield from wrong_types(subject, OBJECT_SHAPE_WRONG_TYPE)

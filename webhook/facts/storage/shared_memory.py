@@ -73,7 +73,7 @@ def _size(pods: DevicePods, container: Container, gpus: int, subject: Subject) -
 
 
 def validate_shared_memory_limits(subject: Subject) -> Iterator[Problem]:
-    """Shared memory that may grow larger than all memory of its container."""
+    """Warn of shared memory that may grow larger than all memory of its container."""
     for pods in subject.once(read_device_workload).device_pods:
         volumes = {volume.name: volume.empty_dir for volume in pods.spec.volumes}
         for container in pods.containers:
@@ -84,7 +84,7 @@ def validate_shared_memory_limits(subject: Subject) -> Iterator[Problem]:
 
 
 def _memory_limit(pods: DevicePods, container: Container, volume: EmptyDir) -> Iterator[Problem]:
-    """The limit of the container, or of the pod where the container has none."""
+    """Compare shared memory with the limit of the container, or of the pod where the container has none."""
     for resources, who in ((container.resources, "container"), (pods.spec.resources, "pod")):
         limit = resources.limits.get("memory")
         if limit is None:
@@ -101,7 +101,9 @@ def _memory_limit(pods: DevicePods, container: Container, volume: EmptyDir) -> I
 
 
 def _shared_memory(path: FieldPath, gpus: int, limit: Amount | None = None) -> Problem:
-    """The problem of a container with several GPUs, without more shared memory or with a limit that is too low."""
+    """Return the problem of a container with several GPUs, without more shared memory or with a limit that is
+    too low.
+    """
     if limit is None:
         message = f"has {gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
         return SHARED_MEMORY.problem(path, message, MORE_SHARED_MEMORY)
@@ -110,12 +112,12 @@ def _shared_memory(path: FieldPath, gpus: int, limit: Amount | None = None) -> P
 
 
 def _is_small(limit: Amount | None, gpus: int) -> bool:
-    """Whether a limit leaves each GPU less than a container has without any volume; 0 is no limit."""
+    """Return whether a limit leaves each GPU less than a container has without any volume; 0 is no limit."""
     amount = _amount(limit)
     return amount is not None and 0 < amount < _DEFAULT * gpus
 
 
 def _amount(written: Amount | None) -> int | None:
-    """Bytes, rounded up; None where they are not set or still to be filled in."""
+    """Return the amount in bytes, rounded up; None where it is not set or still to be filled in."""
     amount = None if written is None or is_placeholder(str(written)) else quantity.read(written)
     return None if amount is None else amount.value()

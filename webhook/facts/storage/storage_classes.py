@@ -23,7 +23,7 @@ CLASS_EXISTS: Final = STORAGE.rule(
 
 
 def class_exists(who: str, wanted: str, path: FieldPath, view: View, *, is_created: bool = False) -> Problem:
-    """The problem of a StorageClass that is not there; the class of a claim that is created already cannot change."""
+    """Return the problem of an absent StorageClass; the class of a claim that is created already cannot change."""
     near = view.nearest(wanted, (known.name for known in view.every(StorageClass)))
     message = f"{who} asks for StorageClass `{wanted}`, which does not exist, so no volume is created for it"
     fix = f"write `{near}` if that is meant" if near else "name a StorageClass that exists"
@@ -33,7 +33,7 @@ def class_exists(who: str, wanted: str, path: FieldPath, view: View, *, is_creat
 
 
 def is_absent(name: str, view: View) -> bool:
-    """Whether the view of a whole cluster has no class of this name."""
+    """Return whether the view of a whole cluster has no class of this name."""
     if not name or is_placeholder(name) or view.find(StorageClass, name, namespaced=False):
         return False
     return view.is_whole(StorageClass.gvk)

@@ -34,13 +34,13 @@ _OF_ONE_POD: Final = frozenset(("emptyDir", "ephemeral", "configMap", "secret", 
 
 
 def advise_sub_paths(subject: Subject) -> Iterator[Problem]:
-    """Every mount whose subPath is the same for pods that count on another, or that cannot be expanded."""
+    """Warn of every mount whose subPath is the same for pods that count on another, or that cannot be expanded."""
     for mount in subject.once(read_mounts).all:
         yield from _sub_path(mount)
 
 
 def _sub_path(mount: Mount) -> Iterator[Problem]:
-    """Variables that are not expanded, the folder of one rank for all pods, and variables that are not set."""
+    """Report variables that are not expanded, one rank's folder for all pods, and variables that are not set."""
     written, pods = mount.value.sub_path, mount.volume.podset.pods or 0
     if mount.volume.value.source in _OF_ONE_POD:
         pass  # no other pod sees its folders
@@ -60,7 +60,7 @@ def _sub_path(mount: Mount) -> Iterator[Problem]:
 
 
 def _unset_variables(mount: Mount) -> list[str]:
-    """The variables about a pod in subPathExpr that the container does not set, by their names."""
+    """Return the variables about a pod in subPathExpr that the container does not set, by their names."""
     wanted = _OF_THE_POD.intersection(_VARIABLE.findall(mount.value.sub_path_expr))
     if mount.container.env_from or not wanted:
         return []

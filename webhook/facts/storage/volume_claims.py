@@ -36,7 +36,7 @@ LOOKUPS: Final = (
 
 
 def validate_claims(subject: Subject) -> Iterator[Problem]:
-    """Every claim that the pods of an object mount, once."""
+    """Check every claim that the pods of an object mount, once."""
     view = subject.view()
     for name, mounting in subject.once(read_mounts).mounts_of_claims().items() if subject.namespace else ():
         claim = view.find(PersistentVolumeClaim, name)
@@ -69,7 +69,7 @@ def _claims_of_the_namespace(subject: Subject) -> tuple[str, ...]:
 def _class_of_pending_claim(
     claim: PersistentVolumeClaim, name: str, mounting: Sequence[Mount], view: View
 ) -> Iterator[Problem]:
-    """A claim that waits for a class which is not there; one that is bound needs none any more."""
+    """Report a claim that waits for an absent class; one that is bound needs none any more."""
     wanted = claim.spec.storage_class_name
     if claim.status.phase == "Pending" and is_absent(wanted, view):
         who = f"PersistentVolumeClaim `{name}`"
@@ -77,7 +77,7 @@ def _class_of_pending_claim(
 
 
 def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:
-    """StorageClasses of claims that are made for each pod."""
+    """Check the StorageClasses of claims that are made for each pod."""
     view = subject.view()
     for volume in subject.once(read_mounts).volumes:
         wanted = volume.value.ephemeral.volume_claim_template.spec.storage_class_name
@@ -86,7 +86,7 @@ def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_created_claims(subject: Subject) -> Iterator[Problem]:
-    """Claims that a controller creates for an object, one for all of its pods."""
+    """Check the claims that a controller creates for an object, one for all of its pods."""
     view = subject.view()
     for path, mounting in subject.once(read_mounts).mounts_of_created_claims().items():
         claim, who = mounting[0].volume.created_claim, f"the claim for `{mounting[0].target}`"
