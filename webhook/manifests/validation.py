@@ -54,7 +54,7 @@ Errors = Iterator[FieldError]
 
 
 def metadata_errors(value: Metadata, path: FieldPath = ("metadata",)) -> Errors:
-    """The object's name."""
+    """Check the object's name."""
     if not value.name:
         yield required_error((*path, "name"), "name or generateName is required")
     else:
@@ -69,7 +69,7 @@ def _names(path: FieldPath, value: str, check: Callable[[str], Sequence[str]]) -
 
 
 def policy_head_errors(spec: PolicySpec, path: FieldPath) -> Errors:
-    """failurePolicy, paramKind and matchConstraints of a policy."""
+    """Check failurePolicy, paramKind and matchConstraints of a policy."""
     if spec.failure_policy not in FAILURE_POLICIES:
         yield unsupported_error((*path, "failurePolicy"), spec.failure_policy, FAILURE_POLICIES)
     if spec.param_kind is not None:
@@ -86,7 +86,7 @@ def policy_head_errors(spec: PolicySpec, path: FieldPath) -> Errors:
 
 
 def mutating_operations(resources: MatchResources, path: FieldPath) -> Errors:
-    """No mutation on DELETE: there is no object to change."""
+    """Refuse mutation on DELETE: there is no object to change."""
     for rule in resources.resource_rules:
         for operation in rule.operations:
             if operation not in MUTATING_OPERATIONS:
@@ -94,7 +94,7 @@ def mutating_operations(resources: MatchResources, path: FieldPath) -> Errors:
 
 
 def param_kind(value: ParamKind, path: FieldPath) -> Errors:
-    """ApiVersion and kind of the parameters."""
+    """Check apiVersion and kind of the parameters."""
     where = (*path, "apiVersion")
     group, _, version = value.api_version.rpartition("/")
     if not value.api_version:
@@ -116,7 +116,7 @@ def param_kind(value: ParamKind, path: FieldPath) -> Errors:
 
 
 def match_resources(value: MatchResources, path: FieldPath) -> Errors:
-    """MatchConstraints or matchResources."""
+    """Check matchConstraints or matchResources."""
     if value.match_policy not in MATCH_POLICIES:
         yield unsupported_error((*path, "matchPolicy"), value.match_policy, MATCH_POLICIES)
     yield from selector_errors(value.namespace_selector, (*path, "namespaceSelector"))
@@ -128,7 +128,7 @@ def match_resources(value: MatchResources, path: FieldPath) -> Errors:
 
 
 def selector_errors(labels: LabelSelector | None, path: FieldPath) -> Errors:
-    """A label selector."""
+    """Check a label selector."""
     if labels is None:
         return
     for key, value in sorted(labels.match_labels.items()):
@@ -155,7 +155,7 @@ def _requirement(requirement: LabelSelectorRequirement, path: FieldPath) -> Erro
 
 
 def named_rule_errors(rule: NamedRule, path: FieldPath) -> Errors:
-    """One rule: names, operations, groups, versions, resources, scope."""
+    """Check one rule: names, operations, groups, versions, resources, scope."""
     for index, name in enumerate(rule.resource_names):
         yield from _names((*path, "resourceNames", index), name, names.path_segment)
         if name in rule.resource_names[:index]:
@@ -207,7 +207,7 @@ def _resources(resources: list[str], path: FieldPath) -> Errors:
 
 
 def condition_names(value: Sequence[MatchCondition], path: FieldPath, index: int) -> Errors:
-    """The name of the condition at an index."""
+    """Check the name of the condition at an index."""
     name = value[index].name
     if not name:
         yield required_error((*path, index, "name"))
@@ -218,13 +218,13 @@ def condition_names(value: Sequence[MatchCondition], path: FieldPath, index: int
 
 
 def condition_count(value: Sequence[MatchCondition], path: FieldPath) -> Errors:
-    """At most 64 conditions."""
+    """Refuse more than 64 conditions."""
     if len(value) > MAX_CONDITIONS:
         yield too_many(path, len(value), MAX_CONDITIONS)
 
 
 def variable_name(value: Variable, path: FieldPath) -> Errors:
-    """The name of a variable."""
+    """Check the name of a variable."""
     if not value.name.strip():
         yield required_error((*path, "name"), "name is not specified")
     elif not is_identifier(value.name):
@@ -232,7 +232,7 @@ def variable_name(value: Variable, path: FieldPath) -> Errors:
 
 
 def validation_texts(value: ValidationManifest, path: FieldPath) -> Errors:
-    """Message and reason of a validation."""
+    """Check message and reason of a validation."""
     message = value.message.strip()
     if value.message and not message:
         yield invalid_error((*path, "message"), value.message, "must be non-empty if specified")
@@ -243,7 +243,7 @@ def validation_texts(value: ValidationManifest, path: FieldPath) -> Errors:
 
 
 def reinvocation_policy(spec: MutatingSpec, path: FieldPath) -> Errors:
-    """ReinvocationPolicy of a mutating policy."""
+    """Check reinvocationPolicy of a mutating policy."""
     if not spec.reinvocation_policy:
         yield required_error((*path, "reinvocationPolicy"))
     elif spec.reinvocation_policy not in REINVOCATION_POLICIES:
@@ -251,7 +251,7 @@ def reinvocation_policy(spec: MutatingSpec, path: FieldPath) -> Errors:
 
 
 def audit_key(policy: str, key: str, path: FieldPath) -> Errors:
-    """The key of an audit annotation: `<policy>/<key>` is a qualified name."""
+    """Check the key of an audit annotation: `<policy>/<key>` is a qualified name."""
     if not policy:
         yield invalid_error((*path, "key"), key, "requires metadata.name be non-empty")
     else:
@@ -259,7 +259,7 @@ def audit_key(policy: str, key: str, path: FieldPath) -> Errors:
 
 
 def param_ref(value: ParamRef | None, path: FieldPath, *, needs_action: bool = True) -> Errors:
-    """ParamRef of a binding; v1alpha1 sets parameterNotFoundAction by itself."""
+    """Check paramRef of a binding; v1alpha1 sets parameterNotFoundAction by itself."""
     if value is None:
         return
     if value.name:
@@ -281,7 +281,7 @@ def param_ref(value: ParamRef | None, path: FieldPath, *, needs_action: bool = T
 
 
 def policy_name(name: str, path: FieldPath) -> Errors:
-    """PolicyName of a binding."""
+    """Check policyName of a binding."""
     if not name:
         yield required_error((*path, "policyName"))
     else:
@@ -289,7 +289,7 @@ def policy_name(name: str, path: FieldPath) -> Errors:
 
 
 def validation_actions(spec: ValidatingBindingSpec, path: FieldPath) -> Errors:
-    """ValidationActions of a binding."""
+    """Check validationActions of a binding."""
     value = spec.validation_actions
     for index, action in enumerate(value):
         if action not in ACTIONS:

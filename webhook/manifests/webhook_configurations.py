@@ -68,12 +68,12 @@ class WebhookConfiguration(_Read):
 
 
 def is_configuration(value: JSON) -> bool:
-    """Whether an object says of itself that it is one."""
+    """Return whether an object says of itself that it is a webhook configuration."""
     return isinstance(value, dict) and value.get("kind") in KINDS and value.get("apiVersion") == f"{GROUP}/v1"
 
 
 def parse_webhook_configuration(value: dict[str, JSON]) -> WebhookConfiguration:
-    """A configuration of an object that says that it is one.
+    """Read an object that says that it is a webhook configuration.
 
     Raises:
         ConfigurationError: it has another shape.

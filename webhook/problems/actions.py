@@ -79,7 +79,7 @@ _KEPT: Final[UserCache[tuple[str, ...], Chosen | None]] = UserCache(2 << 20)
 
 
 def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
-    """The rules that a param names, with what is done about each.
+    """Return the rules that a param names, with what is done about each.
 
     Raises:
         Exception: the deadline's, where there is no time to read them.
@@ -113,7 +113,9 @@ def _ids(text: str) -> Iterator[str]:
 
 
 def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
-    """What is done about a problem of a rule: its level, unless a decider names the rule; the last one that does."""
+    """Return what is done about a problem of a rule: its level, unless a decider names the rule; the last one that
+    does.
+    """
     for decided in reversed(deciders):
         if rule in decided:
             return decided[rule]
@@ -121,7 +123,7 @@ def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
 
 
 def within_binding(decided: Action, allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
-    """What a decision of a binding with these actions does about problems of which this is to be done."""
+    """Return what a binding with these actions does about problems for which an action was decided."""
     if decided == "Deny":
         return allowed
     if decided == "Warn":
@@ -130,12 +132,12 @@ def within_binding(decided: Action, allowed: tuple[ValidationAction, ...]) -> tu
 
 
 def actions_without_denial(allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
-    """The actions of a binding, without a denial: a warning in its place."""
+    """Return the actions of a binding with each denial replaced by a warning."""
     return tuple(dict.fromkeys(ValidationAction.WARN if each is ValidationAction.DENY else each for each in allowed))
 
 
 def mistakes_in_param(param: JSON, known: Collection[str]) -> Iterator[tuple[FieldPath, str]]:
-    """What is wrong with the lists of a param, each with the field: rules that do not exist, and lists of no action."""
+    """Yield the mistakes in the lists of a param with their fields: unknown rules, and lists of no action."""
     data = _data(param)
     yield from (
         (("data", name), f"unknown list of rules `{name}`: {fix}") for name, fix in _OTHER.items() if name in data

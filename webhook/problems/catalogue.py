@@ -20,7 +20,7 @@ Catalogue: TypeAlias = Mapping[str, Rule]
 
 
 def rules_of(*modules: ModuleType) -> tuple[Rule, ...]:
-    """The rules that some modules define, or import from a module beside them, in the order of the modules."""
+    """Return the rules that some modules define, or import from a module beside them, in the order of the modules."""
     records = (value for module in modules for value in vars(module).values() if isinstance(value, Rule))
     return tuple({id(rule): rule for rule in records}.values())
 
@@ -49,7 +49,7 @@ class LazyCatalogue(Mapping[str, Rule]):
 
 
 def catalogue_of_rules(rules: Iterable[Rule]) -> Catalogue:
-    """Rules by their ids.
+    """Return rules by their ids; two with one id are refused.
 
     Raises:
         InputError: an id that several rules have.

@@ -55,7 +55,7 @@ class Code:
 
 
 def code_function(known: Collection[str]) -> Overload:
-    """`code`, for the rules of some groups."""
+    """Return the CEL function `code` for the rules of some groups."""
 
     def code(rule: str) -> Code:
         if rule not in known:
@@ -68,7 +68,7 @@ def code_function(known: Collection[str]) -> Overload:
 
 
 def problem_as_cel_value(problem: Problem, action: str) -> JSON:
-    """A problem as CEL sees it."""
+    """Return a problem as CEL sees it."""
     return {
         "code": Code(problem.code),
         "path": problem.path,
@@ -80,7 +80,7 @@ def problem_as_cel_value(problem: Problem, action: str) -> JSON:
 
 
 def problems_of_cel_value(values: Iterable[JSON]) -> tuple[Listed, ...]:
-    """The problems that an expression gives back."""
+    """Return the problems that an expression gives back."""
     return tuple(
         (
             Problem(code=str(each["code"]), **{name: each[name] for name in ("path", "message", "fix", "found")}),

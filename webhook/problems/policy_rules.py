@@ -27,7 +27,7 @@ _RULE: Final = ("rule", *OWN)
 
 
 def read_policy_rules(document: yamlfile.Document) -> Mapping[str, tuple[Rule, ...]]:
-    """Policies with their rules.
+    """Return policies with their rules.
 
     Raises:
         InputError: every mistake, with line and column.
@@ -86,7 +86,7 @@ class Reading:
     def fields(
         self, document: yamlfile.Document, path: FieldPath, value: Any, known: Iterable[str]
     ) -> Mapping[str, Any]:
-        """A map that has known fields alone; what is wrong with others is noted."""
+        """Return a map that has known fields alone; what is wrong with others is noted."""
         if not isinstance(value, dict):
             self.refuse(document, path, f"must be a map with the fields {', '.join(known)}")
             return {}
@@ -103,7 +103,7 @@ class Reading:
         return False
 
     def rule(self, document: yamlfile.Document, path: FieldPath, given: Mapping[str, Any]) -> Rule | None:
-        """The rule of these fields, or None where they make none; level and severity have defaults."""
+        """Return the rule of these fields, or None where they make none; level and severity have defaults."""
         wrong = list(rule_errors(given))
         for name, message in wrong:
             self.refuse(document, (*path, name), message)

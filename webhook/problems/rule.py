@@ -70,12 +70,14 @@ class Rule:
 
     @property
     def group(self) -> str:
-        """The group of checks, or of policies."""
+        """Return the group of checks, or of policies."""
         return self.id.partition("/")[0]
 
     @property
     def reports(self) -> Mapping[str, str]:
-        """Links to issues and pull requests by their short names, `owner/repository#number`; the source may be one."""
+        """Return links to issues and pull requests by their short names, `owner/repository#number`; the source may be
+        one.
+        """
         return github_reports((self.source, *self.issues))
 
     def problem(
@@ -89,7 +91,8 @@ class Rule:
         missing: tuple[MissingObject, ...] = (),
         for_administrators: bool = False,
     ) -> Problem:
-        """A field that breaks the rule, at a path, rendered already or not; `shown` in place of the value found.
+        """Return the problem of a field that breaks the rule, at a path, rendered already or not; `shown` replaces the
+        value.
 
         `for_administrators`: nobody else can do what the fix says.
         """
@@ -132,7 +135,7 @@ class Group:
         issues: tuple[str, ...] = (),
         yields_to: tuple[str, ...] = (),
     ) -> Rule:
-        """A rule of the group. One that never denies is of medium severity unless it says otherwise.
+        """Return a rule of the group; one that never denies is of medium severity unless it says otherwise.
 
         Unless the rule says otherwise, updates are refused for what fails at once; in a group of such rules also for
         what fails later and has the group's `refused_by`, whose webhook refuses by now what its controller fails on.
@@ -170,18 +173,18 @@ class Group:
 
 
 def github_reports(links: Iterable[str]) -> Mapping[str, str]:
-    """Those of some links that are issues and pull requests on GitHub, by their short names."""
+    """Return those of some links that are issues and pull requests on GitHub, by their short names."""
     matches = map(_REPORT.fullmatch, links)
     return {f"{match[1]}#{match[2]}": match[0] for match in matches if match}
 
 
 def severity_of(level: str) -> str:
-    """How severe it is to break a rule that does not say so: "" where the policy says it."""
+    """Return how severe it is to break a rule that does not say so: "" where the policy says it."""
     return "" if level == "deny" else "medium"
 
 
 def rule_errors(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Fields of a rule, and what is wrong with them."""
+    """Yield the fields of a rule that are wrong, with what is wrong."""
     texts = {name: fields.get(name) or "" for name in TEXTS}
     yield from ((name, "must be a text") for name, text in texts.items() if not isinstance(text, str))
     yield from ((name, "is required") for name in _REQUIRED if texts[name] == "")

@@ -24,7 +24,7 @@ _NOTE: Final = 100
 
 
 def problem_as_sentence(problem: Problem) -> str:
-    """`path (likewise path): found message: fix`, without the parts that are not there."""
+    """Write a problem as `path (likewise path): found message: fix`, without the parts that are not there."""
     where = f"{_path(problem.path)} (likewise {_places(problem.also)})" if problem.also else _path(problem.path)
     return ": ".join(
         part for part in (where, problem.said or not_evaluated(map(str, problem.missing)), problem.fix) if part
@@ -32,7 +32,7 @@ def problem_as_sentence(problem: Problem) -> str:
 
 
 def without_path(problem: Problem) -> str:
-    """The sentence without the path that it begins with, for those who show that apart."""
+    """Return the sentence without the path that it begins with, for those who show that apart."""
     return problem_as_sentence(replace(problem, path="")).strip()
 
 
@@ -41,7 +41,7 @@ def _path(path: str) -> str:
 
 
 def _places(paths: Sequence[str]) -> str:
-    """Paths as a list of few."""
+    """Write paths as a list of few."""
     left = len(paths) - MOST_PLACES
     named = [_path(path) for path in paths[:MOST_PLACES]]
     *others, last = [*named, f"{left} more"] if left > 0 else named
@@ -49,19 +49,19 @@ def _places(paths: Sequence[str]) -> str:
 
 
 def not_evaluated(missing: Iterable[str]) -> str:
-    """What is said of a rule that needed something that is not there."""
+    """Say of a rule that it needed something that is not there."""
     return f"not evaluated: {', '.join(dict.fromkeys(missing))}"
 
 
 def message_of_problems(problems: Sequence[Problem], longest: int) -> str:
-    """The problems of one validation in a text of at most so many characters; the same of several places once."""
+    """Write the problems of one validation in at most so many characters; the same of several places once."""
     return join_fitting_texts(
         [problem_as_sentence(problem) for problem in _group_similar_problems(problems)], longest, MOST_LISTED
     )
 
 
 def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
-    """Problems whose sentences differ in more than the place, the first of each with the places of the others."""
+    """Yield problems whose sentences differ in more than the place, the first of each with the places of the others."""
     same: dict[tuple[object, ...], list[Problem]] = {}
     for problem in problems:
         key = *problem.without_path, problem.fix, problem.missing
@@ -72,7 +72,7 @@ def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
-    """The first of some texts, as many as a list of so many characters has room for; the first one always."""
+    """Return as many of the first texts as a list of so many characters has room for; the first one always."""
     if len(texts) == 1:
         return [text_of_at_most(texts[0], longest)]
     remaining = longest - len(itemized_text((), len(texts))) - _NOTE
@@ -87,7 +87,7 @@ def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
 
 
 def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
-    """A text alone, or a list with a line for each; `left` is how many more there are, `note` says more of them.
+    """Return a text alone, or a list with a line for each; `left` is how many more there are, `note` says more of them.
 
     A list looks as kubectl's own lists of problems do.
     """
@@ -98,7 +98,7 @@ def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
 
 
 def join_fitting_texts(texts: Sequence[str], longest: int, most: int = 1_000_000) -> str:
-    """Texts in one, as many as fit, and how many more there are; the first one always, and cut where it is too long."""
+    """Join as many texts as fit, and say how many more there are; the first one always, cut where it is too long."""
     whole = "; ".join(texts[:most])
     if len(texts) <= most and len(whole) <= longest:
         return whole
@@ -114,5 +114,5 @@ def join_fitting_texts(texts: Sequence[str], longest: int, most: int = 1_000_000
 
 
 def text_of_at_most(text: str, longest: int) -> str:
-    """A text of at most so many characters; only one that nobody here has made is ever too long."""
+    """Cut a text to at most so many characters; only one that nobody here has made is ever too long."""
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"

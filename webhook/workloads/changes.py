@@ -14,7 +14,9 @@ from webhook.workloads.table import Table
 
 
 def change_of_template(obj: JSON, old: JSON, table: Table) -> Change:
-    """What becomes of a template that an update from `old` to `obj` changes; mutable where nobody says otherwise."""
+    """Return what becomes of a template that an update from `old` to `obj` changes; mutable where nobody says
+    otherwise.
+    """
     row = table.row(*group_kind(obj))
     if row is None or row.templates in ("mutable", "immutable"):
         return row.templates if row else "mutable"
@@ -24,7 +26,7 @@ def change_of_template(obj: JSON, old: JSON, table: Table) -> Change:
 
 
 def is_template_changed(podset: PodSet, before: PodSet | None) -> bool:
-    """Whether an update changes the PodSpec of a template, `before` being the old object's of the same name."""
+    """Return whether an update changes the PodSpec of a template, `before` being the old object's of the same name."""
     if before is None or podset.elsewhere:
         return False
     return bool(podset.template.get("spec") != before.template.get("spec"))

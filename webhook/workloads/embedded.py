@@ -29,7 +29,7 @@ class Embedded:
 
 
 def embedded_objects(obj: JSON, table: Table) -> Iterator[Embedded]:
-    """The objects inside an object, at any depth; those of kinds that the table does not have are left out."""
+    """Yield the objects inside an object, at any depth; those of kinds that the table does not have are left out."""
     row = table.row(*group_kind(obj))
     if row is not None and object_rules(row):
         yield from _inside(Embedded((), obj, row), table, 0)
@@ -49,18 +49,18 @@ def _inside(outer: Embedded, table: Table, depth: int) -> Iterator[Embedded]:
 
 
 def holds_objects(obj: JSON, table: Table) -> bool:
-    """Whether objects of its kind may hold others."""
+    """Return whether objects of its kind may hold others."""
     row = table.row(*group_kind(obj))
     return row is not None and bool(row.objects or [rule for rule in row.podSets if rule.embeds == "object"])
 
 
 def may_hold_kind(row: Row, group: str, kind: str) -> bool:
-    """Whether objects of a kind may stand inside those of a row."""
+    """Return whether objects of a kind may stand inside those of a row."""
     return any(not rule.kind or (row.group, rule.kind) == (group, kind) for rule in object_rules(row))
 
 
 def object_rules(row: Row) -> Sequence[ObjectRule]:
-    """Where whole objects stand; without a kind, where they say it themselves."""
+    """Return the rules for where whole objects stand; without a kind, objects say it themselves."""
     held = [rule for rule in row.podSets if rule.embeds == "object"]
     inside = [ObjectRule(template=rule.template, kind="", groups=rule.groups) for rule in held]
     return (*inside, *row.objects)

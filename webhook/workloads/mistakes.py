@@ -28,7 +28,7 @@ _NAMES: Final = {
 
 
 def shape_mistakes(document: Document, errors: Sequence[Mapping[str, Any]]) -> list[Problem]:
-    """The mistakes that pydantic lists for a document."""
+    """Return the mistakes that pydantic lists for a document."""
     return [document.problem(tuple(mistake["loc"]), _said(mistake)) for mistake in errors]
 
 
@@ -40,7 +40,9 @@ def _said(mistake: Mapping[str, Any]) -> str:
 
 
 def row_mistakes(document: Document, rows: Sequence[Row], seen: set[tuple[str, str]]) -> list[Problem]:
-    """What rows of the right shape get wrong. `seen`: the kinds of the same file so far, which this adds to."""
+    """Return what rows of the right shape get wrong; the kinds so far of the same file are in `seen`, which this adds
+    to.
+    """
     problems = []
     for index, row in enumerate(rows):
         problems += [document.problem((index, *place), said) for place, said in _row(row)]

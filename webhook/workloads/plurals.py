@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def plural_of_kind(kind: str) -> str:
-    """The resource name that a kind most likely has: its English plural in lower case.
+    """Return the resource name that a kind most likely has: its English plural in lower case.
 
     The rule is apimachinery's UnsafeGuessKindToResource (pkg/api/meta/restmapper.go, v0.36).
 

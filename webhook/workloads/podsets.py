@@ -44,11 +44,13 @@ class PodSet:
 
     @property
     def pods(self) -> int | None:
-        """How many pods of this template the object makes in all."""
+        """Return how many pods of this template the object makes in all."""
         return None if self.count is None else self.count * self.groups
 
     def locate(self, path: FieldPath) -> FieldPath:
-        """Where a field of the template stands in the object: ("spec", "x") -> ("spec", "template", "spec", "x")."""
+        """Return where a field of the template stands in the object: ("spec", "x") -> ("spec", "template", "spec",
+        "x").
+        """
         if self.elsewhere:
             return self.path
         if not self.bare:
@@ -76,7 +78,9 @@ class Place(NamedTuple):
 
 
 def group_kind(obj: JSON) -> tuple[str, str]:
-    """Group and kind of an object: `apps/v1` Deployment -> ("apps", "Deployment"); ("", "") for what is no object."""
+    """Return group and kind of an object: `apps/v1` Deployment -> ("apps", "Deployment"); ("", "") for what is no
+    object.
+    """
     if not isinstance(obj, dict):
         return "", ""
     version, kind = obj.get("apiVersion"), obj.get("kind")
@@ -85,7 +89,7 @@ def group_kind(obj: JSON) -> tuple[str, str]:
 
 
 def pod_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
-    """Every pod template of an object, in the order of its row and then of the object.
+    """Return every pod template of an object, in the order of its row and then of the object.
 
     A kind that is not in the table, or a template that is absent or null, gives none.
     """
@@ -109,7 +113,7 @@ OF_RUNTIME = "runtime"
 def partial_pod_templates(
     obj: JSON, table: Table, deadline: Deadline | None = None, *, of_runtime: bool = True
 ) -> tuple[Fragment, ...]:
-    """Every partial pod template of an object: TrainJob runtimePatches, BatchSandbox shardPatches."""
+    """Return every partial pod template of an object: TrainJob runtimePatches, BatchSandbox shardPatches."""
     row, until = table.row(*group_kind(obj)), deadline or Deadline()
     if row is None or not row.fragments:
         return ()
@@ -125,7 +129,7 @@ def partial_pod_templates(
 
 
 def patch_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
-    """What an object lays over the pod templates of a runtime, as templates: TrainJob runtimePatches.
+    """Return what an object lays over the pod templates of a runtime, as templates: TrainJob runtimePatches.
 
     What is merged into a template of the same object is judged once it is merged.
     """
@@ -162,7 +166,7 @@ def _applies(place: Place, rule: PodSetRule) -> bool:
 
 
 def is_set(element: JSON, path: str) -> bool:
-    """Whether a field below an element is there, and neither null nor false."""
+    """Return whether a field below an element is there, and neither null nor false."""
     value = _field(element, path)
     return value is not None and value is not False
 
@@ -183,7 +187,9 @@ def _as_template(value: JSON, embeds: Embeds) -> JSON:
 
 
 def _wrapped(place: Place, rule: PodSetRule, table: Table, depth: int) -> Iterator[PodSet]:
-    """Pod sets of an object inside another: as the element declares them, else as the object's own row has them."""
+    """Yield pod sets of an object inside another: as the element declares them, else as the object's own row
+    has them.
+    """
     if rule.declared and (items := _field(place.element, rule.declared.items)) and isinstance(items, list):
         yield from _declared(place, rule.declared, items)
     elif depth < _DEEPEST and (row := table.row(*group_kind(place.value))):
@@ -191,7 +197,7 @@ def _wrapped(place: Place, rule: PodSetRule, table: Table, depth: int) -> Iterat
 
 
 def _declared(place: Place, declared: Declared, items: Sequence[JSON]) -> Iterator[PodSet]:
-    """Templates that an element lists itself; their paths are relative to the element, the object's parent."""
+    """Yield templates that an element lists itself; their paths are relative to the element, the object's parent."""
     for item in items:
         text = _field(item, declared.path)
         try:
@@ -211,7 +217,7 @@ def _name(obj: JSON) -> str:
 
 
 def places_of_path(obj: JSON, template: str, named: str = "") -> Iterator[Place]:
-    """Every place that a template path leads to, absent ones left out."""
+    """Yield every place that a template path leads to, absent ones left out."""
     return _walk(Place((), obj, obj, ""), _parts(template), named)
 
 
@@ -240,7 +246,7 @@ def _elements(path: FieldPath, value: JSON, step: str, named: str) -> Iterator[P
 
 @lru_cache(maxsize=1024)
 def _parts(path: str) -> tuple[tuple[FieldPath, str], ...]:
-    """`spec.tasks[].template` -> ((("spec", "tasks"), "[]"), (("template",), ""))."""
+    """Split a path: `spec.tasks[].template` -> ((("spec", "tasks"), "[]"), (("template",), ""))."""
     texts = _EACH.split(path)
     return tuple((_steps(text), each) for text, each in zip(texts[::2], [*texts[1::2], ""], strict=True))
 
@@ -250,7 +256,7 @@ _EACH: Final = re.compile(r"(\[\]|\{\})")
 
 @lru_cache(maxsize=1024)
 def _steps(path: str) -> tuple[str, ...]:
-    """`spec.template` -> ("spec", "template")."""
+    """Split a path into steps: `spec.template` -> ("spec", "template")."""
     return tuple(step for step in path.split(".") if step)
 
 
@@ -259,7 +265,7 @@ def _field(value: JSON, path: str) -> JSON:
 
 
 def product_of_factors(element: JSON, factors: Sequence[Factor]) -> int:
-    """What factors of a count come to for an element."""
+    """Multiply the factors of a count for an element."""
     number = 1
     for factor in factors:
         number *= _factor(element, factor)
@@ -281,5 +287,5 @@ def _factor(element: JSON, factor: Factor) -> int:
 
 
 def _number(value: JSON, default: int) -> int:
-    """An integer as written; a text or a truth value in its place is no count, so the default stands."""
+    """Return an integer as written; a text or a truth value in its place is no count, so the default stands."""
     return value if isinstance(value, int) and not isinstance(value, bool) else default

@@ -42,14 +42,18 @@ class ResourceField:
 
 
 def resource_fields(obj: JSON, table: Table) -> Iterator[ResourceField]:
-    """Those of an object's own kind, in the order of its row and then of the object; none of most kinds."""
+    """Yield resource fields of an object's own kind, in the order of its row and then of the object; most kinds have
+    none.
+    """
     row = table.row(*group_kind(obj))
     if row is not None and row.resources:
         yield from _fields_of_row(obj, row)
 
 
 def has_resources(obj: JSON, table: Table) -> bool:
-    """Whether objects of its kind may ask for resources outside pod templates: in fields, patches, or inner objects."""
+    """Return whether objects of its kind may ask for resources outside pod templates: in fields, patches, or inner
+    objects.
+    """
     row = table.row(*group_kind(obj))
     return row is not None and bool(row.resources or row.fragments or object_rules(row))
 
@@ -78,7 +82,9 @@ def _field(obj: JSON, place: Place, rule: ResourceRule) -> ResourceField:
 
 
 def _limit(device: JSON) -> JSON:
-    """A name with a positive quantity is a limit (kubeflow/spark-operator@38082f33 sparkpod_defaulter.go addGPU)."""
+    """Return the limit of a device with a name and a quantity (kubeflow/spark-operator@38082f33 sparkpod_defaulter.go
+    addGPU).
+    """
     name, quantity = _text(device.get("name")), device.get("quantity")
     is_count = isinstance(quantity, int) and not isinstance(quantity, bool) and quantity > 0
     return {"limits": {name: quantity}} if name and is_count else {}

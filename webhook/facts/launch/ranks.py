@@ -43,7 +43,7 @@ _TASK: Final = re.compile(r'"task"\s*:')
 
 
 def validate_ranks(members: Sequence[Member], together: Together) -> Iterator[Problem]:
-    """Numbers of nodes that more than one pod has."""
+    """Report numbers of nodes that more than one pod has."""
     fixed = [member for member in members if _has_fixed_rank(member, together)]
     holders: dict[tuple[str, int], int] = {}
     for member in fixed:
@@ -67,7 +67,7 @@ def _has_fixed_rank(member: Member, together: Together) -> bool:
 
 
 def validate_fixed(member: Member, owned: Collection[str], index: str) -> Iterator[Problem]:
-    """One rank or one task for all pods of a template."""
+    """Report one rank or one task for all pods of a template."""
     if (member.pods or 0) < 2 or not member.env:
         return
     for name, launchers in _RANKS.items():
@@ -81,5 +81,5 @@ def validate_fixed(member: Member, owned: Collection[str], index: str) -> Iterat
 
 
 def _meets(member: Member) -> bool:
-    """Whether the pods are to meet at one address; alone, RANK may mean something else."""
+    """Return whether the pods are to meet at one address; alone, RANK may mean something else."""
     return not _MEETING.isdisjoint(member.env)

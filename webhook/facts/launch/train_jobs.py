@@ -15,7 +15,7 @@ from webhook.problem import Problem
 
 
 def launch_of_train_job(subject: Subject) -> Iterator[Problem]:
-    """The nodes and ranks of a TrainJob, merged with its runtime; its processes are compared with other rules."""
+    """Check the nodes and ranks of a TrainJob, merged with its runtime; other rules compare its processes."""
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or job.node is None or not changes_more_than_suspend(subject):
         return
@@ -24,7 +24,7 @@ def launch_of_train_job(subject: Subject) -> Iterator[Problem]:
 
 
 def _launch_of(job: MergedTrainJob, started: Launch) -> Iterator[Problem]:
-    """What is wrong with the command of a TrainJob, wherever that stands."""
+    """Report what is wrong with the command of a TrainJob, wherever that stands."""
     if job.plugin == "torch":
         member = Member(pod_set="", path=(), launch=started, pods=job.nodes)
         together = Together(pods=job.nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK")
@@ -38,13 +38,15 @@ def _launch_of(job: MergedTrainJob, started: Launch) -> Iterator[Problem]:
 
 
 def command_of(subject: Subject) -> Launch:
-    """What the command of the container that trains starts."""
+    """Return what the command of the container that trains starts."""
     node = subject.once(merge_train_job).node
     return launched_by_json({} if node is None else node.json, subject)
 
 
 def command_path(subject: Subject) -> str:
-    """Where the launcher and its options stand: in the command or the arguments, of the TrainJob or of the runtime."""
+    """Say where the launcher and its options stand: in the command or the arguments, of the TrainJob or of the
+    runtime.
+    """
     job = subject.once(merge_train_job)
     said = "command"
     if job.node is not None and job.node.args:

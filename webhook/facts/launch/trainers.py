@@ -45,7 +45,7 @@ _LONGEST: Final = 128 * 1024
 
 
 def validate_trainers(members: Sequence[Member], together: Together | None) -> Iterator[Problem]:
-    """Trainers that are told of other numbers than there are; of nodes only where their pods train together."""
+    """Report trainers that are told of other numbers than there are; of nodes only where their pods train together."""
     for member in members:
         said = _numbers_in_words(member)
         devices, nodes = said.get("devices"), said.get("num-nodes")
@@ -78,7 +78,7 @@ def _are(pods: int) -> str:
 
 
 def _numbers_in_words(member: Member) -> dict[str, int]:
-    """The numbers that its words say once, or the same each time; mpirun starts its program in other pods."""
+    """Return the numbers that its words say once, or the same each time; mpirun starts its program in other pods."""
     text = " ".join(member.words)
     if member.launch.by in MPI or len(text) > _LONGEST:
         return {}

@@ -30,7 +30,7 @@ LEADER_WORKER_SET: Final = ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_
 
 
 def validate_owned(member: Member, owned: Collection[str], owner: str) -> Iterator[Problem]:
-    """Variables of a container that its controller overwrites."""
+    """Report variables of a container that its controller overwrites."""
     for name in owned:
         if name in member.env:
             message = f"sets variable {name}, but this value is ignored because {owner} sets the variable too"

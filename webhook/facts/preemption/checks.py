@@ -25,7 +25,7 @@ _LOOKUPS: Final = (*preemption.LOOKUPS, interest_in_fields(NODE, "metadata.label
 
 
 def advise_preemption(subject: Subject) -> Iterator[Problem]:
-    """What is to be said of an object, once where several of its templates share it."""
+    """Yield the advice about an object, once where several of its templates share it."""
     yield from advice_without_repetitions(_ADVICE, spot.SPOT_TOLERATION.id, subject)
 
 

@@ -64,7 +64,7 @@ _PRIORITY: Final = "kueue.x-k8s.io/priority-class"
 
 
 def advise_progress(subject: Subject) -> Iterator[Problem]:
-    """What a job that is bound to spot nodes would lose."""
+    """Warn of what a job that is bound to spot nodes would lose."""
     if subject.group_kind not in BATCH:
         return
     on_spot = [pods for pods in subject.once(read_device_workload).device_pods if selected_spot_nodes(pods)]
@@ -76,7 +76,7 @@ def advise_progress(subject: Subject) -> Iterator[Problem]:
 
 
 def _restart(subject: Subject) -> Iterator[Problem]:
-    """Restart policies and limits of the Training Operator under which one preempted pod ends the job."""
+    """Warn of restart policies and limits of the Training Operator under which one preempted pod ends the job."""
     if subject.group_kind[0] != "kubeflow.org":
         return
     spec = subject.typed(TrainingJob).spec
@@ -92,7 +92,7 @@ def _restart(subject: Subject) -> Iterator[Problem]:
 
 
 def _elastic_limits(policy: ElasticPolicy) -> Iterator[Problem]:
-    """An elastic job that cannot become smaller."""
+    """Warn of an elastic job that cannot become smaller."""
     least = policy.min_replicas
     if least is not None and least == policy.max_replicas:
         message = "equals maxReplicas, so the job cannot go on with fewer workers when a spot node is taken back"
@@ -100,7 +100,7 @@ def _elastic_limits(policy: ElasticPolicy) -> Iterator[Problem]:
 
 
 def advise_grace_periods(subject: Subject) -> Iterator[Problem]:
-    """Pods that are killed before their preStop hooks have ended, or before they can write a checkpoint."""
+    """Warn of pods that are killed before their preStop hooks have ended, or before they can write a checkpoint."""
     for pods in subject.once(read_device_workload).device_pods:
         yield from _grace_period(pods, is_batch=subject.group_kind in BATCH)
 
@@ -124,13 +124,13 @@ def _grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem]:
 
 
 def _sleep_s(hook: LifecycleHandler) -> int:
-    """How long a hook sleeps, as it is written; 0 for another one."""
+    """Return how many seconds a hook sleeps, as it is written; 0 for another one."""
     words = " ".join(hook.exec.command)
     return max([hook.sleep.seconds, *(int(count) * _SECONDS[unit] for count, unit in _SLEEP.findall(words))])
 
 
 def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
-    """A class that says it never preempts, in a queue whose Kueue does so all the same."""
+    """Warn of a class that says it never preempts, in a queue whose Kueue does so all the same."""
     labels, pods = subject.metadata.labels, subject.once(read_device_workload).device_pods
     queue = labels.get(_QUEUE)
     name = next(filter(None, (priority_class_name(using.template) for using in pods)), "")

@@ -28,7 +28,7 @@ PREEMPTION_PRIORITY_CLASS: Final = PREEMPTION.rule(
 
 
 def validate_priority_classes(subject: Subject) -> Iterator[Problem]:
-    """PriorityClasses that the pods name and that are not there."""
+    """Report PriorityClasses that the pods name and that do not exist."""
     if not subject.once(read_device_workload).device_pods:
         return
     for named in Items(subject.fact("priorities")["classes"], subject.deadline):

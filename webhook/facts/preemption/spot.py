@@ -70,19 +70,19 @@ class SpotNodes:
 
 @cache
 def _keys() -> frozenset[str]:
-    """The labels of spot nodes: most selectors have none of them."""
+    """Return the labels of spot nodes: most selectors have none of them."""
     return frozenset(each.key for each in spot_nodes())
 
 
 @cache
 def spot_nodes() -> tuple[SpotNodes, ...]:
-    """The shipped rows; read on first use."""
+    """Return the shipped rows, which are read on first use."""
     (document,) = yamlfile.read(FILE)
     return tuple(SpotNodes(**row) for row in document.value["nodes"])
 
 
 def selected_spot_nodes(pods: DevicePods) -> tuple[SpotNodes, FieldPath] | None:
-    """The spot nodes that pods are bound to, and where they say so; None for pods that may run elsewhere too."""
+    """Return the spot nodes that pods are bound to, and where they say so; None for pods that may run elsewhere too."""
     spec = pods.spec
     terms = spec.required_node_terms()
     if not terms and _keys().isdisjoint(spec.node_selector):
@@ -103,7 +103,7 @@ def _requires(term: NodeSelectorTerm, nodes: SpotNodes) -> bool:
 
 
 def advise_spot(subject: Subject) -> Iterator[Problem]:
-    """Selectors of spot nodes without the toleration that they need, and the reverse."""
+    """Warn of selectors of spot nodes without the toleration that they need, and the reverse."""
     for pods in subject.once(read_device_workload).device_pods:
         bound = selected_spot_nodes(pods)
         if bound is None:
@@ -126,12 +126,12 @@ def _tolerates(spec: PodSpec, nodes: SpotNodes) -> bool:
 
 
 def _is_tainted(nodes: SpotNodes, subject: Subject) -> bool:
-    """Whether all such nodes have the taint: because the cloud does it, or as the nodes of the view show."""
+    """Return whether all such nodes have the taint: because the cloud does it, or as the nodes of the view show."""
     return nodes.taint == "always" or nodes in subject.once(_tainted_in_the_view)
 
 
 def _tainted_in_the_view(subject: Subject) -> frozenset[SpotNodes]:
-    """Rows of which a whole cluster has nodes, all with the taint; what is not in the view may have none."""
+    """Return the rows of which a whole cluster has nodes, all with the taint; what is not in the view may have none."""
     view, tainted, untainted = subject.view(), set[SpotNodes](), set[SpotNodes]()
     for node in view.every(Node) if view.is_whole(Node.gvk) else ():
         for row in spot_nodes():
@@ -148,7 +148,7 @@ def _has_taint(node: Node, nodes: SpotNodes) -> bool:
 
 
 def _spot_selector(pods: DevicePods) -> Iterator[Problem]:
-    """A toleration that a cloud's spot nodes alone need, where nothing asks for them."""
+    """Warn of a toleration that a cloud's spot nodes alone need, where nothing asks for them."""
     by_taint = {nodes.key: nodes for nodes in spot_nodes() if nodes.taint != "none"}
     spec, affinity = pods.spec, pods.spec.affinity.node_affinity
     if any(key in spec.node_selector for key in by_taint) or affinity.preferred or spec.required_node_terms():
@@ -165,7 +165,7 @@ def _spot_selector(pods: DevicePods) -> Iterator[Problem]:
 
 
 def validate_checkpoint(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """A job on spot nodes whose files all go with the node."""
+    """Report a job on spot nodes whose files all go with the node."""
     if not _keeps_files(pods, subject):
         message = "runs on spot nodes, but no volume outlives the pods, so a preemption loses the progress of the job"
         fix = "mount a PersistentVolumeClaim for checkpoints"
@@ -173,7 +173,7 @@ def validate_checkpoint(pods: DevicePods, subject: Subject) -> Iterator[Problem]
 
 
 def _keeps_files(pods: DevicePods, subject: Subject) -> bool:
-    """Whether some volume is elsewhere, or some word says so: a bucket, or settings that nobody sees here."""
+    """Return whether some volume is elsewhere, or some word says so: a bucket, or settings that nobody sees here."""
     sources = {field for volume in pods.spec.volumes for field in volume.json if field != "name"}
     if sources - _ON_THE_NODE or subject.typed(Job).spec.volumes:
         return True

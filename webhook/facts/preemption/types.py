@@ -41,7 +41,7 @@ class TrainingJobSpec(Typed):
     xgb_replica_specs = PartMap(Role)
 
     def roles(self) -> Iterator[tuple[str, Role]]:
-        """The roles of the job by their names."""
+        """Yield the roles of the job by their names."""
         yield from self.jax_replica_specs.items()
         yield from self.mpi_replica_specs.items()
         yield from self.paddle_replica_specs.items()
