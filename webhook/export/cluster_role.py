@@ -21,7 +21,8 @@ _ASKING = {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessre
 
 
 def cluster_role(name: str, interests: Iterable[Interest], table: Table, *, may_ask: bool = False) -> dict[str, Any]:
-    """The role: for each group one rule for what is read whole, and one for each resource of which names are read.
+    """Return the role: for each group one rule for what is read whole, and one for each resource of which names are
+    read.
 
     Args:
         name: of the role.

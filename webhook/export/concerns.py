@@ -72,7 +72,7 @@ MEANINGS: Final[Mapping[str, str]] = {
 
 
 def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str]) -> str:
-    """Whether an object has any of what some words stand for; "false" where no object has.
+    """Return CEL that is true of objects to which any of some words applies; "false" where it applies to none.
 
     Args:
         words: of MEANINGS.

@@ -72,7 +72,7 @@ class Danger:
 
 
 def lockout_dangers(configuration: WebhookConfiguration, namespaces: Namespaces) -> Iterator[Danger]:
-    """Every way in which a configuration can block the cluster.
+    """Yield every way in which a configuration can block the cluster.
 
     A webhook with `failurePolicy: Ignore` has none. One with matchConditions is taken as if these were true: what they
     leave out is not looked at. One with an objectSelector that no unlabelled object meets is asked by few, and is left
@@ -112,7 +112,7 @@ def _dangers_of_webhook(webhook: Webhook, namespaces: Namespaces) -> Iterator[tu
 
 
 def _names(rule: NamedRule, need: _Need) -> bool:
-    """Whether a rule names a request; one for named objects is for few."""
+    """Return whether a rule names a request; one for named objects is for few."""
     if rule.resource_names or rule.scope == ("Cluster" if need.namespace else "Namespaced"):
         return False
     resource, _, sub = need.resource.partition("/")
@@ -125,7 +125,7 @@ def _names(rule: NamedRule, need: _Need) -> bool:
 
 
 def _asks(webhook: Webhook, namespace: str, namespaces: Namespaces) -> bool:
-    """Whether its namespaceSelector lets it be asked; outside namespaces the selector means nothing."""
+    """Return whether its namespaceSelector selects the namespace; outside namespaces the selector means nothing."""
     chosen = compile_selector(webhook.namespace_selector)
     if not namespace or chosen == EVERYTHING:
         return True

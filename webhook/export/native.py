@@ -82,7 +82,9 @@ def _reads_patches(policy: JSON) -> bool:
 
 
 def _with_patches(table: Table) -> Table:
-    """The table with what is laid over the templates of a runtime as pod sets, whole templates and PodSpecs apart."""
+    """Return the table with pod sets for what is laid over a runtime's templates, whole templates and PodSpecs
+    apart.
+    """
     made = [
         replace(row, podSets=tuple(PodSetRule(template=each.template, embeds=embeds) for each in laid))
         for row in table.rows
@@ -93,7 +95,7 @@ def _with_patches(table: Table) -> Table:
 
 
 def _plain(policy: JSON) -> JSON:
-    """The policy without the annotations of this project."""
+    """Return the policy without the annotations of this project."""
     metadata = dict(policy["metadata"])
     kept = {key: value for key, value in metadata.pop("annotations", {}).items() if not key.startswith(PREFIX)}
     return {**policy, "metadata": {**metadata, **({"annotations": kept} if kept else {})}}
@@ -113,7 +115,7 @@ def _unknowable(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _groups(table: Table) -> Iterator[_Group]:
-    """The kinds of the table that hold templates, by where these stand."""
+    """Yield the kinds of the table that hold templates, grouped by where these stand."""
     fixed: dict[tuple[str, ...], list[Row]] = {}
     several: dict[str, list[Row]] = {}
     for row in table.rows:
@@ -141,7 +143,7 @@ def _several(rows: Sequence[Row]) -> Callable[[nativespec.Original], JSON]:
 def _policy(
     policy: JSON, bindings: Sequence[JSON], group: _Group, original: nativespec.Original, version: Version
 ) -> Iterator[JSON]:
-    """The policy for one group of kinds, with its bindings; nothing where its rules leave no operation."""
+    """Yield the policy for one group of kinds, with its bindings; nothing where its rules leave no operation."""
     constraints = _constraints(policy["spec"]["matchConstraints"], group.rows)
     if constraints is None:
         return
@@ -157,14 +159,14 @@ def _policy(
 
 
 def _check(manifest: JSON, version: Version) -> None:
-    """Raise what the API server would say of a policy."""
+    """Raise what the API server would say against a policy."""
     _, errors = compile_policy(parse_manifest(manifest), compiled_engine(), version)  # type: ignore[arg-type]
     for error in errors:
         raise Unrewritable(str(error).partition("\n")[0])
 
 
 def _binding(binding: JSON, policy: str, group: _Group) -> JSON | None:
-    """A binding for another policy; None where it names resources, and pods are not among them."""
+    """Return a binding for another policy; None where it names resources, and pods are not among them."""
     spec, resources = {**binding["spec"], "policyName": policy}, _resources(binding)
     if resources:
         constraints = _constraints(resources, group.rows)
@@ -180,7 +182,7 @@ def _resources(binding: JSON) -> JSON:
 
 
 def _constraints(constraints: Mapping[str, JSON], rows: Sequence[Row]) -> JSON | None:
-    """Rules about pods as rules about these kinds; None where there are rules, and none is about pods.
+    """Return rules about pods as rules about these kinds; None where there are rules, and none is about pods.
 
     As for the webhook itself, the API server converts what is asked under other versions (matchPolicy Equivalent).
     """
@@ -195,7 +197,7 @@ def _constraints(constraints: Mapping[str, JSON], rows: Sequence[Row]) -> JSON |
 
 
 def _pod_rules(constraints: Mapping[str, JSON], key: str) -> Iterator[JSON]:
-    """The rules that are about pods themselves."""
+    """Yield the rules that are about pods themselves."""
     for rule in constraints.get(key) or ():
         groups, versions = set(rule.get("apiGroups") or ()), set(rule.get("apiVersions") or ())
         resources = set(rule.get("resources") or ())
@@ -205,7 +207,7 @@ def _pod_rules(constraints: Mapping[str, JSON], key: str) -> Iterator[JSON]:
 
 
 def _template_operations(rule: JSON) -> list[str]:
-    """The operations under which templates are expanded: nobody connects to a workload."""
+    """Return the operations under which templates are expanded: nobody connects to a workload."""
     operations = rule.get("operations") or ()
     return [each for each in _EVERY if each in operations or "*" in operations]
 

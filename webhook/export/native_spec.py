@@ -61,11 +61,11 @@ class Original:
 
     @property
     def subject(self) -> str:
-        """The object that holds the templates: on DELETE the old one."""
+        """Return CEL for the object that holds the templates: on DELETE the old one."""
         return "dyn(object == null ? oldObject : object)" if self.deletes else "dyn(object)"
 
     def pod(self, template: str, *, bare: bool) -> str:
-        """The virtual Pod of a template, with what the policy may read of it."""
+        """Return CEL for the virtual Pod of a template, with what the policy may read of it."""
         return templates.pod_expression(template, bare=bare, named=self.names_namespace, drops_nulls=self.drops_nulls)
 
 
@@ -124,7 +124,9 @@ def _names(taken: frozenset[str], spec: JSON) -> Names:
 
 
 def _may_read_namespace(tree: Node) -> bool:
-    """Whether an expression could see metadata.namespace of the object: it reads more than other fields of it."""
+    """Return whether an expression could see metadata.namespace of the object: it reads more than other fields
+    of it.
+    """
     if isinstance(tree, Ident):
         return tree.name in ("object", "oldObject")
     if _is_harmless(tree):
@@ -145,7 +147,7 @@ def _is_harmless(node: Node) -> bool:
 
 
 def spec_with_one_template(policy: Original, rule: PodSetRule) -> JSON:
-    """The spec for kinds whose only template is at the place of this rule."""
+    """Return the spec for kinds whose only template is at the place of this rule."""
     names, at = policy.names, text(rule.template)
     seen = partial(_virtual, policy, rule)
     objects = {"object": seen("dyn(object)"), "oldObject": seen("dyn(oldObject)")}
@@ -193,18 +195,17 @@ def spec_with_one_template(policy: Original, rule: PodSetRule) -> JSON:
 
 
 def _virtual(policy: Original, rule: PodSetRule, value: str) -> str:
-    """The virtual Pod in an object, null where the object has not the template."""
+    """Return CEL for the virtual Pod in an object, null where the object has not the template."""
     pod = policy.pod("t", bare=rule.embeds == "podSpec")
     exists, template = templates.exists_expression(value, rule), templates.field_expression(value, rule.template)
     return f"{exists} ? [{template}].map(t, {pod})[0] : dyn(null)"
 
 
 def spec_with_several_templates(policy: Original, rows: Sequence[Row]) -> JSON:
-    """The spec for kinds with any number of templates; all of them PodSpecs, or all of them templates.
+    """Return the spec for kinds with any number of templates; all of them PodSpecs, or all of them templates.
 
     Raises:
         Unrewritable: what is said of one template cannot be said of all.
-
     """
     return _Several(policy, rows).spec()
 
@@ -237,7 +238,7 @@ class _Several:
         )
 
     def _listed(self, rows: Sequence[Row]) -> str:
-        """A list of maps with `at`, `pod` and `old`, one for each template."""
+        """Return CEL for a list of maps with `at`, `pod` and `old`, one for each template."""
         policy, bare = self._policy, self._embeds == "podSpec"
         pod = policy.pod("e.template", bare=bare)
         now = f"object == null ? dyn(null) : {pod}" if policy.deletes else pod
@@ -276,7 +277,7 @@ class _Several:
 
 
 def _without_variables(tree: Node) -> Iterator[Node]:
-    """The nodes of a tree without those of `variables.name`."""
+    """Yield the nodes of a tree without those of `variables.name`."""
     if rewrite.variable(tree):
         return
     yield tree
@@ -285,7 +286,7 @@ def _without_variables(tree: Node) -> Iterator[Node]:
 
 
 def _replaced(tree: Node, given: Mapping[str, Node]) -> Node:
-    """A tree with others for its free names; no macro binds these."""
+    """Return a tree with others for its free names; no macro binds these."""
     return rewrite.replace(tree, lambda node: given.get(node.name) if isinstance(node, Ident) else None)
 
 
@@ -305,7 +306,7 @@ def _spec(spec: JSON, *, conditions: JSON, variables: JSON, validations: JSON, a
 
 
 def _static(each: JSON) -> str:
-    """What a validation says without messageExpression (messages.message)."""
+    """Return what a validation says without messageExpression (messages.message)."""
     return str(each.get("message") or "").strip() or f"failed expression: {each['expression'].strip()}"
 
 
@@ -319,7 +320,7 @@ def _prefixed(message: str, rule: PodSetRule) -> str:
 
 
 def _rerooted(message: str, at: str, embeds: str) -> str:
-    """The same as an expression, for a template whose path is one."""
+    """Return a validation's message as CEL, for a template whose path is itself an expression."""
     path, rest = paths.path_at_start(message)
     inner = path if embeds != "podSpec" else path[1:] if path[:1] == ("spec",) else ()
     behind = paths.path_as_text(inner)
@@ -329,7 +330,7 @@ def _rerooted(message: str, at: str, embeds: str) -> str:
 
 
 def _dynamic(policy: Original, written: str, instead: str, at: str, embeds: str) -> str:
-    """A messageExpression with the template's path; `instead` is what is said where it gives no message."""
+    """Return a messageExpression with the template's path; `instead` is said where it gives no message."""
     name = policy.names.message
     said = templates.message_at_template(name, at, bare=embeds == "podSpec")
     return f'[({written}).trim()].map({name}, {name} == "" || {name}.contains("\\n") ? {instead} : {said})[0]'

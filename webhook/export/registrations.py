@@ -86,7 +86,7 @@ class Registered:
 
 
 def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = False) -> Registered:
-    """The webhooks of a phase, the one without conditions first.
+    """Return the webhooks of a phase, the one without conditions first.
 
     Args:
         policies: all that are loaded.

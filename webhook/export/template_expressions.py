@@ -33,7 +33,7 @@ PATH = rf"^({_ROOT}({_STEP}*:|{_STEP}+)|{_INDEXED})(\s|$)"
 
 
 def field_expression(value: str, path: str) -> str:
-    """A field of a value, null where some step of the path is absent or null."""
+    """Return CEL for a field of a value, null where some step of the path is absent or null."""
     return f"{value}{_steps(path)}.orValue(null)" if path else value
 
 
@@ -42,7 +42,7 @@ def _steps(path: str) -> str:
 
 
 def exists_expression(value: str, rule: PodSetRule) -> str:
-    """Whether an object has the template of a rule with a fixed path."""
+    """Return CEL that says whether an object has the template of a rule with a fixed path."""
     return " && ".join((f"type({field_expression(value, rule.template)}) == map", *_guards(value, rule)))
 
 
@@ -56,14 +56,13 @@ def _is_set(value: str, path: str) -> str:
 
 
 def pod_expression(template: str, *, bare: bool, named: bool, drops_nulls: bool) -> str:
-    """The virtual Pod of a template.
+    """Return CEL for the virtual Pod of a template.
 
     Args:
         template: an expression.
         bare: the template is a PodSpec.
         named: somebody may ask for the namespace in its metadata.
         drops_nulls: the cluster's version can leave out the fields of the PodSpec that are null.
-
     """
     held = f"dyn({template})" if bare else _map(template, "spec")  # the type of a template with a default may be null
     spec = f"dyn({held}{_WITHOUT_NULLS if drops_nulls else ''})"
@@ -78,7 +77,7 @@ def _map(value: str, name: str) -> str:
 
 
 def templates_expression(value: str, rows: Iterable[Row]) -> str:
-    """The templates of an object of any of these kinds: a list of maps with `at`, `name` and `template`."""
+    """Return CEL for the templates of an object of these kinds: a list of maps with `at`, `name` and `template`."""
     kinds: dict[PodSetRule, list[str]] = {}
     for row in rows:
         for rule in row.podSets:
@@ -113,7 +112,7 @@ def _places(value: str, rule: PodSetRule) -> str:
 
 
 def _nested(value: str, before: str, rule: PodSetRule) -> str:
-    """The templates in a list inside each element of a list, which are named by their place."""
+    """Return CEL for the templates in a list inside each element of a list, which are named by their place."""
     at = f'{text(f"{before}[")} + string(n) + "]." + string(p.at)'
     inner = f"({_places('dyn(q)', rule)}).map(p, {_entry(at, at, 'p.template')})"
     return f"{_only(f'{value}{_steps(before)}', 'list', '[]')}.transformList(n, q, {inner}).flatten()"
@@ -124,7 +123,7 @@ def _own(rule: PodSetRule, name: str) -> str:
 
 
 def _only(value: str, kind: str, empty: str) -> str:
-    """An optional value that counts as empty unless it is of a kind."""
+    """Return CEL for an optional value that counts as empty unless it is of a kind."""
     return f"{value}.optFlatMap(v, type(v) == {kind} ? optional.of(v) : optional.none()).orValue(dyn({empty}))"
 
 
@@ -133,7 +132,7 @@ def _entry(at: str, name: str, template: str) -> str:
 
 
 def message_at_template(message: str, at: str, *, bare: bool) -> str:
-    """A message about a virtual Pod as one about the object: the template's path before its own, or before it all.
+    """Return CEL that puts a template's path before the path in a message about a virtual Pod, or before the message.
 
     Further paths that it names, as in `…; spec.x: …`, get it too.
 
@@ -150,6 +149,6 @@ def message_at_template(message: str, at: str, *, bare: bool) -> str:
 
 
 def others(at: str, *, bare: bool) -> str:
-    """The calls that put the template's path before further paths in a text; expansion.py does the same."""
+    """Return the calls that put the template's path before further paths in a text; expansion.py does the same."""
     spec = "." if bare else ".spec."
     return "".join(f'.replace("{before}spec.", "{before}" + {at} + "{spec}")' for before in _BEFORE_OTHERS)

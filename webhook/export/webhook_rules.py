@@ -41,12 +41,14 @@ class Wish:
 
 
 def webhook_rules(policies: PolicySet, phase: Phase) -> tuple[WebhookRule, ...]:
-    """The rules of one phase, sorted; resources that share group, versions, operations and scope share a rule."""
+    """Return the rules of one phase, sorted; resources that share group, versions, operations and scope share a
+    rule.
+    """
     return merge_resources({wish for _, wish in wishes(policies, phase)})
 
 
 def wishes(policies: PolicySet, phase: Phase) -> tuple[tuple[Policy, Wish], ...]:
-    """What the policies that webhook configurations name match in a phase."""
+    """Return what the policies that webhook configurations name match in a phase."""
     asked = [policy for policy in policies.validating if policy.phase in (phase.value, "both")]
     called = [policy for policy in asked if policy.bindings and policy.is_registered]
     pairs = [(policy, wish) for policy in called for wish in _wishes(policy, policies.table)]
@@ -80,7 +82,7 @@ def _named(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[s
 
 
 def merge_resources(wishes: Iterable[Wish]) -> tuple[WebhookRule, ...]:
-    """Rules for some resources."""
+    """Return rules for some resources."""
     operations: dict[tuple[str, str, str, str], set[str]] = {}
     for wish in wishes:
         operations.setdefault((wish.group, wish.version, wish.resource, wish.scope), set()).add(wish.operation)
@@ -102,12 +104,12 @@ def _operations(names: set[str]) -> tuple[str, ...]:
 
 
 def _alone(names: set[str]) -> tuple[str, ...]:
-    """A wildcard stands alone: the API refuses it together with others."""
+    """Return the wildcard alone, if it is among the names: the API refuses it together with others."""
     return ("*",) if "*" in names else tuple(sorted(names))
 
 
 def _resources(names: set[str]) -> tuple[str, ...]:
-    """Resources without those that a wildcard among them covers, which the API refuses."""
+    """Return resources without those that a wildcard among them covers, which the API refuses."""
     if "*/*" in names:
         return ("*/*",)
     kept = {name for name in names if "/" in name or name == "*" or "*" not in names}

@@ -35,12 +35,12 @@ class LivePolicies:
     unbound: frozenset[str] = frozenset()
 
     def failing(self) -> tuple[str, ...]:
-        """The objects with errors, as `ValidatingPolicy/name`."""
+        """Return the objects with errors, as `ValidatingPolicy/name`."""
         return tuple(f"{each.stored.kind}/{each.stored.name}" for each in self.objects if each.errors)
 
 
 def combine(files: PolicySet, compiled: Iterable[CompiledObject]) -> LivePolicies:
-    """One set of the policies of files and of stored objects.
+    """Combine the policies of files and of stored objects into one set.
 
     Args:
         files: as they were loaded.
@@ -66,7 +66,7 @@ def combine(files: PolicySet, compiled: Iterable[CompiledObject]) -> LivePolicie
 
 
 def _untaken(compiled: CompiledObject, of_files: Mapping[Key, Policy]) -> CompiledObject:
-    """The object, out of force where its name is taken."""
+    """Return the object, out of force where its name is taken."""
     kind, name = compiled.stored.kind, compiled.stored.name
     if compiled.policy is not None and (NATIVE[kind], name) in of_files:
         return replace(compiled, policy=None, errors=(f"metadata.name: {_TAKEN}",), reason="NameTaken")
@@ -83,12 +83,12 @@ def _untaken(compiled: CompiledObject, of_files: Mapping[Key, Policy]) -> Compil
 
 
 def _is_there(key: Key, objects: Iterable[CompiledObject]) -> bool:
-    """Whether there is an object of that policy, which is not in force."""
+    """Return whether there is an object of that policy, which is not in force."""
     return any((NATIVE.get(each.stored.kind), each.stored.name) == key for each in objects)
 
 
 def _joined(kind: str, every: Mapping[Key, Policy], bound: Mapping[Key, list[Binding]]) -> tuple[Policy, ...]:
-    """The policies of a kind in the order of their names, with the bindings that they have and stored ones."""
+    """Return the policies of a kind in the order of their names, with their own bindings and stored ones."""
     named = sorted((name, policy) for (policy_kind, name), policy in every.items() if policy_kind == kind)
     return tuple(
         join_bindings(policy, (*policy.bindings, *sorted(more, key=lambda each: each.name)))

@@ -58,7 +58,7 @@ class Compiler:
         self._kept: dict[bytes, CompiledObject] = {}
 
     def compile(self, stored: Iterable[StoredPolicy]) -> tuple[CompiledObject, ...]:
-        """What becomes of each object, in their order; those beyond the bounds are not compiled.
+        """Compile each object and return the results in their order; those beyond the bounds are not compiled.
 
         Args:
             stored: all objects, those first that count first.
@@ -122,7 +122,7 @@ class Compiler:
 
 
 def _beyond(count: int, size: int, together: int) -> str:
-    """Why an object is not compiled: what it would exceed, or ""."""
+    """Say why an object is not compiled: what it would exceed, or ""."""
     if count > MOST_OBJECTS:
         return f"there are more than {MOST_OBJECTS} policies and bindings, and older ones count first: delete some"
     if size > MOST_BYTES:
@@ -154,7 +154,7 @@ def _is_about_matching(error: FieldError) -> bool:
 
 
 def _failing(policy: Policy, errors: Sequence[str]) -> Policy:
-    """The policy as one whose every evaluation fails, so that its failurePolicy speaks; it looks nothing up."""
+    """Return the policy as one whose every evaluation fails, so that its failurePolicy decides; it looks nothing up."""
     text = errors[0].splitlines()[0]
     if len(errors) > 1:
         text += f" (and {len(errors) - 1} more)"

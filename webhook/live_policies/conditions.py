@@ -22,7 +22,7 @@ _FIELDS: Final = ("status", "reason", "message", "observedGeneration")
 
 
 def conditions(compiled: CompiledObject, live: LivePolicies) -> tuple[dict[str, Any], ...]:
-    """The conditions of one object, without their times."""
+    """Return the conditions of one object, without their times."""
     stored = compiled.stored
     made = [_compiled(compiled)]
     if stored.kind == POLICY_BINDING:
@@ -33,13 +33,13 @@ def conditions(compiled: CompiledObject, live: LivePolicies) -> tuple[dict[str, 
 
 
 def condition(name: str, holds: bool, reason: str, message: str) -> dict[str, Any]:
-    """One condition of a status (metav1.Condition), as far as it does not depend on the object."""
+    """Return one condition of a status (metav1.Condition), as far as it does not depend on the object."""
     cut = message if len(message) <= _LONGEST else f"{message[:_LONGEST]} …"
     return {"type": name, "status": "True" if holds else "False", "reason": reason, "message": cut}
 
 
 def timed(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy, now: str) -> list[dict[str, Any]]:
-    """The conditions with the time of their last change: that which is stored where the status is the same."""
+    """Return the conditions with the time of their last change: that which is stored where the status is the same."""
     known = stored_conditions(stored)
     return [
         {
@@ -53,7 +53,7 @@ def timed(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy, now: str) -
 
 
 def is_stored(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy) -> bool:
-    """Whether the status of the object says this already, whatever times it has."""
+    """Return whether the status of the object says this already, whatever times it has."""
     known = stored_conditions(stored)
     return all(
         each["type"] in known and all(known[each["type"]].get(name) == each.get(name) for name in _FIELDS)
@@ -62,7 +62,7 @@ def is_stored(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy) -> bool
 
 
 def stored_conditions(stored: StoredPolicy) -> dict[str, JSON]:
-    """The conditions that are stored, by their types."""
+    """Return the stored conditions by their types."""
     return {each["type"]: each for each in get(stored.value, ("status", "conditions"), None) or ()}
 
 
@@ -105,6 +105,6 @@ def _portable(compiled: CompiledObject) -> dict[str, Any]:
 
 
 def wanted_conditions(live: LivePolicies) -> Iterator[tuple[StoredPolicy, tuple[dict[str, Any], ...]]]:
-    """Each stored object with its conditions."""
+    """Yield each stored object with its conditions."""
     for each in live.objects:
         yield each.stored, conditions(each, live)

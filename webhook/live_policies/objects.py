@@ -42,36 +42,36 @@ class StoredPolicy:
 
     @property
     def kind(self) -> str:
-        """ValidatingPolicy, MutatingPolicy or PolicyBinding."""
+        """Return the object's kind: ValidatingPolicy, MutatingPolicy or PolicyBinding."""
         return str(self.value["kind"])
 
     @property
     def name(self) -> str:
-        """Its name, which no other object of its kind has."""
+        """Return the object's name, which no other object of its kind has."""
         return str(self.value["metadata"]["name"])
 
     @property
     def uid(self) -> str:
-        """What tells it from an earlier object of its name."""
+        """Return the uid, which tells the object from an earlier one of its name."""
         return str(get(self.value, ("metadata", "uid"), ""))
 
     @property
     def generation(self) -> int:
-        """Which of its specs this is."""
+        """Return the generation of the object's spec."""
         return int(get(self.value, ("metadata", "generation"), 0) or 0)
 
     @property
     def age_order(self) -> tuple[str, str, str]:
-        """The oldest first, the same for every replica."""
+        """Return a key that sorts the oldest object first, the same for every replica."""
         return str(get(self.value, ("metadata", "creationTimestamp"), "")), self.kind, self.name
 
     def text(self) -> str:
-        """What it is compiled from: the same text compiles to the same policy."""
+        """Return the text that the object is compiled from: the same text compiles to the same policy."""
         read = [self.kind, self.name, self.value["metadata"].get("annotations"), self.value.get("spec")]
         return json.dumps(read, sort_keys=True, ensure_ascii=False)
 
     def digest(self) -> bytes:
-        """A hash of the text."""
+        """Return a hash of the text."""
         return sha256(self.text().encode(errors="replace")).digest()
 
 
@@ -83,7 +83,7 @@ class StoredPolicies:
         self._view = view
 
     def listed(self) -> tuple[StoredPolicy, ...]:
-        """All objects, the oldest first; none of a kind that the API server does not serve.
+        """Return all objects, the oldest first; none of a kind that the API server does not serve.
 
         Raises:
             LookupFailed: nobody can say what there is.
@@ -99,11 +99,11 @@ class StoredPolicies:
                     raise
 
     def revision(self) -> object:
-        """Another value whenever the objects are others."""
+        """Return a value that differs whenever the objects differ."""
         return tuple(self._view.revision(gvk) for gvk in GVKS)
 
     def unsettled(self) -> str:
-        """Why it is not known which objects there are, or ""; kinds that are not served have none."""
+        """Say why it is not known which objects there are, or return ""; kinds that are not served have none."""
         try:
             self.listed()
         except LookupFailed as error:
@@ -111,13 +111,13 @@ class StoredPolicies:
         return ""
 
     def absent(self) -> str:
-        """What is said where the kinds are not installed, or ""."""
+        """Say which kinds are not installed, or return ""."""
         unserved = [gvk.kind for gvk in GVKS if not self._view.synced(gvk)]
         return f"{', '.join(unserved)}: {NOT_SERVED}" if unserved and not self.unsettled() else ""
 
 
 def watch(kubeconfig: Path | None, log: Log) -> tuple[StoredPolicies, Connection]:
-    """Watch the objects, and wait for the first lists; and a connection to write their status.
+    """Watch the objects and wait for the first lists; return them, and a connection to write their status.
 
     Raises:
         ConfigurationError: no server or credentials are configured.
@@ -130,5 +130,5 @@ def watch(kubeconfig: Path | None, log: Log) -> tuple[StoredPolicies, Connection
 
 
 def now() -> str:
-    """The time as conditions have it."""
+    """Return the present time as conditions have it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

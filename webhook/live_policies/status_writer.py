@@ -38,7 +38,7 @@ class Writer(Protocol):
     """What writes parts of objects."""
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
-        """Server-side apply. Raises LookupFailed."""
+        """Apply part of an object by server-side apply; raise LookupFailed."""
         ...
 
 
@@ -100,7 +100,7 @@ class StatusWriter:
 
 
 def _applied(stored: StoredPolicy, conditions: Conditions) -> tuple[str, JSON]:
-    """The path of the status and what is applied to it; the uid keeps a new object of the name apart."""
+    """Return the path of the status and what is applied to it; the uid keeps a new object of the name apart."""
     path = f"/apis/{GROUP}/{VERSION}/{plural_of_kind(stored.kind)}/{quote(stored.name, safe='')}/status"
     return path, {
         "apiVersion": API_VERSION,

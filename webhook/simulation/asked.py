@@ -48,7 +48,7 @@ class Asked:
 
 
 def asked(attributes: Attributes, obj: JSON, cluster: Cluster, table: Table) -> Asked:
-    """What an object asks for.
+    """Return what an object asks for.
 
     Args:
         attributes: of the request that creates it.

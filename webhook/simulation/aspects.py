@@ -61,10 +61,10 @@ _RULES: Final[Mapping[str, Aspect]] = {
 
 
 def groups() -> frozenset[str]:
-    """Every group of rules that has an aspect."""
+    """Return every group of rules that has an aspect."""
     return frozenset(_OF_GROUP)
 
 
 def aspect_of(rule: str) -> Aspect:
-    """What a rule is about; a rule or policy of a site is about admission."""
+    """Return the aspect of a rule; a rule or policy of a site is about admission."""
     return _RULES.get(rule) or _OF_GROUP.get(rule.partition("/")[0], "admission")

@@ -73,16 +73,16 @@ class Simulation:
 
     @property
     def starts(self) -> bool | None:
-        """Whether it can start; None where nobody can say."""
+        """Return whether the job can start; None where nobody can say."""
         return STARTS[self.answer]
 
     def open_about(self, aspect: Aspect) -> tuple[str, ...]:
-        """What is not known of an aspect."""
+        """Return what is not known of an aspect."""
         return tuple(what for what, _ in missing(each for each in self.unknown if aspect_of(each.rule.id) == aspect))
 
 
 def moments(policies: PolicySet) -> Moments:
-    """When an object that breaks a rule goes wrong, by the id of the rule."""
+    """Return when an object that breaks a rule goes wrong, by the id of the rule."""
     return {rule.id: rule.fails for policy in policies.policies for rule in (*policy.catalogue.values(), *policy.named)}
 
 
@@ -95,7 +95,7 @@ def simulation(
     asked: Asked,
     looked_at: RecordingCluster,
 ) -> Simulation:
-    """The answer that findings about a job give.
+    """Return the answer that findings about a job give.
 
     Args:
         findings: those of both phases of admission, passes among them or not.
@@ -131,7 +131,7 @@ def simulation(
 
 
 def _answer(finding: Finding, when: Moments) -> Answer | None:
-    """What one finding means for the start; None where it means nothing for it."""
+    """Return what one finding means for the start; None where it means nothing for it."""
     moment = when.get(finding.rule.id, "")
     if finding.result is Result.PASS or finding.exception:
         return None
@@ -143,7 +143,7 @@ def _answer(finding: Finding, when: Moments) -> Answer | None:
 
 
 def missing(unknown: Iterable[Finding]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What is missing, each once, with the rules that would need it."""
+    """Yield each missing thing once, with the rules that would need it."""
     rules: dict[str, dict[str, None]] = {}
     for finding in unknown:
         for text in map(str, finding.missing) if finding.missing else (" ".join(finding.message.split()),):

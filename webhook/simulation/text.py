@@ -24,7 +24,7 @@ _HIDDEN: Final = ("ConfigMap", "CustomResourceDefinition", "Namespace")
 
 
 def text(simulation: Simulation, screen: Screen) -> str:
-    """The answer first, then each aspect, what the job asks for, what was looked at and what is not known."""
+    """Write the answer first, then each aspect, what the job asks for, what was looked at and what is not known."""
     return "".join(f"{line}\n" for line in _lines(simulation, screen))
 
 
@@ -42,7 +42,7 @@ def _lines(simulation: Simulation, screen: Screen) -> Iterator[str]:
 
 
 def _aspect(simulation: Simulation, aspect: Aspect, screen: Screen) -> Iterator[str]:
-    """One line, or the problems of the aspect."""
+    """Yield one line for an aspect, or its problems."""
     if problems := simulation.against.get(aspect):
         sign = "warn" if simulation.starts else "fail"
         for number, finding in enumerate(problems):
@@ -70,7 +70,7 @@ def _problem(finding: Finding, head: str, screen: Screen) -> Iterator[str]:
 
 
 def _fine(simulation: Simulation, aspect: Aspect) -> str:
-    """What is said of an aspect of which nothing stands in the way."""
+    """Say something of an aspect in which nothing stands in the way."""
     asked = simulation.asked
     if aspect == "queue":
         return _queue(simulation)
@@ -113,7 +113,7 @@ def _known(simulation: Simulation) -> Iterator[tuple[str, str]]:
 
 
 def _asks(simulation: Simulation) -> str:
-    """Pods with devices, and what they count for in their queue."""
+    """Write the pods with devices, and what they count for in their queue."""
     requests = dict(simulation.asked.requests)
     sets = []
     for each in simulation.asked.pod_sets:
@@ -125,7 +125,7 @@ def _asks(simulation: Simulation) -> str:
 
 
 def looked_at_names(simulation: Simulation) -> tuple[str, ...]:
-    """The objects that were found, and of kinds that were listed how many there are."""
+    """Return the objects that were found, and how many there are of kinds that were listed."""
     seen, about = simulation.looked_at, simulation.about
     own = about.kind, about.namespace, about.name
     named = [
@@ -143,7 +143,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def record(simulation: Simulation) -> dict[str, Any]:
-    """The same as plain JSON values."""
+    """Return the answer as plain JSON values."""
     asked = simulation.asked
     return {
         "object": str(simulation.about),

@@ -38,7 +38,7 @@ class Factor(_Strict):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields whose smallest value is the factor."""
+        """Return the fields whose smallest value is the factor."""
         return self.least or (self.path,)
 
 
@@ -140,5 +140,5 @@ class Row(_Strict):
 
     @property
     def gvk(self) -> GroupVersionKind:
-        """The kind at its preferred version, the first of the row."""
+        """Return the kind at its preferred version, the first of the row."""
         return GroupVersionKind(self.group, self.versions[0], self.kind)

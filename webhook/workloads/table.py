@@ -33,7 +33,7 @@ class Table:
         object.__setattr__(self, "_index", {(row.group, row.kind): row for row in self.rows})
 
     def row(self, group: str, kind: str) -> Row | None:
-        """The row of a kind, or None: the table keys by group and kind, whatever the version."""
+        """Return the row of a kind, or None: the table keys by group and kind, whatever the version."""
         return self._index.get((group, kind))
 
 
@@ -60,7 +60,7 @@ def load_table(extra: Sequence[Path] = ()) -> Table:
 
 
 def _rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[Problem]]:
-    """The rows of one document, or none and what is wrong with their shape."""
+    """Return the rows of one document, or none and what is wrong with their shape."""
     from pydantic import TypeAdapter, ValidationError
 
     try:
@@ -70,7 +70,7 @@ def _rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[Problem]]:
 
 
 def _spelled_out(value: JSON) -> JSON:
-    """A document in which every factor of `count` and `groups` is a map."""
+    """Return a document in which every factor of `count` and `groups` is a map."""
     if isinstance(value, list):
         return [_spelled_out(each) for each in value]
     if not isinstance(value, dict):
