@@ -21,7 +21,7 @@ ANNOTATION: Final = "claimgate.dev/ignore"
 
 
 def is_ignored(ignore: Ignore, namespace: str, obj: JSON, namespace_labels: Callable[[], Labels]) -> bool:
-    """Whether no policy is asked about an object; the labels of its namespace are asked for where they count."""
+    """Return whether no policy is asked about an object; the labels of its namespace are asked for where they count."""
     if namespace and any(fnmatchcase(namespace, pattern) for pattern in ignore.namespaces):
         return True
     if ignore.object_selector is not None and compile_selector(ignore.object_selector).matches(labels_of(obj)):
@@ -31,7 +31,7 @@ def is_ignored(ignore: Ignore, namespace: str, obj: JSON, namespace_labels: Call
 
 
 def current_day() -> dt.date:
-    """The day in UTC."""
+    """Return the day in UTC."""
     return dt.datetime.now(dt.UTC).date()
 
 
@@ -44,7 +44,7 @@ class ObjectExceptions:
         self._valid: Sequence[Excepted] = [each for each in (*named, *own) if current_day() <= each.expires]
 
     def of(self, rule: str) -> Excepted | None:
-        """The exception for a rule."""
+        """Return the exception for a rule."""
         return next((each for each in self._valid if rule in each.rules), None)
 
     def __bool__(self) -> bool:
@@ -67,7 +67,7 @@ def _is_named(patterns: Iterable[str], name: str) -> bool:
 def _exceptions_of_annotation(
     configuration: Configuration, namespace: str, obj: JSON
 ) -> tuple[Sequence[Excepted], str]:
-    """The exceptions of an object's annotation where its namespace may have one, or what is wrong with them."""
+    """Return the exceptions of an object's annotation where its namespace may have one, or what is wrong with them."""
     text = _annotation(obj)
     if not text:
         return (), ""

@@ -69,7 +69,7 @@ class Excepted(Model):
 
     @property
     def described(self) -> str:
-        """`excepted until 2027-01-31 by the ml team: the reason`."""
+        """Describe the exception as `excepted until 2027-01-31 by the ml team: the reason`."""
         return f"excepted until {self.expires} by {self.owner}: {self.reason}"
 
 
@@ -118,7 +118,7 @@ EMPTY = Configuration()
 
 
 def configuration_schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of the file."""
+    """Return the JSON schema (draft 2020-12) of the file."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "claimgate.yaml",

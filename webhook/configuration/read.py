@@ -29,15 +29,15 @@ class ConfigurationFile:
 
     @property
     def path(self) -> Path | None:
-        """The file."""
+        """Return the path of the file."""
         return Path(self.document.file) if self.document else None
 
     def relative(self, name: str) -> Path:
-        """A file or folder that the configuration names, from where the file is."""
+        """Return the path of a file or folder that the configuration names, from where the file is."""
         return (self.path.parent if self.path else Path()) / name
 
     def problem(self, path: FieldPath, message: str) -> Problem:
-        """What is wrong with a field."""
+        """Return what is wrong with a field, as a problem with its place."""
         return self.document.problem(path, message) if self.document else Problem(message=message)
 
 
@@ -45,7 +45,7 @@ NO_FILE: Final = ConfigurationFile()
 
 
 def read_configuration(file: Path) -> ConfigurationFile:
-    """The configuration of a file.
+    """Read the configuration of a file.
 
     Raises:
         InputError: it cannot be read, or every mistake in it.
@@ -71,14 +71,14 @@ def _problems(document: yamlfile.Document, error: ValidationError) -> Iterator[P
 
 
 def _near(path: FieldPath) -> str:
-    """The field that may have been meant, or all that there are."""
+    """Say which field may have been meant, or all that there are."""
     known = _fields(path[:-1])
     close = get_close_matches(str(path[-1]), known, n=1)
     return f": did you mean `{close[0]}`?" if close else f": expected one of {', '.join(known)}"
 
 
 def _fields(path: FieldPath) -> list[str]:
-    """The names of the fields at a path."""
+    """Return the names of the fields at a path."""
     model: Any = Configuration
     for step in path:
         if isinstance(step, str) and step in (named := _named(model)):
@@ -93,6 +93,6 @@ def _named(model: Any) -> dict[str, Any]:
 
 
 def _model(annotation: Any) -> Any:
-    """The model inside of `tuple[Model, ...]` or `Model | None`."""
+    """Return the model inside of `tuple[Model, ...]` or `Model | None`."""
     inside = [each for each in get_args(annotation) if isinstance(each, type) and issubclass(each, BaseModel)]
     return inside[0] if inside else annotation

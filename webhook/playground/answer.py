@@ -28,7 +28,7 @@ _DONE: Final = {Operation.CREATE: "created", Operation.UPDATE: "configured", Ope
 
 
 def parse_errors(error: ClaimgateError) -> list[dict[str, Any]]:
-    """What could not be read, each with the text and line that it is about."""
+    """Return what could not be read, each error with the text and line that it is about."""
     problems = error.problems if isinstance(error, InputError | PolicyError) else (Problem(message=str(error)),)
     return [
         {
@@ -49,7 +49,7 @@ def review_object(
     policies: PolicySet,
     evaluations: Sequence[Evaluation],
 ) -> dict[str, Any]:
-    """Everything about one object."""
+    """Return everything that the page shows about one object."""
     attributes, verdict = asked.attributes, outcome.verdict
     told = findings(
         outcome.decisions, subject(attributes), document.locator(fixtures.object_path(document.value)), rules(policies)
@@ -76,7 +76,7 @@ def review_object(
 
 
 def _owners(policies: PolicySet, asked: Container[str]) -> Mapping[str, Sequence[str]]:
-    """The policies that have each expression, of those that were asked."""
+    """Return the policies that have each expression, of those that were asked."""
     owners: dict[str, dict[str, None]] = {}
     for policy in policies.policies:
         for expression in policy.expressions() if policy.name in asked else ():
@@ -85,7 +85,7 @@ def _owners(policies: PolicySet, asked: Container[str]) -> Mapping[str, Sequence
 
 
 def kubectl_output(attributes: Attributes, outcome: Outcome) -> list[str]:
-    """What `kubectl apply` prints: warnings, and the error or that it is done.
+    """Return what `kubectl apply` prints: warnings, and the error or that it is done.
 
     Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/errors/statuserror.go, k8s.io/kubectl pkg/cmd/util
     helpers.go (StandardErrorMessage).

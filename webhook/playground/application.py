@@ -56,12 +56,12 @@ class Playground:
     workers: Workers
 
     async def answer(self, question: Question) -> bytes:
-        """The answer to a question, as JSON."""
+        """Return the answer to a question, as JSON."""
         return await self.workers.run(lambda: answer_question(question, self.policies, self.options, self.engine))
 
 
 def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI:
-    """The application.
+    """Create the application.
 
     Args:
         playground: who answers.
@@ -114,7 +114,7 @@ def _guard(app: FastAPI, hosts: frozenset[str]) -> None:
 
 
 def _refusal(headers: Mapping[str, str], method: str, hosts: frozenset[str]) -> CallError | None:
-    """Why a request is not answered; None where it is."""
+    """Return why a request is not answered; None where it is."""
     host, origin = headers.get("host", ""), headers.get("origin")
     if host not in hosts:
         return CallError(403, "Forbidden", f"this page answers to {' or '.join(sorted(hosts))} only")
@@ -128,7 +128,7 @@ def _refusal(headers: Mapping[str, str], method: str, hosts: frozenset[str]) -> 
 
 
 async def _body(request: Request) -> bytes:
-    """The body, as long as it is not too long.
+    """Return the body, unless it is too long.
 
     Raises:
         CallError: 413.

@@ -18,7 +18,9 @@ from webhook.workloads.table import Table
 
 
 def pod_sets(attributes: Attributes, cluster: Cluster, table: Table) -> list[dict[str, Any]]:
-    """Each pod set of an object, by the facts `podSets` and `gpu`: name, path, pods, and the devices of one and all."""
+    """List the pod sets of an object, by the facts `podSets` and `gpu`: name, path, pods, and the devices of one and
+    all.
+    """
     obj = attributes.object
     if not isinstance(obj, dict):
         return []
@@ -38,6 +40,6 @@ def pod_sets(attributes: Attributes, cluster: Cluster, table: Table) -> list[dic
 
 
 def describe_queues(objects: Iterable[JSON]) -> dict[str, str] | None:
-    """The queues of Kueue as a picture and as text; None where the cluster has none."""
+    """Return the queues of Kueue as a picture and as text; None where the cluster has none."""
     made = read_queue_overview(View(FilesCluster(objects, is_whole=True), ""))
     return {"svg": queue_svg(made), "text": queue_text(made)} if made.rows else None

@@ -91,7 +91,7 @@ def _answered(question: Question, standing: PolicySet, options: Options, engine:
 
 
 def _loose(policies: PolicySet) -> Iterator[Policy]:
-    """The policies that no binding names."""
+    """Yield the policies that no binding names."""
     yield from (policy for policy in policies.policies if not policy.bindings)
 
 
@@ -120,7 +120,7 @@ def _review(
     question: Question,
     engine: MeasuredEngine,
 ) -> dict[str, Any]:
-    """One object; where it is none, the error of it."""
+    """Review one object; where it is none, raise the error of it."""
     try:
         each = submissions.of(document)
     except CallError as error:

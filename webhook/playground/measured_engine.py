@@ -46,7 +46,7 @@ class MeasuredEngine:
 
     @property
     def name(self) -> str:
-        """The name of the engine that it wraps."""
+        """Return the name of the engine that it wraps."""
         return self.engine.name
 
     def compile(
@@ -117,12 +117,12 @@ class _MeasuredProgram:
 
 
 def _paths(program: Program) -> Iterator[str]:
-    """What a program reads, as an expression would write it."""
+    """Yield what a program reads, as an expression would write it."""
     yield from sorted(".".join(path) for path in program.reads().paths)
 
 
 def _shown(value: Any) -> str:
-    """A value in short: scalars as CEL writes them, of others what they are."""
+    """Write a value in short: scalars as CEL writes them, of others what they are."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

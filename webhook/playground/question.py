@@ -35,7 +35,7 @@ class Question:
 
 
 def read_question(body: bytes) -> Question:
-    """The question of a request's body.
+    """Return the question of a request's body.
 
     Raises:
         CallError: 400 where it is not one.
@@ -50,7 +50,7 @@ def read_question(body: bytes) -> Question:
 
 
 def question_of_mapping(value: Mapping[str, Any]) -> Question:
-    """The question in a mapping, such as a sample or a file that somebody shares.
+    """Return the question in a mapping, such as a sample or a file that somebody shares.
 
     Raises:
         CallError: 400 where a field has another type.

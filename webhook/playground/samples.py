@@ -12,5 +12,5 @@ FOLDER: Final = Path(__file__).with_name("samples")
 
 
 def read_samples() -> Mapping[str, Mapping[str, Any]]:
-    """Every sample by its name, in the order of the files: `title`, `object`, `cluster`, `phase`, `isWhole`."""
+    """Return every sample by its name, in the order of the files: `title`, `object`, `cluster`, `phase`, `isWhole`."""
     return {path.stem: yamlfile.read(path)[0].value for path in sorted(FOLDER.glob("*.yaml"))}

@@ -34,7 +34,7 @@ class Workers:
     _waiting: int = 0
 
     async def run(self, work: Callable[[], dict[str, Any]]) -> bytes:
-        """The answer of some work, as JSON.
+        """Return the answer of some work, as JSON.
 
         Raises:
             CallError: 503 where too many wait, 504 where it took too long, 500 where it ended without an answer.
@@ -62,7 +62,7 @@ class Workers:
 
 
 def _encoded(work: Callable[[], dict[str, Any]]) -> bytes:
-    """In the child: the answer, or that there was no memory for it."""
+    """Return, in the child, the answer as JSON, or that there was no memory for it."""
     try:
         return json.dumps(work()).encode()
     except MemoryError:

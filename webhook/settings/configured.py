@@ -20,7 +20,7 @@ _FOUND: Final = "the working directory"
 
 
 def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[str, str]) -> S:
-    """Settings from flags, the environment, the configuration file, and defaults.
+    """Return settings from flags, the environment, the configuration file, and defaults.
 
     Raises:
         ConfigurationError: a value that cannot be used, naming the flag or variable.
@@ -33,13 +33,13 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
 
 
 def settings_from_changed_file(chosen: S) -> S:
-    """The same settings, with the file as it is now. `chosen` must be as flags and variables gave it."""
+    """Return the same settings, with the file as it is now; `chosen` must be as flags and variables gave it."""
     path = chosen.configuration.path
     return chosen if path is None else replace(chosen, configuration=read_configuration(path))
 
 
 def settings_under_configuration(chosen: S, file: ConfigurationFile) -> S:
-    """The settings under a configuration."""
+    """Return the settings with what a configuration adds to them."""
     value, origin = file.value, str(file.path)
     folders: dict[str, tuple[Path, ...]] = {
         name: tuple(map(file.relative, getattr(value, name))) for name in ("policies", "context", "workloads")

@@ -37,21 +37,21 @@ class Setting:
 
     @property
     def flag(self) -> str:
-        """`--log-level`."""
+        """Return the flag, such as `--log-level`."""
         return f"--{self.name.replace('_', '-')}"
 
     @property
     def variable(self) -> str:
-        """`CLAIMGATE_LOG_LEVEL`."""
+        """Return the environment variable, such as `CLAIMGATE_LOG_LEVEL`."""
         return PREFIX + self.name.upper()
 
     @property
     def shown_default(self) -> str:
-        """The default as a person would write it, or what happens without a value; "" is nothing."""
+        """Return the default as a person would write it, or what happens without a value; "" is nothing."""
         return self.unset if self.default in (None, ()) else self.type.show(self.default)
 
     def read(self, value: str, origin: str) -> Any:
-        """The value that a text stands for.
+        """Return the value that a text stands for.
 
         Raises:
             ConfigurationError: it cannot be used; `origin` is the flag or variable that it names.
@@ -63,7 +63,7 @@ class Setting:
 
 
 def declare_setting(default: Any, type: ValueType, help: str, *, unset: str = "") -> Any:  # noqa: A002 - the field's words
-    """A field of a class of settings: its default, what it may be, and one sentence for help and README."""
+    """Declare a field of a class of settings: its default, what it may be, and one sentence for help and README."""
     return dataclasses.field(default=default, metadata={_KEY: (type, help, unset)})
 
 
@@ -75,7 +75,7 @@ class Declared:
 
     @property
     def given(self) -> frozenset[str]:
-        """The names of those that flags gave."""
+        """Return the names of the settings that flags gave."""
         return frozenset(name for name, origin in self.origins.items() if origin.startswith("--"))
 
 
@@ -83,7 +83,7 @@ S = TypeVar("S", bound=Declared)
 
 
 def declared_settings(kind: type[Declared]) -> tuple[Setting, ...]:
-    """The settings of a class, in the order in which they are declared."""
+    """Return the settings of a class, in the order in which they are declared."""
     made = ((field.name, field.default, field.metadata[_KEY]) for field in dataclasses.fields(kind) if field.metadata)
     return tuple(
         Setting(name=name, type=value_type, help=text, default=default, unset=unset)
@@ -92,7 +92,7 @@ def declared_settings(kind: type[Declared]) -> tuple[Setting, ...]:
 
 
 def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[str, str]) -> S:
-    """Settings from flags, then the environment, then defaults.
+    """Return settings from flags, then the environment, then defaults.
 
     Args:
         kind: the class of the settings.
@@ -114,7 +114,7 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
 
 
 def _text_of_variable(each: Setting, environment: Mapping[str, str]) -> str:
-    """The text of the variable; "" where it is not set, or set to "" as manifests do to mean so."""
+    """Return the text of the variable; "" where it is not set, or set to "" as manifests do to mean so."""
     former = _FORMER_PREFIX + each.variable.removeprefix(PREFIX)
     values = {name: environment.get(name, "") for name in (each.variable, former)}
     named = {name: "" if value.startswith(_LINK) else value for name, value in values.items()}
@@ -124,7 +124,7 @@ def _text_of_variable(each: Setting, environment: Mapping[str, str]) -> str:
 
 
 def _value_of_flag(each: Setting, value: Any) -> Any:
-    """What a flag stands for: of a repeated one, each value as it is."""
+    """Return what a flag stands for: of a repeated one, each value as it is."""
     if isinstance(value, str | Path):
         return each.read(shipped.url_in_place_of_file(value) or str(value), each.flag)
     if isinstance(value, list):

@@ -38,17 +38,17 @@ class ValueType:
 
 
 def text(metavar: str) -> ValueType:
-    """Any text."""
+    """Return the type for any text."""
     return ValueType(metavar=metavar, read=str)
 
 
 def names(metavar: str) -> ValueType:
-    """Names: a flag may be repeated, a variable has commas."""
+    """Return the type for names: a flag may be repeated, a variable has commas."""
     return ValueType(metavar=metavar, read=_names, show=", ".join, many=True)
 
 
 def file() -> ValueType:
-    """A file."""
+    """Return the type for a file."""
     return ValueType(metavar="FILE", read=_file, form="path")
 
 
@@ -59,14 +59,14 @@ def _file(value: str) -> Path:
 
 
 def paths(metavar: str) -> ValueType:
-    """Files or folders: a flag may be repeated, a variable is separated as PATH is."""
+    """Return the type for files or folders: a flag may be repeated, a variable is separated as PATH is."""
     return ValueType(
         metavar=metavar, read=_paths, show=lambda value: os.pathsep.join(map(str, value)), many=True, form="path"
     )
 
 
 def whole(metavar: str, least: int, most: int | None = None) -> ValueType:
-    """A whole number within bounds."""
+    """Return the type for a whole number within bounds."""
     bounds = f"from {least} to {most}" if most is not None else f"of {least} or more"
 
     def read(value: str) -> int:
@@ -79,7 +79,7 @@ def whole(metavar: str, least: int, most: int | None = None) -> ValueType:
 
 
 def seconds(least: float) -> ValueType:
-    """A duration in seconds."""
+    """Return the type for a duration in seconds."""
 
     def read(value: str) -> float:
         try:
@@ -94,7 +94,7 @@ def seconds(least: float) -> ValueType:
 
 
 def size(least: int = 1) -> ValueType:
-    """A number of bytes, such as `20Mi`."""
+    """Return the type for a number of bytes, such as `20Mi`."""
 
     def read(value: str) -> int:
         number = _bytes(value)
@@ -106,12 +106,12 @@ def size(least: int = 1) -> ValueType:
 
 
 def version() -> ValueType:
-    """A Kubernetes release whose CEL is known."""
+    """Return the type for a Kubernetes release whose CEL is known."""
     return ValueType(metavar="1.N", read=releases.read, show=releases.shown)
 
 
 def one_of(*allowed: str) -> ValueType:
-    """One word of a closed set."""
+    """Return the type for one word of a closed set."""
 
     def read(value: str) -> str:
         if value not in allowed:
@@ -122,7 +122,7 @@ def one_of(*allowed: str) -> ValueType:
 
 
 def switch() -> ValueType:
-    """On or off: a flag without a value; `true` or `false` in a variable."""
+    """Return the type for on or off: a flag without a value; `true` or `false` in a variable."""
     return ValueType(metavar="", read=_switch, show=lambda value: "true" if value else "false", form="switch")
 
 

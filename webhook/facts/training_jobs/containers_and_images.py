@@ -51,7 +51,7 @@ _MOST_NAMES: Final = 3
 
 
 def validate_containers(role: Role, job: Job) -> Iterator[Problem]:
-    """The pods of a role have containers, and one of them has the name that the operator prepares."""
+    """Require containers in the pods of a role, one of them with the name that the operator prepares."""
     main = KINDS[job.kind].container
     if role.is_open:
         return
@@ -66,7 +66,7 @@ def validate_containers(role: Role, job: Job) -> Iterator[Problem]:
 
 
 def validate_names_and_images(role: Role) -> Iterator[Problem]:
-    """Every container of a role has a name and an image."""
+    """Require a name and an image of every container of a role."""
     for container in () if role.is_open else role.containers:
         name = container.name
         if not container.image:

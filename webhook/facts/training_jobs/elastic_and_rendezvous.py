@@ -71,7 +71,7 @@ _LIMITS: Final = ("minReplicas", "maxReplicas")
 
 
 def validate_elastic_policy(job: Job) -> Iterator[Problem]:
-    """Workers to scale, and settings that the operator can read."""
+    """Require workers to scale, and settings that the operator can read."""
     if job.kind not in ("PyTorchJob", "PaddleJob"):
         return
     if job.given("elasticPolicy") is not None and not job.is_open and "Worker" not in job.roles and _needs_workers(job):
@@ -91,7 +91,9 @@ def validate_elastic_policy(job: Job) -> Iterator[Problem]:
 
 
 def _needs_workers(job: Job) -> bool:
-    """The controller of PaddleJobs reads the missing role only where it fills in neither limit."""
+    """Return whether a missing role Worker is read: the controller of PaddleJobs does so only where neither limit is
+    set.
+    """
     is_said = (
         job.given(*at) is not None or job.is_unfilled(*at) for at in (("elasticPolicy", each) for each in _LIMITS)
     )
@@ -99,7 +101,7 @@ def _needs_workers(job: Job) -> bool:
 
 
 def _validate_limits(job: Job) -> Iterator[Problem]:
-    """PET_NNODES, which is made of both limits; the limits of a PaddleJob reach no pod."""
+    """Check PET_NNODES, which is made of both limits; the limits of a PaddleJob reach no pod."""
     least, most = (job.number("elasticPolicy", name) for name in _LIMITS)
     if least is not None and most is not None and least > most:
         message = f"must not be more than maxReplicas, which is `{most}`, because no number of workers is then allowed"
@@ -110,7 +112,7 @@ def _validate_limits(job: Job) -> Iterator[Problem]:
 
 
 def _validate_workers(job: Job) -> Iterator[Problem]:
-    """Workers outside the limits, of which either one becomes the other where that is not set."""
+    """Report workers outside the limits, of which either one becomes the other where that is not set."""
     if any(job.is_unfilled("elasticPolicy", name) for name in _LIMITS):
         return
     given = {name: value for name in _LIMITS if (value := job.number("elasticPolicy", name)) is not None}

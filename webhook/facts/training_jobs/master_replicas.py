@@ -33,7 +33,7 @@ WORKER_REPLICAS: Final = TRAINING_JOB.rule(
 
 
 def validate_replicas(job: Job) -> Iterator[Problem]:
-    """Counts of replicas of each kind; the webhooks look before the defaults are filled in."""
+    """Check counts of replicas of each kind; the webhooks look before the defaults are filled in."""
     master = job.roles.get("Master")
     if job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and master.replicas not in (None, 1):
         message = f"must be 1 because {job.a_kind} has one master"

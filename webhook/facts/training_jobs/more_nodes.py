@@ -27,7 +27,7 @@ _NODES: Final = re.compile(r"([0-9]{1,9})(:[0-9]{1,9})?")
 
 
 def advise_nodes_of_torchrun(job: Job) -> Iterator[Problem]:
-    """More nodes than there are pods, those included that an autoscaler may add."""
+    """Warn of more nodes than there are pods, those included that an autoscaler may add."""
     pods = pods_at_most(job)
     if pods is None:
         return

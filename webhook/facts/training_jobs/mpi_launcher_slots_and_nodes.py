@@ -140,7 +140,7 @@ _CREATIONS: Final = ("AtStartup", "WaitForWorkersReady")
 
 
 def validate_mpi_replicas(job: Job) -> Iterator[Problem]:
-    """As validateMPIReplicaSpecs: one launcher, and of v2beta1 workers that are some."""
+    """Require, as validateMPIReplicaSpecs does, one launcher, and in v2beta1 workers that are not zero."""
     if job.kind != "MPIJob":
         return
     launcher, worker = job.roles.get("Launcher"), job.roles.get("Worker")
@@ -187,7 +187,7 @@ def validate_mpi_settings(job: Job) -> Iterator[Problem]:
 
 
 def validate_slots(job: Job) -> Iterator[Problem]:
-    """Ranks that mpirun is asked for, and slots that the hostfile gives it."""
+    """Report more ranks than the hostfile gives mpirun slots."""
     told, hosts, slots = _launch_of_launcher(job), _hosts(job), _slots(job)
     if told is None or not hosts:
         return
@@ -212,7 +212,7 @@ def validate_slots(job: Job) -> Iterator[Problem]:
 
 
 def _name_workers(job: Job, hosts: int) -> str:
-    """The number of workers, with the launcher where it is a host too, as words of a message."""
+    """Write the number of workers, with the launcher where it is a host too, as words of a message."""
     worker = job.roles.get("Worker")
     workers = hosts if worker is None or worker.replicas is None else worker.replicas
     return f"{counted(workers, 'worker')}{' and the launcher' if workers < hosts else ''}"
@@ -224,7 +224,9 @@ def _slots(job: Job) -> int:
 
 
 def _hosts(job: Job) -> int:
-    """Nodes whose slots bind mpirun; 0 where nobody can tell. Hydra of the other implementations goes round them."""
+    """Return how many nodes' slots bind mpirun; 0 where nobody can tell; Hydra of other implementations ignores
+    slots.
+    """
     worker, launcher = job.roles.get("Worker"), job.roles.get("Launcher")
     if any(job.is_unfilled(name) for name in ("slotsPerWorker", "runLauncherAsWorker", "mpiImplementation")):
         return 0
@@ -238,7 +240,7 @@ def _hosts(job: Job) -> int:
 
 
 def _launch_of_launcher(job: Job) -> Launch | None:
-    """What the launcher tells mpirun, where that is all that counts."""
+    """Return what the launcher tells mpirun, where that is all that counts."""
     launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
     told = launcher.launch if launcher is not None else None
     if told is None or told.by not in MPI or not told.whole or told.hosts or told.oversubscribed:

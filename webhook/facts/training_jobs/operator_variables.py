@@ -36,7 +36,7 @@ _VARIABLES: Final[Mapping[str, str]] = {
 
 
 def validate_overwritten(job: Job) -> Iterator[Problem]:
-    """Restart policies and variables that the operator writes itself, and amounts that say nothing."""
+    """Report restart policies and variables that the operator writes itself, and amounts that say nothing."""
     owned = _owned(job)
     for role in job.roles.values():
         yield from validate_pod_restart_policy(role, job)
@@ -48,13 +48,15 @@ def validate_overwritten(job: Job) -> Iterator[Problem]:
 
 
 def _owned(job: Job) -> Mapping[str, str]:
-    """The variables that the operator appends to every container, each with what to do instead."""
+    """Return the variables that the operator appends to every container, with what to do instead."""
     own = _VARIABLES if job.kind == "PyTorchJob" else {}
     return {**own, **dict.fromkeys(_appended(job), "remove the variable")}
 
 
 def _appended(job: Job) -> Sequence[str]:
-    """Those that the roles decide, and no field; some are set only where several pods train, or with a master."""
+    """Return the variables that roles decide, not fields; some are set only where several pods train, or with a
+    master.
+    """
     several, has_master = job.pods() not in (None, 1), "Master" in job.roles
     match job.kind:
         case "PyTorchJob":

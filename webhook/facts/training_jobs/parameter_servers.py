@@ -21,7 +21,7 @@ PARAMETER_SERVER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 
 
 def advise_parameter_servers(job: Job) -> Iterator[Problem]:
-    """Parameter servers of a TFJob compute on no device."""
+    """Warn of parameter servers of a TFJob with GPUs, which they do not use."""
     servers = job.roles.get("PS") if job.kind == "TFJob" else None
     if servers is not None and servers.gpus:
         message = "requests GPUs, but parameter servers do not use them"

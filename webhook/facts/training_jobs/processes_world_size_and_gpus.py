@@ -115,14 +115,14 @@ _AT: Final = ("spec", "nprocPerNode")
 
 
 def validate_processes(job: Job) -> Iterator[Problem]:
-    """Everything that is to be said of the processes of a PyTorchJob."""
+    """Yield everything that is to be said of the processes of a PyTorchJob."""
     if job.kind == "PyTorchJob":
         for validate in (_world_size, _advise_command, _advise_setting, advise_nodes_of_torchrun, advise_shared_memory):
             yield from validate(job)
 
 
 def _processes(job: Job) -> str:
-    """What PET_NPROC_PER_NODE will be; `?` where it is still to be filled in."""
+    """Return what PET_NPROC_PER_NODE will be; `?` where it is still to be filled in."""
     if job.is_unfilled("nprocPerNode") or job.is_unfilled("elasticPolicy", "nProcPerNode"):
         return "?"
     said = (job.given("nprocPerNode"), job.given("elasticPolicy", "nProcPerNode"))
@@ -130,13 +130,13 @@ def _processes(job: Job) -> str:
 
 
 def _number_of_processes(job: Job) -> int | None:
-    """The number of processes, where the text is a number."""
+    """Return the number of processes, where the text is a number."""
     said = _processes(job)
     return int(said) if _COUNT.fullmatch(said) else None
 
 
 def _world_size(job: Job) -> Iterator[Problem]:
-    """WORLD_SIZE that a command passes to torchrun as a number of nodes."""
+    """Report WORLD_SIZE that a command passes to torchrun as a number of nodes."""
     said = str(job.given("nprocPerNode") or "")
     has_master = "Master" in job.roles
     passed = [role for role in job.roles.values() if role.launch.nodes in _WORLD_SIZE]
@@ -158,7 +158,7 @@ def _world_size(job: Job) -> Iterator[Problem]:
 
 
 def _advise_command(job: Job) -> Iterator[Problem]:
-    """What each command starts by itself; a launcher's own number is used, and not the operator's."""
+    """Check what each command starts by itself; a launcher's own number is used, and not the operator's."""
     has_number = _number_of_processes(job) is not None
     for role in job.roles.values():
         started, by = role.launch.processes, role.launch.by
@@ -178,7 +178,7 @@ def _advise_command(job: Job) -> Iterator[Problem]:
 
 
 def _field(job: Job) -> str:
-    """The field that tells the operator how many processes to start."""
+    """Return the field that tells the operator how many processes to start."""
     elastic = ("elasticPolicy", "nProcPerNode")
     is_elastic = job.given("nprocPerNode") is None and job.given(*elastic) is not None
     return path_as_text(("spec", *elastic) if is_elastic else _AT)
@@ -194,7 +194,7 @@ def _has_no_gpu(role: Role) -> bool:
 
 
 def _processes_for_torchrun(role: Role, job: Job) -> str:
-    """What torchrun is told of processes: by its command, or by the operator's variable."""
+    """Return what torchrun is told of processes: by its command, or by the operator's variable."""
     return _processes(job) if _is_silent(role) else role.launch.per_node
 
 
@@ -203,7 +203,7 @@ def _is_silent(role: Role) -> bool:
 
 
 def _advise_setting(job: Job) -> Iterator[Problem]:
-    """What nprocPerNode says, for roles whose commands leave the number to it."""
+    """Check what nprocPerNode says, for roles whose commands leave the number to it."""
     said, number, roles = _processes(job), _number_of_processes(job), tuple(job.roles.values())
     yield from advise_nproc_value(said)
     hosts = [role for role in roles if _has_no_gpu(role) and role.cpus and _processes_for_torchrun(role, job) == "auto"]
@@ -214,7 +214,9 @@ def _advise_setting(job: Job) -> Iterator[Problem]:
 
 
 def _processes_of_the_host(job: Job, silent: list[Role], hosts: list[Role]) -> Problem:
-    """As many processes as the node has CPUs, of roles without GPUs: by the setting, or by their own commands."""
+    """Return the problem of roles without GPUs that start a process for every CPU of the node, as a setting or command
+    says.
+    """
     roles, given = silent or hosts, job.given("nprocPerNode") if silent else None
     many = "a process for every CPU of the node"
     why = f"{_name_roles(roles)} {'has' if len(roles) == 1 else 'have'} no GPU"
@@ -255,7 +257,7 @@ def _name_roles(roles: list[Role]) -> str:
 
 
 def validate_processes_once(job: Job) -> Iterator[Problem]:
-    """As ValidateCreate of PyTorchJobs: the older field excludes the newer one."""
+    """Refuse, as ValidateCreate of PyTorchJobs does, the older field beside the newer one."""
     if job.given(*PROCESSES_OF_ELASTIC_POLICY) is not None and job.given("nprocPerNode") is not None:
         message = "must not be set together with spec.nprocPerNode, which replaces it"
         yield PROCESSES_TWICE.problem(

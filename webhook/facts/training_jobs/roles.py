@@ -40,7 +40,7 @@ IGNORED_ROLE: Final = TRAINING_JOB_ADVICE.rule(
 
 
 def validate_replica_specs(job: Job) -> Iterator[Problem]:
-    """As validateReplicaSpecs of each kind: there are roles, of known names, with the containers that are needed."""
+    """Require, as validateReplicaSpecs of each kind does, roles of known names with the containers that are needed."""
     if not job.roles and not job.is_open:
         names = " and ".join(f"`{name}`" for name in KINDS[job.kind].roles or ("Worker",))
         yield ROLES_REQUIRED.problem(
@@ -71,7 +71,7 @@ def _unknown(role: Role, job: Job) -> Problem:
 
 
 def validate_ignored_roles(job: Job) -> Iterator[Problem]:
-    """Roles that an operator takes, and then does not run or does not watch."""
+    """Report roles that an operator takes, and then does not run or does not watch."""
     for role in job.roles.values():
         if job.is_beta and _is_unknown(role, job):
             message, fix = "is ignored by the MPI Operator, so its pods do not start", "use `Launcher` or `Worker`"

@@ -193,7 +193,9 @@ _V1_ONLY: Final = ("mainContainer", "cleanPodPolicy")
 
 
 def validate_name(job: Job) -> Iterator[Problem]:
-    """A service per pod is named after a job; a host of the MPI Operator; a label of an MPIJob v1."""
+    """Check the job's name: a service per pod is named after it, a host of the MPI Operator, a label of an
+    MPIJob v1.
+    """
     is_label = job.kind == "MPIJob" and not job.is_beta
     if job.name and not is_label and not DNS_1035_LABEL.fullmatch(job.name):
         fault = label_fault(job.name, begins_with_letter=True)
@@ -212,7 +214,7 @@ def validate_name(job: Job) -> Iterator[Problem]:
 
 
 def _suffixes(job: Job) -> Iterator[str]:
-    """What follows the name of a job in the last name of each role."""
+    """Yield what follows the name of a job in the last name of each role."""
     if job.is_beta:
         worker = job.roles.get("Worker")
         yield from ("-launcher", f"-worker-{max((worker and worker.replicas) or 0, 1) - 1}")
@@ -222,7 +224,7 @@ def _suffixes(job: Job) -> Iterator[str]:
 
 
 def validate_managed_by(job: Job) -> Iterator[Problem]:
-    """As ValidateManagedBy and ValidateManagedByUpdate; the webhook of PyTorchJobs compares the new job with itself."""
+    """Check managedBy as ValidateManagedBy does; the webhook of PyTorchJobs compares the new job with itself."""
     path: FieldPath = (*_POLICY, "managedBy")
     given = job.given("runPolicy", "managedBy")
     if job.kind == "JAXJob":
@@ -262,7 +264,7 @@ def _changed_controller(job: Job, path: FieldPath, before: object, given: object
 
 
 def validate_queue(job: Job) -> Iterator[Problem]:
-    """x-kubernetes-validations of every CRD of v1: a queue stays once it is set; the MPI Operator's has none."""
+    """Refuse another queue once it is set, as every CRD of v1 does; the MPI Operator's has no such rule."""
     now, before = job.given(*_QUEUE), get(job.old_spec, _QUEUE)
     if not job.is_beta and now is not None and before is not None and now != before:
         message = f"{change(before, now)} because a job keeps its queue"
@@ -271,7 +273,7 @@ def validate_queue(job: Job) -> Iterator[Problem]:
 
 
 def validate_run_policy(job: Job) -> Iterator[Problem]:
-    """As validateRunPolicy of the MPI Operator; core/job.go PastActiveDeadline and PastBackoffLimit of the other."""
+    """Check as validateRunPolicy of the MPI Operator, or core/job.go PastActiveDeadline and PastBackoffLimit."""
     # v1 merely deletes a job at once that has a negative ttl
     names = ("activeDeadlineSeconds", "backoffLimit", *(["ttlSecondsAfterFinished"] if job.is_beta else []))
     for name in names:
@@ -287,7 +289,7 @@ def validate_run_policy(job: Job) -> Iterator[Problem]:
 
 
 def validate_min_available(job: Job) -> Iterator[Problem]:
-    """The pods that must start together; the workers of an elastic job may become more."""
+    """Check how many pods must start together; the workers of an elastic job may become more."""
     pods, least = job.pods(), job.number("runPolicy", "schedulingPolicy", "minAvailable")
     if least is not None and pods is not None and least > pods and job.given("elasticPolicy") is None:
         message = (
@@ -299,7 +301,9 @@ def validate_min_available(job: Job) -> Iterator[Problem]:
 
 
 def validate_clean_pod_policy(job: Job) -> Iterator[Problem]:
-    """The MPI Operator refuses what it does not know; common/job.go DeletePodsAndServices takes it for All."""
+    """Check cleanPodPolicy: the MPI Operator refuses unknown ones; common/job.go DeletePodsAndServices reads them as
+    All.
+    """
     if job.is_beta:
         if (value := job.given("runPolicy", "cleanPodPolicy")) not in (None, *_CLEANING):
             message = f"must be {either(_CLEANING)}, in this spelling, because the MPI Operator refuses others"
@@ -315,7 +319,7 @@ def validate_clean_pod_policy(job: Job) -> Iterator[Problem]:
 
 
 def validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
-    """The MPI Operator refuses others; of v1, common/pod.go setRestartPolicy copies any text into the pods."""
+    """Check restartPolicy: the MPI Operator refuses others; of v1, common/pod.go copies any text into the pods."""
     choices = _RESTARTS_BETA if job.is_beta else _RESTARTS
     if role.restart_policy and role.restart_policy not in choices:
         who = "the MPI Operator refuses others" if job.is_beta else "Kubernetes refuses pods with another"
@@ -324,7 +328,7 @@ def validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
 
 
 def validate_pod_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
-    """A restart policy in the pod template, which the operator overwrites with that of the role."""
+    """Report a restart policy in the pod template, which the operator overwrites with that of the role."""
     written = _restart_policy_of_pod(role, job)
     if role.pod_restart_policy not in ("", written):
         path = (*role.template, "spec", "restartPolicy")
@@ -334,7 +338,7 @@ def validate_pod_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
 
 
 def _restart_policy_of_pod(role: Role, job: Job) -> str:
-    """What the operator puts in the pod: ExitCode becomes Never, nothing becomes the default of the kind."""
+    """Return what the operator puts in the pod: ExitCode becomes Never, nothing becomes the default of the kind."""
     if role.restart_policy:
         return "Never" if role.restart_policy == "ExitCode" else role.restart_policy
     is_retried = job.kind in ("PyTorchJob", "PaddleJob") or (job.is_beta and role.name == "Launcher")
@@ -342,14 +346,14 @@ def _restart_policy_of_pod(role: Role, job: Job) -> str:
 
 
 def validate_amounts(role: Role) -> Iterator[Problem]:
-    """GPUs of a role whose amount is null, which the API server drops."""
+    """Report GPUs of a role whose amount is null, which the API server drops."""
     if role.null_gpus and role.gpus == 0:
         message = f"requests no GPU because `{role.null_gpus[0]}` has no amount and so is ignored"
         yield NULL_AMOUNT.problem(role.template, message, "set a number of GPUs")
 
 
 def advise_deprecated_field(job: Job) -> Iterator[Problem]:
-    """The older place of the number of processes, which ValidateCreate of PyTorchJobs warns of."""
+    """Warn of the older field for the number of processes, as ValidateCreate of PyTorchJobs does."""
     at = PROCESSES_OF_ELASTIC_POLICY
     if job.given(*at) is not None or job.is_unfilled(*at):
         yield DEPRECATED_FIELD.problem(("spec", *at), "is deprecated", "use spec.nprocPerNode")

@@ -92,38 +92,38 @@ class Job:
 
     @property
     def roles_at(self) -> FieldPath:
-        """The path of the map of roles, such as spec.pytorchReplicaSpecs."""
+        """Return the path of the map of roles, such as spec.pytorchReplicaSpecs."""
         return ("spec", KINDS[self.kind].field)
 
     @property
     def a_kind(self) -> str:
-        """Its kind with an article: `an MPIJob`."""
+        """Return the job's kind with an article: `an MPIJob`."""
         return f"{'an' if self.kind in ('MPIJob', 'XGBoostJob') else 'a'} {self.kind}"
 
     def given(self, *path: str) -> JSON:
-        """What it says at a path below its spec; null for nothing, and for what is still to be filled in."""
+        """Return the value at a path below its spec; null for nothing, and for what is still to be filled in."""
         value = get(self.spec, path)
         return None if isinstance(value, str) and is_placeholder(value) else value
 
     def number(self, *path: str) -> int | None:
-        """A number that it says."""
+        """Return the number at a path below its spec."""
         number: int | None = self.given(*path)
         return number
 
     def is_unfilled(self, *path: str) -> bool:
-        """Whether what stands at a path below its spec is still to be filled in."""
+        """Return whether the value at a path below its spec is still to be filled in."""
         value = get(self.spec, path)
         return ("spec", *path) in self.unfilled or (isinstance(value, str) and is_placeholder(value))
 
     def pods(self) -> int | None:
-        """How many pods it makes; None where nobody can tell."""
+        """Return how many pods the job makes; None where nobody can tell."""
         counts = [role.replicas for role in self.roles.values()]
         known = [count for count in counts if count is not None]
         return None if self.is_open or len(known) < len(counts) else sum(known)
 
 
 def read_job(subject: Subject) -> Job:
-    """The job that a subject is."""
+    """Return the job that a subject is."""
     name = subject.group_kind[1]
     job, before = subject.typed(KINDS[name].type), subject.typed_old(KINDS[name].type)
     is_update = subject.attributes.operation == Operation.UPDATE
@@ -141,7 +141,7 @@ def read_job(subject: Subject) -> Job:
 
 
 def _roles(kind: str, job: AnyJob, subject: Subject) -> Entries[Role]:
-    """Every role; one that is null does not exist, and of one that is still to be filled in nothing is known."""
+    """Return every role; one that is null does not exist, and of one that is still to be filled in nothing is known."""
     at, reading = job.spec.path(KINDS[kind].field), subject.reading
     unfilled = [path for path in Items([*subject.omitted], subject.deadline) if path[:-1] == at]
     listed = {**job.spec.roles, **{str(path[-1]): ReplicaSpec.of(None, path, reading) for path in unfilled}}
@@ -205,29 +205,28 @@ class Role:
 
     @property
     def template(self) -> FieldPath:
-        """The path of the role's pod template."""
+        """Return the path of the role's pod template."""
         return (*self.path, "template")
 
     @property
     def containers_at(self) -> FieldPath:
-        """The path of the role's containers."""
+        """Return the path of the role's containers."""
         return (*self.path, *_CONTAINERS)
 
     @property
     def is_named(self) -> bool:
-        """Whether its name is there, and not still to be filled in."""
+        """Return whether the role has a name that is not still to be filled in."""
         return not is_placeholder(self.name)
 
 
 def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject) -> Role:
-    """A role of a job.
+    """Read a role of a job.
 
     Args:
         replica: what stands there; the last step of its place is its name.
         main: the name of the container that trains; "" is the first one.
         default: its replicas where it does not say how many.
         subject: the job.
-
     """
     subject.deadline.spend(10)  # a role is as much work as some loops
     pod = replica.template.spec
@@ -263,7 +262,7 @@ def _filled(text: str) -> str:
 
 
 def _is_open(replica: ReplicaSpec) -> bool:
-    """Whether the role, its template or a container of it is still to be filled in."""
+    """Return whether the role, its template or a container of it is still to be filled in."""
     omitted, pod = replica.reading.omitted, replica.template.spec
     if not omitted:
         return False
@@ -272,5 +271,5 @@ def _is_open(replica: ReplicaSpec) -> bool:
 
 
 def _is_shared_memory(mount: VolumeMount) -> bool:
-    """Whether something is mounted over the 64 MiB that a container runtime gives /dev/shm."""
+    """Return whether something is mounted over the 64 MiB that a container runtime gives /dev/shm."""
     return mount.mount_path.rstrip("/") == _SHARED_MEMORY

@@ -44,7 +44,7 @@ class Metric(Typed):
 
     @property
     def requested(self) -> tuple[str, str]:
-        """The resource whose use is compared with requests, and of which container; ("", "") for none, "" for all."""
+        """Return the resource whose use is compared with requests, and its container; ("", "") for none, "" for all."""
         source = {"Resource": self.resource, "ContainerResource": self.container_resource}.get(self.type)
         if source is None or source.target.average_utilization is None:
             return "", ""
