@@ -44,7 +44,7 @@ class Files:
         self._spooled: dict[str, IO[bytes]] = {}
 
     def parts(self, path: str) -> Iterator[Part]:
-        """The parts of a file in order.
+        """Yield the parts of a file in order.
 
         Raises:
             InputError: it cannot be read, has a document that is too large, or is not UTF-8.

@@ -89,7 +89,7 @@ class Parts:
 
 
 def load(text: str, file: str = "") -> tuple[Document, ...]:
-    """The objects of a text: YAML, JSON, or JSON values in a row.
+    """Return the objects of a text: YAML, JSON, or JSON values in a row.
 
     Raises:
         InputError: the text cannot be read, or a mapping has a key twice; with file, line and column.
@@ -98,7 +98,7 @@ def load(text: str, file: str = "") -> tuple[Document, ...]:
 
 
 def parts(text: str, file: str = "", above: int = 0) -> Parts:
-    """The objects of a text, and where one piece of it cannot be read, those of the others.
+    """Return the objects of a text, and where one piece of it cannot be read, those of the others.
 
     Args:
         text: YAML, JSON, or JSON values in a row.
@@ -118,7 +118,7 @@ def _parts(text: str, file: str) -> Parts:
 
 
 def read(path: str | Path) -> tuple[Document, ...]:
-    """The objects of a file; `-` is standard input.
+    """Return the objects of a file; `-` is standard input.
 
     Raises:
         InputError: the file cannot be read, is not UTF-8, or not YAML or JSON, or a mapping has a key twice.
@@ -127,7 +127,7 @@ def read(path: str | Path) -> tuple[Document, ...]:
 
 
 def read_parts(path: str | Path) -> Parts:
-    """The objects of a file, and where one piece of it cannot be read, those of the others; `-` is standard input."""
+    """Return the objects of a file, and where one piece cannot be read, those of the others; `-` is standard input."""
     try:
         return parts(text(path), shown(path))
     except InputError as error:
@@ -135,13 +135,15 @@ def read_parts(path: str | Path) -> Parts:
 
 
 def documents_of(text: str) -> tuple[str, ...]:
-    """The documents of a YAML text, each with the `---` above it; none where only a parser can tell them apart."""
+    """Return the documents of a YAML text, each with the `---` above it; none where only a parser can tell them
+    apart.
+    """
     is_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
     return () if is_json else yamltext.parts_of(text)
 
 
 def text(path: str | Path) -> str:
-    """What stands in a file; `-` is standard input.
+    """Return the text of a file; `-` is standard input.
 
     Raises:
         InputError: the file cannot be read, is too large, or not UTF-8.
@@ -162,12 +164,12 @@ def text(path: str | Path) -> str:
 
 
 def shown(path: str | Path) -> str:
-    """A file as messages name it."""
+    """Return the name of a file as messages have it."""
     return "<stdin>" if str(path) == "-" else str(path)
 
 
 def first_bytes(path: str | Path) -> bytes:
-    """The beginning of a file, a byte more than is read of one; `-` is standard input.
+    """Return the beginning of a file, a byte more than may be read of one; `-` is standard input.
 
     Raises:
         OSError: the file cannot be read.
@@ -189,7 +191,7 @@ def _all(parts: Parts) -> tuple[Document, ...]:
 
 
 def discover(places: Iterable[str | Path]) -> tuple[Path, ...]:
-    """The files of files and folders: folders give their YAML and JSON files, sorted.
+    """List the files in files and folders: folders give their YAML and JSON files, sorted.
 
     Those are *.yaml, *.yml, *.json, *.ndjson and *.jsonl. Hidden files and folders are left out, and with them the
     `..data` folder of a mounted ConfigMap, whose files its links name already. Each file comes once; `-` stays `-`.
@@ -204,7 +206,7 @@ def discover(places: Iterable[str | Path]) -> tuple[Path, ...]:
 
 
 def listing(places: Iterable[str | Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
-    """The same files, and which places do not exist or cannot be listed."""
+    """List the files in files and folders, and which places do not exist or cannot be listed."""
     files: dict[Path, None] = {}
     problems: list[Problem] = []
     for place in map(Path, places):
@@ -218,7 +220,7 @@ def listing(places: Iterable[str | Path]) -> tuple[tuple[Path, ...], tuple[Probl
 
 
 def absent(place: str | Path) -> Problem:
-    """That there is no such file or folder, perhaps because the name is an address."""
+    """Return the problem that there is no such file or folder, perhaps because the name is an address."""
     if address := shipped.url_in_place_of_file(place):
         return Problem(message="is an address, and only files, folders and `-` are read: download it", file=address)
     return Problem(message="no such file or folder", file=str(place))
@@ -269,7 +271,7 @@ def _documents_of_yaml(file: str, error: yamltext.YamlError) -> Problem:
 
 
 def _json(text: str, file: str, *, is_sure: bool) -> Parts | None:
-    """The JSON values of a text; None when it turns out not to be JSON and nobody is sure that it is."""
+    """Return the JSON values of a text; None when it turns out not to be JSON and nobody is sure that it is."""
     source = yamltext.JsonPlaces(text)
     documents: list[Document] = []
     repeated: list[jsontext.JsonError] = []
@@ -320,7 +322,7 @@ class _Shifted:
 
 
 def _pieces(text: str, file: str) -> list[_Piece]:
-    """The lines of JSON lines, or the documents of a YAML stream."""
+    """Return the lines of JSON lines, or the documents of a YAML stream."""
     if file.endswith(_LINES) or _is_lines(text):
         lines = text.split("\n")
         return [_Piece(line, above, is_line=True) for above, line in enumerate(lines) if line.strip()]
@@ -335,7 +337,7 @@ def _pieces(text: str, file: str) -> list[_Piece]:
 
 
 def _is_lines(text: str) -> bool:
-    """Whether some line is a whole object by itself, as no line of indented JSON is."""
+    """Return whether some line is a whole object by itself, as no line of indented JSON is."""
     return any(_is_object(line) for line in text.split("\n") if line.startswith('{"'))
 
 
@@ -364,7 +366,7 @@ def _mended(pieces: Sequence[_Piece], file: str) -> Parts:
 
 
 def _moved(read: Parts, above: int) -> Parts:
-    """The same in a file that has so many lines above."""
+    """Return the parts with their places in a file that has so many lines above."""
     documents = tuple(
         replace(each, _source=_Shifted(each._source, above)) if each._source else each  # noqa: SLF001 - of this module
         for each in read.documents
@@ -373,5 +375,5 @@ def _moved(read: Parts, above: int) -> Parts:
 
 
 def _below(problems: Iterable[Problem], above: int) -> Iterator[Problem]:
-    """Problems of a piece, with their lines in the whole text."""
+    """Yield the problems of a piece, with their lines in the whole text."""
     return (replace(each, line=each.line and each.line + above) for each in problems)

@@ -24,7 +24,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def resolve(text: str) -> JSON:
-    """The value of a plain scalar.
+    """Return the value of a plain scalar.
 
     Raises:
         ValueError: a number that JSON cannot hold, such as `.inf` or `.nan`.
@@ -51,7 +51,7 @@ def _number(text: str, plain: str) -> JSON:
 
 
 def _whole(plain: str) -> int:
-    """A whole number by its prefix; a leading zero alone means octal."""
+    """Read a whole number by its prefix; a leading zero alone means octal."""
     sign, digits = (-1, plain[1:]) if plain[0] == "-" else (1, plain.removeprefix("+"))
     if digits[0] == "0" and digits[1:].isdigit():
         return sign * int(digits, 8)
@@ -59,7 +59,7 @@ def _whole(plain: str) -> int:
 
 
 def key(value: JSON) -> str:
-    """The text of a mapping key: JSON has no other keys.
+    """Return the text of a mapping key: JSON has no other keys.
 
     Raises:
         ValueError: null is no key.

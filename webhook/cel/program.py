@@ -47,26 +47,26 @@ class Program(Protocol):
 
     @property
     def source(self) -> str:
-        """The source text."""
+        """Return the source text."""
         ...
 
     @property
     def result(self) -> Type:
-        """The static type of the value."""
+        """Return the static type of the value."""
         ...
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the variables that it reads."""
+        """Return the names of the variables that the program reads."""
         ...
 
     def reads(self) -> Reads:
-        """The variables and paths that it reads (reads.py)."""
+        """Return the variables and paths that the program reads (reads.py)."""
         ...
 
     @property
     def bytes(self) -> int:
-        """The most bytes that it takes, with its constant patterns."""
+        """Return the most bytes that the program takes, with its constant patterns."""
         ...
 
     def prepare(self) -> None:
@@ -95,7 +95,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the engine."""
+        """Return the name of the engine."""
         ...
 
     def compile(

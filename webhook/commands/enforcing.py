@@ -29,7 +29,7 @@ class Cluster:
     connection: Connection
 
     def items(self, path: str, **query: str) -> list[dict[str, Any]]:
-        """The objects of a list that the API server returned."""
+        """Return the objects of a list that the API server gave."""
         return list(self.connection.get(path, query).get("items") or ())
 
     def one(self, path: str) -> dict[str, Any] | None:

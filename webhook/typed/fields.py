@@ -314,7 +314,7 @@ class Quantities(Field[Entries[Quantity]]):
     """The same as quantities; what is not one is left out."""
 
     def read(self, value: Any, owner: Typed) -> Entries[Quantity]:
-        """The quantities by the names of their resources."""
+        """Return the quantities by the names of their resources."""
         deadline = owner.reading.deadline
         entries = ((name, quantity.read(amount)) for name, amount in deadline.each(_mapping(value).items()))
         return Entries({name: amount for name, amount in entries if amount is not None}, deadline)
@@ -324,7 +324,7 @@ class TextLists(Field[Entries[Items[str]]]):
     """A map from texts to lists of strings."""
 
     def read(self, value: Any, owner: Typed) -> Entries[Items[str]]:
-        """The lists by their keys."""
+        """Return the lists by their keys."""
         deadline, texts = owner.reading.deadline, Texts()
         entries = deadline.each(_mapping(value).items())
         return Entries(
@@ -336,7 +336,7 @@ class NumberMap(Field[Entries[int]]):
     """A map from texts to whole numbers, without what is none."""
 
     def read(self, value: Any, owner: Typed) -> Entries[int]:
-        """The numbers by their keys."""
+        """Return the numbers by their keys."""
         deadline = owner.reading.deadline
         entries = ((key, read_whole_number(number)) for key, number in deadline.each(_mapping(value).items()))
         return Entries({key: number for key, number in entries if number is not None}, deadline)
@@ -346,7 +346,7 @@ class Truths(Field[Entries[bool]]):
     """A map from texts to true or false, without what is neither."""
 
     def read(self, value: Any, owner: Typed) -> Entries[bool]:
-        """The truth values by their keys."""
+        """Return the truth values by their keys."""
         deadline = owner.reading.deadline
         entries = deadline.each(_mapping(value).items())
         return Entries({key: truth for key, truth in entries if isinstance(truth, bool)}, deadline)

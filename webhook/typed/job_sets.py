@@ -17,7 +17,7 @@ class JobSpec(jobs.JobSpec):
 
     @property
     def is_indexed(self) -> bool:
-        """Whether its pods have indexes."""
+        """Return whether the job's pods have indexes."""
         return self.completion_mode == "Indexed"
 
 
@@ -45,17 +45,17 @@ class ReplicatedJob(Typed):
 
     @property
     def parallelism(self) -> int:
-        """The pods of one replica, as its template says."""
+        """Return how many pods one replica has, as its template says."""
         return self.template.spec.parallelism
 
     @property
     def pod_template(self) -> PodTemplate:
-        """The template of its pods."""
+        """Return the template of the job's pods."""
         return self.template.spec.template
 
     @property
     def pod(self) -> PodSpec:
-        """The spec of its pods."""
+        """Return the spec of the job's pods."""
         return self.pod_template.spec
 
 

@@ -41,7 +41,7 @@ class Job(Object):
 
     @property
     def pods(self) -> int:
-        """How many pods it runs at a time."""
+        """Return how many pods the job runs at a time."""
         parallelism, completions = self.spec.parallelism, self.spec.completions
         return parallelism if completions is None else min(parallelism, completions)
 

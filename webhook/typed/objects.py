@@ -21,7 +21,7 @@ class OwnerReference(Typed):
 
     @property
     def group_kind(self) -> tuple[str, str]:
-        """Group and kind of the owner."""
+        """Return group and kind of the owner."""
         return self.api_version.rpartition("/")[0], self.kind
 
 
@@ -33,14 +33,14 @@ class _IsControlled(Field[bool]):
     """Whether one of the owners is a controller; asked of every pod, and so without an object for each owner."""
 
     def read(self, value: Any, owner: Typed) -> bool:
-        """The answer of the owners."""
+        """Return whether one of the owners in the list `value` is a controller."""
         listed = value if isinstance(value, list) else []
         owner.reading.deadline.spend(len(listed))
         return has_controller(listed)
 
 
 def has_controller(owners: Sequence[Any]) -> bool:
-    """Whether one of the ownerReferences of an object is its controller; walking them is the caller's to charge."""
+    """Return whether one of the ownerReferences of an object is its controller; the caller charges for walking them."""
     return True in [isinstance(owner, dict) and owner.get("controller") is True for owner in owners]
 
 
@@ -48,7 +48,7 @@ class _Keys(Field[str]):
     """The keys of labels and annotations as one text, in which a name is looked for."""
 
     def read(self, value: Any, owner: Typed) -> str:
-        """The keys; `value` are the labels."""
+        """Return the keys of the labels `value` and of the annotations, a line each."""
         annotations = owner.json.get("annotations")
         maps = [each for each in (value, annotations) if each and isinstance(each, dict)]
         owner.reading.deadline.spend(sum(map(len, maps)))
@@ -75,7 +75,7 @@ class Metadata(Typed):
 
     @property
     def longest_name(self) -> str:
-        """Its name, or one as long as that which the API server makes of generateName; "" where it has neither.
+        """Return the object's name, or one as long as the API server makes of generateName; "" where it has neither.
 
         k8s.io/apiserver v0.36 pkg/storage/names/generate.go: at most 58 characters and five more.
         """
@@ -98,12 +98,12 @@ class Status(Typed):
     conditions = Parts(Condition)
 
     def condition(self, kind: str) -> Condition:
-        """The condition of a type; false where there is none."""
+        """Return the condition of a type; it is false where there is none."""
         absent = Condition({}, self.path("conditions"), self.reading, is_set=False)
         return next((condition for condition in self.conditions if condition.type == kind), absent)
 
     def is_true(self, kind: str) -> bool:
-        """Whether the condition of a type holds."""
+        """Return whether the condition of a type holds."""
         return self.condition(kind).status == "True"
 
 
@@ -116,27 +116,27 @@ class Object(Typed):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Return the object's name."""
         return self.metadata.name
 
     @property
     def namespace(self) -> str:
-        """Its namespace, "" where it does not say so."""
+        """Return the object's namespace, "" where it does not say so."""
         return self.metadata.namespace
 
     @property
     def version(self) -> str:
-        """The version of its API: `v1beta1`."""
+        """Return the version of the object's API: `v1beta1`."""
         return self.api_version.rpartition("/")[2]
 
     @property
     def labels(self) -> Entries[str]:
-        """Its labels."""
+        """Return the object's labels."""
         return self.metadata.labels
 
     @property
     def annotations(self) -> Entries[str]:
-        """Its annotations."""
+        """Return the object's annotations."""
         return self.metadata.annotations
 
 

@@ -61,7 +61,7 @@ class PodPartsOf(Field[PodParts]):
     """Those of a whole Pod, read without an object for each container."""
 
     def read(self, value: Any, owner: Typed) -> PodParts:
-        """The parts; `value` is the spec."""
+        """Return the parts of the Pod whose spec is `value`."""
         reading = owner.reading
         parts: set[str] = set()
         metadata = _object(owner.json.get("metadata"), owner, reading)
@@ -97,7 +97,7 @@ def _object(value: Any, owner: Typed, reading: Reading) -> dict[str, Any]:
 
 
 def _texts(value: Any) -> list[str]:
-    """The keys of a map that have a text."""
+    """Return the keys of a map that have a text."""
     return [key for key, text in value.items() if isinstance(text, str)] if isinstance(value, dict) else []
 
 
@@ -115,7 +115,7 @@ def _add_of_spec(spec: dict[str, Any], parts: set[str], reading: Reading) -> Non
 
 
 def _containers(spec: dict[str, Any]) -> Sequence[Any]:
-    """The entries of all lists of containers; the one list as it is, as mostly."""
+    """Return the entries of all lists of containers; where there is one list, as mostly, the list itself."""
     lists = [listed for name in _LISTS if (listed := spec.get(name)) and isinstance(listed, list)]
     return lists[0] if len(lists) == 1 else [container for listed in lists for container in listed]
 

@@ -159,17 +159,17 @@ class Container(Typed):
 
     @property
     def is_init(self) -> bool:
-        """Whether it is an init container; a sidecar is one."""
+        """Return whether the container is an init container; a sidecar is one."""
         return "initContainers" in self.at
 
     @property
     def is_sidecar(self) -> bool:
-        """Whether it is an init container that keeps running beside the others."""
+        """Return whether the container is an init container that keeps running beside the others."""
         return self.is_init and self.restart_policy == "Always"
 
     @property
     def words(self) -> list[str]:
-        """Its command and arguments."""
+        """Return the container's command and arguments."""
         return [*self.command, *self.args]
 
 
@@ -291,7 +291,7 @@ class _AllContainers(Field[tuple[Container, ...]]):
     """The containers of a pod, then its init containers, listed once: nearly every check of pods walks them."""
 
     def read(self, value: Any, owner: Typed) -> tuple[Container, ...]:  # noqa: ARG002
-        """Those that are objects."""
+        """Return the containers and init containers that are objects."""
         assert isinstance(owner, PodSpec)
         init = owner.init_containers if "initContainers" in owner.json else ()
         return tuple([container for container in (*owner.containers, *init) if container.is_set])
@@ -332,17 +332,17 @@ class PodSpec(Typed):
     _all_containers = _AllContainers(name="containers")
 
     def all_containers(self) -> tuple[Container, ...]:
-        """The containers, then the init containers, each in order; ephemeral ones cannot have resources."""
+        """Return the containers, then the init containers, each in order; ephemeral ones cannot have resources."""
         listed = self._all_containers
         self.reading.deadline.spend(len(listed))
         return listed
 
     def running_containers(self) -> Iterator[Container]:
-        """The containers and sidecars, which run as long as the pod does."""
+        """Yield the containers and sidecars, which run as long as the pod does."""
         return (container for container in self.all_containers() if not container.is_init or container.is_sidecar)
 
     def required_node_terms(self) -> Items[NodeSelectorTerm]:
-        """The terms of which a node must match one."""
+        """Return the terms of which a node must match one."""
         return self.affinity.node_affinity.required.node_selector_terms
 
 

@@ -39,7 +39,7 @@ class RayClusterSpec(Typed):
     worker_group_specs = Parts(Group)
 
     def groups(self) -> list[Group]:
-        """The group of the head, then those of the workers."""
+        """Return the group of the head, then those of the workers."""
         return [self.head_group_spec, *self.worker_group_specs]
 
 
@@ -66,12 +66,12 @@ class RayJobSpec(Typed):
 
     @property
     def has_cluster(self) -> bool:
-        """Whether it says anything of a cluster of its own."""
+        """Return whether the object says anything of a cluster of its own."""
         return bool(self.ray_cluster_spec.json)
 
     @property
     def requests_resources(self) -> bool:
-        """Whether the entrypoint requests resources, so that it may run beside the head."""
+        """Return whether the entrypoint requests resources, so that it may run beside the head."""
         requested = (self.entrypoint_num_cpus, self.json.get("entrypointNumGpus"), self.entrypoint_resources)
         return requested != (None, None, None)
 

@@ -57,7 +57,7 @@ class Typed:
 
     @classmethod
     def of(cls, value: Any, at: FieldPath = (), reading: Reading | None = None) -> Self:
-        """A value as an object of this type; false, and with nothing in it, where it is none."""
+        """Return a value as an object of this type; it is false and empty where the value is none."""
         is_set = isinstance(value, dict)
         return cls(value if is_set else {}, at, reading or Reading(), is_set=is_set)
 
@@ -65,24 +65,24 @@ class Typed:
         return self.is_set
 
     def path(self, *steps: str | int) -> FieldPath:
-        """Where something inside it stands: `task.path("template", "spec")`."""
+        """Return where something inside the object stands: `task.path("template", "spec")`."""
         return (*self.at, *steps)
 
     def has(self, name: str) -> bool:
-        """Whether a field is set, to something that is still to be filled in included."""
+        """Return whether a field is set, also to something that is still to be filled in."""
         return self.json.get(name) is not None or self.is_omitted(name)
 
     def is_omitted(self, name: str) -> bool:
-        """Whether a field is set to something that is still to be filled in."""
+        """Return whether a field is set to something that is still to be filled in."""
         omitted = self.reading.omitted
         return bool(omitted) and (*self.at, name) in omitted
 
     def differs(self, other: Typed, *names: str) -> bool:
-        """Whether another object says something else, in some of these fields or at all."""
+        """Return whether another object differs in some of these fields, or at all where none is named."""
         if not names:
             return bool(self.json != other.json)
         return any(self.json.get(name) != other.json.get(name) for name in names)
 
     def charged(self, values: Sequence[Item]) -> Items[Item]:
-        """Values that a check works out of this object, and that a user can make long: walking them is charged."""
+        """Return values of this object that a user can make long as a list whose walks are charged."""
         return Items(values, self.reading.deadline)

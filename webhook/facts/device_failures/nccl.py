@@ -110,7 +110,9 @@ def _nccl_topology_file(pods: DevicePods, container: Container, variable: Variab
 
 
 def _nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterator[Problem]:
-    """No word of the interface in the container: neither a variable, nor a command, nor a file of settings."""
+    """Warn of a container that nothing tells the interface: neither a variable, nor a command, nor a file of
+    settings.
+    """
     words = [*(variable.name for variable in container.env), *container.words]
     if container.env_from or any(_INTERFACE in word for word in words):
         return

@@ -68,7 +68,9 @@ def advise_serving(subject: Subject) -> Iterator[Problem]:
 
 
 def _readiness_probe(container: Container, pods: DevicePods) -> Iterator[Problem]:
-    """A pod is not ready before both probes succeed: k8s.io/kubernetes v1.36 pkg/kubelet/prober UpdatePodStatus."""
+    """Warn of a port without probes; a pod is not ready before both succeed (k8s.io/kubernetes v1.36
+    pkg/kubelet/prober).
+    """
     if not container.readiness_probe and not container.startup_probe:
         message = "has a port but no readinessProbe, so requests reach the container while its model loads"
         fix = "add a readinessProbe that succeeds once the model is loaded"

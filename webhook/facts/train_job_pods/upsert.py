@@ -47,7 +47,7 @@ def _upsert(into: dict[str, Any], field: str, added: Sequence[JSON], key: str, t
 
 
 def _keys(entries: Sequence[Mapping[str, JSON]], key: str) -> list[JSON]:
-    """The keys of entries, None where there is none."""
+    """Return the keys of entries, None for an entry without one."""
     try:
         return [each[key] for each in entries]
     except KeyError:
@@ -55,7 +55,7 @@ def _keys(entries: Sequence[Mapping[str, JSON]], key: str) -> list[JSON]:
 
 
 def _replaced(before: Sequence[Mapping[str, JSON]], added: Sequence[JSON], key: str) -> list[JSON]:
-    """Of entries with the same key, the first is replaced and the others stay."""
+    """Return entries with added ones: of entries with the same key, the first is replaced and the others stay."""
     places = {each.get(key): place for place, each in reversed([*enumerate(before)])}
     made = list(before)
     for each in added:

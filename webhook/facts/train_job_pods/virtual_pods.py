@@ -44,11 +44,11 @@ class VirtualPod:
 
     @property
     def name(self) -> str:
-        """The name of the replicated job."""
+        """Return the name of the replicated job."""
         return self.replicated_job.name
 
     def locate(self, path: FieldPath) -> FieldPath | None:
-        """Where spec.trainer has a field of the pod; None where the runtime or a patch has it."""
+        """Return where spec.trainer has a field of the pod; None where the runtime or a patch has it."""
         if path[:2] != ("spec", "containers") or len(path) < 4 or not is_trainer(self.replicated_job):
             return None
         container = get(self.replicated_job.pod.json, path[1:3], {})
@@ -64,14 +64,14 @@ class VirtualPod:
 
 
 def virtual_pods(subject: Subject) -> Items[VirtualPod]:
-    """The pods of a TrainJob, to be asked for with `Subject.once`."""
+    """Return the pods of a TrainJob, to be asked for with `Subject.once`."""
     job = subject.once(merge_train_job)
     pods = [VirtualPod(replicated_job=one, pod=_pod(one, subject), job=job) for one in job.jobs]
     return Items(pods, subject.deadline)
 
 
 def _pod(replicated_job: ReplicatedJob, subject: Subject) -> Subject:
-    """The template of a replicated job as a pod of its own."""
+    """Return the template of a replicated job as a pod of its own."""
     template = replicated_job.pod_template
     pod = {**template.json, "apiVersion": "v1", "kind": "Pod", "spec": template.spec.json}
     attributes = replace(subject.attributes, kind=POD, object=pod, old_object=None)
@@ -84,13 +84,12 @@ def problems_of_pods(
     *,
     refuses: bool = True,
 ) -> Iterator[Problem]:
-    """What a check says of the pods of a TrainJob, told where the TrainJob says it.
+    """Yield what a check says of the pods of a TrainJob, told where the TrainJob says it.
 
     Args:
         subject: the TrainJob.
         run: the check.
         refuses: whether it names what no API server takes.
-
     """
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
@@ -109,18 +108,18 @@ def problems_of_pods(
 
 
 def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
-    """The replicated jobs as the runtime has them, by their names."""
+    """Return the replicated jobs as the runtime has them, by their names."""
     return {replicated.name: replicated for replicated in subject.once(merge_train_job).runtime.jobs}
 
 
 def _problem_at_trainer(problem: Problem, virtual: VirtualPod) -> Problem | None:
-    """A problem of a pod as one of spec.trainer; None where it is none."""
+    """Return a problem of a pod as one of spec.trainer; None where it is none."""
     path = virtual.locate(parse_path(problem.path))
     return None if path is None else replace(problem, path=path_as_text(path))
 
 
 def _problem_at_origin(problem: Problem, virtual: VirtualPod, origin: str, *, refuses: bool) -> Problem:
-    """A problem of a pod as one of what the TrainJob is merged from."""
+    """Return a problem of a pod as one of what the TrainJob is merged from."""
     where = f"replicated job `{virtual.name}`, {problem.path}"
     if refuses:
         message = f"leads to pods that are refused because in {virtual.job.runtime}, {where} {problem.said}"
@@ -130,12 +129,12 @@ def _problem_at_origin(problem: Problem, virtual: VirtualPod, origin: str, *, re
 
 
 def located_in_runtime(podset: PodSet) -> PodSet:
-    """A pod set as if its template stood where its TrainJob names the runtime: `spec.runtimeRef.JOB`."""
+    """Return a pod set as if its template stood where its TrainJob names the runtime: `spec.runtimeRef.JOB`."""
     return replace(podset, path=(*podset.path, podset.name), elsewhere=False) if podset.elsewhere else podset
 
 
 def located_in_train_job(problem: Problem, subject: Subject) -> Problem:
-    """A problem of such a pod set as one of its TrainJob; of other objects as it is."""
+    """Return a problem of such a pod set as one of its TrainJob; of other objects as it is."""
     at = parse_path(problem.path) if subject.group_kind == TRAIN_JOB else ()
     if at[:2] != _RUNTIME or len(at) < 3:
         return problem

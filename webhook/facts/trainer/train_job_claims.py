@@ -196,7 +196,7 @@ def shared_claims(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> Iterator[
 
 
 def claim_source(claim: PodClaim, before: Mapping[str, list[str]], pods: GeneratedPods) -> Problem:
-    """The problem of a claim of the merged pod with several sources, or without any."""
+    """Return the problem of a claim of the merged pod with several sources, or without any."""
     message = f"claim `{claim.name}` of {pods} has no source"
     fix = "set resourceClaimName or resourceClaimTemplateName"
     if sources_of(claim):

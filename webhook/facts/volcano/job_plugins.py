@@ -191,7 +191,7 @@ def _absent_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, s
 
 
 def _task_without_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
-    """The message and the fix for a task that has no role in a plugin, or None."""
+    """Return the message and the fix for a task that has no role in a plugin, or None."""
     tasks, names = job.spec.tasks, [wanted[role] for role in PLUGINS[name].tasks]
     left = next((task.name for task in tasks if task.name not in names), None)
     if left is None:
