@@ -82,7 +82,7 @@ class Acceptor:
 
     @property
     def port(self) -> int:
-        """The number of the port that the socket listens on."""
+        """Return the number of the port that the socket listens on."""
         number: int = self._listening.getsockname()[1]
         return number
 

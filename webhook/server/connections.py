@@ -327,12 +327,12 @@ class BoundedConnection(HttpToolsProtocol):
 
     @property
     def is_new(self) -> bool:
-        """Whether no byte of the first request has arrived yet."""
+        """Return whether no byte of the first request has arrived yet."""
         return self.waits_for == "first_byte_s"
 
     @property
     def is_idle(self) -> bool:
-        """Whether every request of the connection is answered."""
+        """Return whether every request of the connection is answered."""
         return self.waits_for == IDLE
 
     def part(self) -> None:

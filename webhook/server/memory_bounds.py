@@ -69,7 +69,7 @@ class MemoryBounds:
 
     @property
     def total(self) -> int:
-        """The sum of all parts in bytes."""
+        """Return the sum of all parts in bytes."""
         return sum(part.bytes for part in self.parts())
 
     def check(self, limit: int | None) -> None:

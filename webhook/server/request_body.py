@@ -120,7 +120,7 @@ class BodyBudget:
 
     @property
     def waiting(self) -> int:
-        """The number of calls that wait for bytes of the budget."""
+        """Return how many calls wait for bytes of the budget."""
         return sum(map(len, self._queues.values()))
 
     async def reserve(self, size: int, address: str) -> None:

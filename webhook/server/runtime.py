@@ -324,7 +324,7 @@ class Watching:
         return "it has expired" if ends.timestamp() < time.time() else ""
 
     def background(self, period_s: float) -> dict[str, Work]:
-        """The background tasks by name."""
+        """Return the background tasks by name."""
         params: dict[str, Work] = {"params": self._params.watch} if self._held.watched else {}
         if isinstance(policies := self._held.policies, LivePolicySet):
             params["status of live policies"] = policies.write_status

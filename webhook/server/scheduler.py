@@ -60,17 +60,17 @@ class Scheduler:
 
     @property
     def waiting(self) -> int:
-        """The number of reviews and other work that wait for a turn."""
+        """Return how many reviews and other work wait for a turn."""
         return len(self._queue)
 
     @property
     def is_free(self) -> bool:
-        """Whether work of any tenant may run at once."""
+        """Return whether work of any tenant may run at once."""
         return self._spent_s < ROUND_S and not self._queue
 
     @property
     def has_time(self) -> bool:
-        """Whether work that does not queue may run before the next look at the sockets."""
+        """Return whether work that does not queue may run before the next look at the sockets."""
         return self._spent_s < ROUND_S
 
     async def turn(self, tenant: Tenant, until: float = inf) -> None:

@@ -37,7 +37,7 @@ class RecordReads(ssl.SSLObject):
 
     @property
     def has_unread(self) -> bool:
-        """Whether bytes have arrived that are not decrypted yet."""
+        """Return whether bytes have arrived that are not decrypted yet."""
         return bool(self._came.pending or self._may_hold_more)
 
     def take_from(self, came: ssl.MemoryBIO, taken: ssl.MemoryBIO) -> None:

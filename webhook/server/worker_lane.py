@@ -60,12 +60,12 @@ class WorkerLane:
 
     @property
     def busy(self) -> int:
-        """The number of workers that evaluate a review now."""
+        """Return how many workers evaluate a review now."""
         return len(self._running)
 
     @property
     def waiting(self) -> int:
-        """The number of reviews that wait for a worker."""
+        """Return how many reviews wait for a worker."""
         return len(self._queue)
 
     async def run(self, work: Callable[[], bytes], tenant: Tenant, deadline: float, starts_by: float = inf) -> bytes:
