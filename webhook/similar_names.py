@@ -54,10 +54,10 @@ def nearest_resource(name: str, known: Iterable[str]) -> str:
     domain, _, last = name.lower().partition("/")
     for candidate in known:
         its_domain, _, its_last = candidate.lower().partition("/")
-        slips = int(name != candidate and name.lower() == candidate.lower())  # capital letters alone
-        slips += _typing_errors_of_domain(domain, its_domain) + _typing_errors(last, its_last)
-        if 0 < slips < fewest:
-            best, fewest = candidate, slips
+        errors = int(name != candidate and name.lower() == candidate.lower())  # capital letters alone
+        errors += _typing_errors_of_domain(domain, its_domain) + _typing_errors(last, its_last)
+        if 0 < errors < fewest:
+            best, fewest = candidate, errors
     return best
 
 
@@ -89,13 +89,13 @@ def _typing_errors_of_word(word: str, meant: str) -> int:
         return _OTHER
     count = count_edits(word, meant, _FARTHEST + 1)
     if len(meant) > 4:
-        is_slip = count <= (_FARTHEST if len(meant) > 5 else 1)
+        is_typing_error = count <= (_FARTHEST if len(meant) > 5 else 1)
     else:
-        is_slip = count == 1 and _is_short_slip(word, meant)
-    return count if is_slip else _OTHER
+        is_typing_error = count == 1 and _is_typing_error_in_short_word(word, meant)
+    return count if is_typing_error else _OTHER
 
 
-def _is_short_slip(word: str, meant: str) -> bool:
+def _is_typing_error_in_short_word(word: str, meant: str) -> bool:
     if len(word) < len(meant):
         return word[0] == meant[0]
     if len(word) == len(meant):
