@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from webhook.attributes import Phase
 from webhook.server import operating_system
 from webhook.server.answer_writer import AnswerWriter, refusal
+from webhook.server.connection_register import Register
 from webhook.server.connection_timeouts import Awaited, ConnectionTimeouts
 from webhook.server.request_head import (
     MAX_FRAMING_BYTES,
@@ -40,26 +41,6 @@ CLOCK: Final = "claimgate.client_clock"
 """The name in a scope's `extensions` under which an application finds the connection's clock."""
 
 IDLE: Final[Awaited] = "idle_s"
-
-
-class Register(Protocol):
-    """Receives the progress of a connection, and counts it."""
-
-    def completed(self, connection: BoundedConnection) -> None:
-        """Note that the first request of the connection was answered."""
-        ...
-
-    def grew(self, connection: BoundedConnection, grown: int) -> None:
-        """Note that the largest read of the connection is `grown` bytes larger than before."""
-        ...
-
-    def took_unheard(self, size: int, now: float) -> float:
-        """Count bytes of a body that was answered already, and return the seconds until more may be read."""
-        ...
-
-    def forget(self, connection: BoundedConnection) -> None:
-        """Stop counting the connection: it has ended, or was never established."""
-        ...
 
 
 class BoundedConnection(HttpToolsProtocol):
