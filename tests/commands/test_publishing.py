@@ -99,6 +99,25 @@ def test_reports_of_kinds_that_cannot_be_read_stay(publish, server):
     assert publish()[:2] == (2, [])
 
 
+def test_reports_stay_where_nobody_can_say_what_is_served(publish, server):
+    publish()
+    del server.answers["/apis"]
+    assert publish()[:2] == (2, [])
+
+
+def test_reports_stay_while_an_aggregated_server_is_away(publish, server):
+    apps = {"name": "apps", "versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}}
+    server.answers["/apis"] = 200, {"groups": [apps]}
+    server.answers["/apis/apps/v1"] = 200, {"resources": [kind("Deployment", "deployments")]}
+    template = {"metadata": {"labels": {"deny": "1"}}, "spec": pod("x")["spec"]}
+    metadata = {"name": "d", "namespace": "a", "uid": "uid-d"}
+    server.objects["/apis/apps/v1/deployments"] = [{"metadata": metadata, "spec": {"template": template}}]
+    publish()
+    assert "uid-d" in reports(server)
+    server.answers["/apis/apps/v1"] = 503, {"message": "the service is away"}
+    assert publish()[1] == []
+
+
 def test_what_others_have_written_stays(publish, server):
     server.objects[REPORTS] = [
         {"metadata": {"name": "claimgate", "namespace": "a", "labels": {"app.kubernetes.io/managed-by": "claimgate"}}},

@@ -128,7 +128,7 @@ def command(
             live_audit = LiveAudit(
                 assembled, cluster, scope, reviewed=as_ or "stored", details=details, address=settings.docs_address
             )
-            return report.write(live_audit, totals, flags.publisher(cluster, live_audit.unread))
+            return report.write(live_audit, totals, flags.publisher(cluster, live_audit.read))
     named = path or []
     changes = Changes(changed_since, named) if changed_since else None
     with closing(DocumentStream(named, exclude or (), include or ())) as stream:

@@ -78,7 +78,7 @@ class LiveCluster:
 
 
 class LiveAudit:
-    """Audits the objects of a cluster. `unread`: group and kind of those that could not all be read."""
+    """Audits the objects of a cluster. `read`: group and kind of those that were all read."""
 
     size_bytes: Final = 0
 
@@ -96,7 +96,7 @@ class LiveAudit:
         self._audit = ObjectAudit(assembled.policies, reviewed, details)
         self._cluster = cluster
         self._scope = scope
-        self.unread: set[tuple[str, str]] = set()
+        self.read: set[tuple[str, str]] = set()
 
     def parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         """Yield groups of objects of one kind with their findings, which have to be read before the next group."""
@@ -121,10 +121,11 @@ class LiveAudit:
             try:
                 first = next(read, None)
             except LookupFailed as error:
-                self._note_unread(kind, error, result)
+                result.problems.append(_unreadable(kind, str(error)))
                 yield result, ()
                 return
             if first is None:
+                self.read.add((kind.kind.group, kind.kind.kind))
                 return
             page = chain((first,), islice(read, PAGE - 1))
             yield result, self._findings(kind, takewhile(lambda _: not stop.is_set, page), result)
@@ -146,17 +147,13 @@ class LiveAudit:
                 result.entries += 1
                 yield from self._of_object(kind, obj, result)
         except LookupFailed as error:
-            self._note_unread(kind, error, result)
-
-    def _note_unread(self, kind: ServedKind, error: LookupFailed, result: PartResult) -> None:
-        self.unread.add((kind.kind.group, kind.kind.kind))
-        result.problems.append(Problem(message=f"{qualified(kind.kind)}: {error}", file=CLUSTER))
+            result.problems.append(_unreadable(kind, str(error)))
 
     def _of_object(self, kind: ServedKind, obj: JSON, result: PartResult) -> Iterator[Finding]:
         try:
             attributes = _attributes(obj, kind)
         except CallError as error:
-            result.problems.append(Problem(message=f"{qualified(kind.kind)}: {error.message}", file=CLUSTER))
+            result.problems.append(_unreadable(kind, error.message))
             return
         decisions = self._audit.decisions(attributes, self._cluster.view)
         if not decisions:
@@ -165,6 +162,10 @@ class LiveAudit:
         made = findings(decisions, subject(attributes), lambda _: Place(file=where), self.rules)
         result.exceptions.update(finding.exception for finding in made if finding.exception)
         yield from made
+
+
+def _unreadable(kind: ServedKind, why: str) -> Problem:
+    return Problem(message=f"{qualified(kind.kind)}: {why}", file=CLUSTER)
 
 
 def _wanted(policies: PolicySet, phase: Phase) -> Iterator[tuple[str, str]]:

@@ -83,7 +83,7 @@ class LiveFlags:
         if self.fails_only and self.publish is None:
             raise ConfigurationError("--fails-only: says which reports are published: add --publish")
 
-    def publisher(self, cluster: LiveCluster, unread: Collection[tuple[str, str]]) -> Publisher | None:
+    def publisher(self, cluster: LiveCluster, read: Collection[tuple[str, str]]) -> Publisher | None:
         """Return the writer of reports into the cluster, None if none are published; reports of unread kinds stay.
 
         Raises:
@@ -92,7 +92,7 @@ class LiveFlags:
         if self.publish is None:
             return None
         api = APIS[self.publish]
-        return Publisher(cluster.connection, api, self.scope(), fails_only=self.fails_only, unread=unread)
+        return Publisher(cluster.connection, api, self.scope(), fails_only=self.fails_only, read=read)
 
     def scope(self) -> LiveScope:
         """Return the scope of objects to audit.

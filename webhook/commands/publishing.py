@@ -41,7 +41,7 @@ class Publisher:
         scope: LiveScope,
         *,
         fails_only: bool,
-        unread: Collection[tuple[str, str]] = (),
+        read: Collection[tuple[str, str]],
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         """Read the reports that earlier runs have left.
@@ -51,7 +51,7 @@ class Publisher:
             api: the kinds of reports.
             scope: which objects are audited; reports of others are left alone.
             fails_only: an object that passes every policy has no report.
-            unread: group and kind of objects that could not all be read, known by the end; their reports stay.
+            read: group and kind of objects that were all read, known by the end; reports of other kinds stay.
             wait: waits for so many seconds before a write.
 
         Raises:
@@ -61,7 +61,7 @@ class Publisher:
         self._api = api
         self._scope = scope
         self._fails_only = fails_only
-        self._unread = unread
+        self._read = read
         self._wait = wait
         self._kinds = {kind: _served(connection, api, kind) for kind in (api.namespaced, api.cluster)}
         try:
@@ -93,7 +93,7 @@ class Publisher:
         self._publish()
         if not is_interrupted and not self._scope.selector:
             for name, (path, owner, _) in self._before.items():
-                if name not in self._published and owner not in self._unread:
+                if name not in self._published and owner in self._read:
                     self._write("removed", partial(self._connection.delete, path, WRITE_S))
         return [Problem(message=f"--publish: {self._failure}", file=CLUSTER)] if self._failure else []
 
