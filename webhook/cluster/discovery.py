@@ -37,6 +37,11 @@ class Resource:
         return f"{self.root}/{self.plural}"
 
 
+def group_root(group: str, version: str) -> str:
+    """Return the path below which an API server serves the kinds of a group in a version."""
+    return f"/apis/{group}/{version}" if group else f"/api/{version}"
+
+
 def discover_resource(connection: Connection, gvk: GroupVersionKind) -> Resource:
     """Ask the API server where a kind is served.
 
@@ -49,7 +54,7 @@ def discover_resource(connection: Connection, gvk: GroupVersionKind) -> Resource
         versions += _versions(connection, gvk.group)
     for version in versions:
         api_version = f"{gvk.group}/{version}" if gvk.group else version
-        root = f"/apis/{api_version}" if gvk.group else f"/api/{version}"
+        root = group_root(gvk.group, version)
         try:
             resources = connection.get(root, {}).get("resources") or []
         except ServerRefused as error:

@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind, GroupVersionResource
 from webhook.cluster.connection import Connection, ServerRefused
-from webhook.cluster.discovery import Resource
+from webhook.cluster.discovery import Resource, group_root
 
 PAGE: Final = 250
 """How many objects one page has: an API server holds all of them at once, and each has up to 1.5 MB."""
@@ -92,7 +92,7 @@ def _groups(connection: Connection) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _listable(connection: Connection, group: str, version: str) -> Iterator[ServedKind]:
-    root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    root = group_root(group, version)
     try:
         resources = connection.get(root, {}).get("resources") or []
     except ServerRefused as error:
