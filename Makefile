@@ -38,6 +38,7 @@ bench: $(DEV_STAMP) ## reviews per second and processor time over TLS, of object
 	$(BIN)/python -m tests.bench.bench_server
 	$(BIN)/python -m tests.bench.bench_shipped
 	$(BIN)/python -m tests.bench.count_calls
+	$(BIN)/python -m tests.bench.bench_start
 
 bench-audit: $(DEV_STAMP) ## audit 100,000 objects: memory, processes, beside gator (GATOR=/path/to/gator); ARGS="--objects 5000" for fewer
 	$(BIN)/python -m tests.bench.bench_audit $(ARGS)
