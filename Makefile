@@ -38,6 +38,7 @@ bench: $(DEV_STAMP) ## reviews per second and processor time over TLS, of object
 	$(BIN)/python -m tests.bench.bench_server
 	$(BIN)/python -m tests.bench.bench_shipped
 	$(BIN)/python -m tests.bench.count_calls
+	$(BIN)/python -m tests.bench.bench_start
 
 bench-audit: $(DEV_STAMP) ## audit 100,000 objects: memory, processes, beside gator (GATOR=/path/to/gator); ARGS="--objects 5000" for fewer
 	$(BIN)/python -m tests.bench.bench_audit $(ARGS)
@@ -113,8 +114,8 @@ site: $(RUN_STAMP) ## the documentation as a site in build/site; fails on a link
 
 lock: $(DEV_STAMP) ## write the lock files anew from pyproject.toml: newest versions, hashes, no host
 	$(PIP) install uv
-	$(BIN)/uv pip compile $(COMPILE) pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile $(COMPILE) pyproject.toml --group dev -o requirements-dev.lock
+	$(BIN)/uv pip compile $(COMPILE) pyproject.toml --all-extras -o requirements.lock
+	$(BIN)/uv pip compile $(COMPILE) pyproject.toml --all-extras --group dev -o requirements-dev.lock
 	$(BIN)/uv pip compile $(COMPILE) --group build -o requirements-build.lock
 	$(BIN)/uv pip compile $(COMPILE) --group docs -o requirements-docs.lock
 COMPILE := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

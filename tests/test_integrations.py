@@ -129,7 +129,7 @@ def test_a_wheel_that_pipx_installs_works_alone(tmp_path):
     assert shell(f"python -m pip wheel -q --no-deps --no-build-isolation --no-index -w {tmp_path} .").returncode == 0
     (wheel,) = tmp_path.glob("*.whl")
     root = {"PIPX_HOME": f"{tmp_path}/pipx", "PIPX_BIN_DIR": f"{tmp_path}/bin"}
-    assert shell(f"pipx install {wheel}", cwd=tmp_path, **root).returncode == 0
+    assert shell(f"pipx install '{wheel}[serve]'", cwd=tmp_path, **root).returncode == 0
     claimgate = f"{tmp_path}/bin/claimgate"
     assert (tmp_path / "pipx" / "venvs" / "claimgate" / "share" / "man" / "man1" / "claimgate.1").is_file()
     assert shell(f"{claimgate} demo", cwd=tmp_path).returncode == 0
