@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from webhook.admission.enforce import verdict_of_decisions
 from webhook.admission.enforcement_action import at_most, without_patch
 from webhook.admission.exceptions import is_left_alone, with_exceptions_applied
+from webhook.admission.rule_links import with_rule_links
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.configuration.model import EMPTY
@@ -77,6 +78,8 @@ def answer_request(
         undecoded = replace(attributes, is_decoded=False)
         context = request_context(policies, undecoded, cluster, until, authorizer, options=options)
         verdict = _review(context, phase, authorizer, api_server_text=api_server_text)
+    if options.docs_address:
+        verdict = with_rule_links(verdict, policies, options.docs_address)
     if options.trace is not None:
         verdict = replace(verdict, explanations=tuple(options.trace.explanations))
     return replace(verdict, faults=tuple(context.faults)) if context.faults else verdict
