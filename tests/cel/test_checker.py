@@ -191,15 +191,15 @@ def test_the_result_type_is_expected_exactly():
 
 def test_what_the_compiler_learns():
     tree = parse("authorizer.requestResource == self && sets.contains(names, [x.y, 'a'])", ENVIRONMENT)
-    environment = ENVIRONMENT.extend(variables={"x.y": STRING})
+    environment = ENVIRONMENT.extended_with(variables={"x.y": STRING})
     checked = check_tree(tree, environment)
     assert checked.names == {"authorizer.requestResource", "self", "names", "x.y"}
     assert isinstance(tree, Call)
     equality, contains = tree.arguments
     assert isinstance(equality, Call)
     assert isinstance(equality.arguments[0], Select)
-    assert checked.reference(equality.arguments[0]) == "authorizer.requestResource"
-    assert checked.reference(contains) == "sets.contains"
+    assert checked.name_referred_to(equality.arguments[0]) == "authorizer.requestResource"
+    assert checked.name_referred_to(contains) == "sets.contains"
     assert [overload.id for overload in checked.overloads[id(contains)]] == ["list_sets_contains_list"]
     assert checked.type_of(contains) == BOOL
 

@@ -30,7 +30,7 @@ MISSES = {
 def counters(name):
     result = corpus.OutcomeCounters()
     for outcome in corpus.evaluate_rows(corpus.read_rows(DATA / name), compiled_engine()):
-        result.add(outcome)
+        result.count_outcome(outcome)
     return result
 
 

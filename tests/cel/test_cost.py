@@ -12,12 +12,12 @@ from webhook.errors import BudgetExceeded
 def test_a_meter_starts_with_the_api_servers_limits():
     meter = CostMeter()
     assert (meter.limit, meter.budget, meter.deadline, meter.spent) == (1_000_000, 10_000_000, None, 0)
-    assert meter.start(STEP) == 1_000_000
+    assert meter.start_expression(STEP) == 1_000_000
 
 
 def test_the_smaller_of_limit_and_budget_bounds_a_run():
-    assert CostMeter(limit=5, budget=100).start(STEP) == 5
-    assert CostMeter(limit=100, budget=5).start(STEP) == 5
+    assert CostMeter(limit=5, budget=100).start_expression(STEP) == 5
+    assert CostMeter(limit=100, budget=5).start_expression(STEP) == 5
 
 
 def test_a_cost_over_the_limit_is_booked_and_refused():
@@ -35,7 +35,7 @@ def test_an_overspent_budget_refuses_everything_after():
         meter.add_last_cost_to_total()
     assert meter.is_exhausted
     with pytest.raises(BudgetExceeded, match=OVER_BUDGET):
-        meter.start(STEP)
+        meter.start_expression(STEP)
 
 
 @pytest.mark.parametrize(("limit", "budget", "text"), [(5, 100, OVER_LIMIT), (100, 5, OVER_BUDGET)])
@@ -55,14 +55,14 @@ def test_a_cost_counted_ahead_asks_for_exact_counting():
 
 def test_a_deadline_is_looked_at_in_steps():
     meter = CostMeter(deadline=Deadline(time.monotonic() + 60))
-    assert meter.start(STEP) == 1_000
+    assert meter.start_expression(STEP) == 1_000
     assert meter.check(1_001, STEP) == 2_001
-    assert CostMeter(limit=7, deadline=Deadline(time.monotonic() + 60)).start(STEP) == 7
+    assert CostMeter(limit=7, deadline=Deadline(time.monotonic() + 60)).start_expression(STEP) == 7
     meter.deadline = Deadline(time.monotonic() - 1)
-    assert meter.start(STEP) == 1_000  # the clock was read when the first expression began
+    assert meter.start_expression(STEP) == 1_000  # the clock was read when the first expression began
     meter.cost = 1_000
     meter.add_last_cost_to_total()
     with pytest.raises(BudgetExceeded, match=OVER_TIME):
-        meter.start(STEP)
+        meter.start_expression(STEP)
     with pytest.raises(BudgetExceeded, match=OVER_TIME):
         meter.check(1, STEP)

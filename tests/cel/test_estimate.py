@@ -62,7 +62,7 @@ def test_bounds(text, size, expected):
     environment = Environment(variables={"x": DYN, "cel_unused": DYN})
     program = compiled_engine().compile(text, environment)
     assert program.estimated_cost(None if size is None else uniform_size_bound(size)) == expected
-    program.prepare()
+    program.compile_now()
     assert program.estimated_cost(None if size is None else uniform_size_bound(size)) == expected
 
 
@@ -100,6 +100,6 @@ def test_too_deep_has_no_bounds():
 def test_arithmetic_stops_at_the_bound():
     assert UNKNOWN + range_of_value(5) == Range(5, UNBOUNDED)
     assert UNKNOWN * range_of_value(3) == UNKNOWN
-    assert UNKNOWN.times(2) == UNKNOWN
-    assert not is_bounded(UNKNOWN.times(0.1).most)
+    assert UNKNOWN.multiplied_by(2) == UNKNOWN
+    assert not is_bounded(UNKNOWN.multiplied_by(0.1).most)
     assert is_bounded(10**12)

@@ -82,10 +82,10 @@ def test_a_wrong_one_is_called_invalid() -> None:
 
 def test_constant_patterns_of_one_expression_are_bounded_together() -> None:
     found = PatternTable(Deadline())
-    found.pattern(LARGE + "1")
-    found.pattern(LARGE + "2")
+    found.compiled_pattern(LARGE + "1")
+    found.compiled_pattern(LARGE + "2")
     with pytest.raises(TooLarge, match="too large together"):
-        found.pattern(LARGE + "3")
+        found.compiled_pattern(LARGE + "3")
 
 
 def test_those_of_a_policy_have_all_the_memory_that_they_need() -> None:

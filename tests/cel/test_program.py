@@ -303,7 +303,7 @@ def test_no_text_of_an_expression_reaches_python():
 
 def test_names_result_and_source():
     program = compiled_engine().compile("object.name == text", ENVIRONMENT, expects=(BOOL,))
-    assert (program.names, program.result, program.source) == ({"object", "text"}, BOOL, "object.name == text")
+    assert (program.variable_names, program.result, program.source) == ({"object", "text"}, BOOL, "object.name == text")
 
 
 def test_constants_that_fail_refuse_the_expression():

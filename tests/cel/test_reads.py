@@ -26,7 +26,7 @@ PLACE = Environment(variables={"a": DYN, "b": LIST_DYN, "a.c": DYN})
     ],
 )
 def test_fields(source, expected):
-    assert paths_read_by(parse_and_check(source, PLACE)).fields == expected
+    assert paths_read_by(parse_and_check(source, PLACE)).fields_by_variable == expected
 
 
 @pytest.mark.parametrize(

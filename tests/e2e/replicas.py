@@ -124,7 +124,7 @@ class Replicas:
 def service(server: ApiServer, folder: Path) -> Iterator[Replicas]:
     """A Service on a port of the loopback; connections are refused until a replica is ready, and end at once later on."""
     with socket.socket() as listening:
-        listening.reference_to_object(("127.0.0.1", 0))
+        listening.bind(("127.0.0.1", 0))
         replicas = Replicas(server, folder, listening.getsockname()[1])
         stopped = threading.Event()
         threading.Thread(target=_forward, args=(listening, replicas, stopped), daemon=True).start()

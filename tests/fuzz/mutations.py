@@ -94,7 +94,7 @@ class Mutations:
 
     def _mutation(self) -> dict[str, Any]:
         if self._random.random() < 0.7:
-            inside = self._type_of_structure("Object.spec", SPEC, 3)
+            inside = self._struct("Object.spec", SPEC, 3)
             expression = f"Object{{spec: {inside}}}"
             return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
         operations = ", ".join(self._operation() for _ in range(self._random.choice([1, 1, 2])))
@@ -126,7 +126,7 @@ class Mutations:
         if random.random() < self._wrong or depth < 0:
             return random.choice(_WRONG)
         if kind == "object" and "properties" in schema:
-            return self._type_of_structure(name, schema, depth)
+            return self._struct(name, schema, depth)
         if kind == "object":
             inner = schema.get("additionalProperties")
             named = random.random() < 0.5  # a map has no name in the path of types, a structure has

@@ -74,8 +74,7 @@ class Policies:
             "failurePolicy": random.choice(["Fail", "Fail", "Ignore"]),
             "variables": variables,
             "matchConditions": [
-                {"name": f"c{number}", "expression": self._read_question_mark(has_params)}
-                for number in range(self._few(0.3))
+                {"name": f"c{number}", "expression": self._condition(has_params)} for number in range(self._few(0.3))
             ],
             "validations": [self._validation(names, has_params) for _ in range(1 + self._few(0.5))],
             "auditAnnotations": [

@@ -94,7 +94,7 @@ class Browser:
 def browser() -> Iterator[Browser]:
     """A browser with a profile of its own, which is gone afterwards."""
     with socket.socket() as free:
-        free.reference_to_object(("127.0.0.1", 0))
+        free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [shutil.which("chromedriver") or "chromedriver", f"--port={port}"]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:

@@ -34,7 +34,7 @@ def victims_missed(seen: Seen) -> list[str]:
     missed = [
         *late("victims' p99", seen.times, 0.99, VICTIMS_P99_MS),
         *late("/healthz", seen.health, 1, HEALTH_MS),
-        *late("/healthz anew", seen.new_type_variable, 1, FRESH_MS),
+        *late("/healthz anew", seen.fresh, 1, FRESH_MS),
     ]
     return [*missed, f"lost {counted(seen.lost)}"] if seen.lost else missed
 
@@ -43,9 +43,7 @@ def victims_text(seen: Seen) -> str:
     """The victims' part of a row."""
     times = [took.seconds for took in seen.times]
     p50, p99, most = (percentile(times, share) * 1000 for share in (0.5, 0.99, 1))
-    health, fresh = (
-        max((took.seconds for took in of), default=0) * 1000 for of in (seen.health, seen.new_type_variable)
-    )
+    health, fresh = (max((took.seconds for took in of), default=0) * 1000 for of in (seen.health, seen.fresh))
     work = percentile([took.work_s for took in seen.times], 0.99) * 1000
     counts = f"{seen.answered:>5} {p50:>6.1f} {p99:>7.1f} {most:>7.1f} {sum(seen.lost.values()):>4}"
     return f"{counts} {health:>7.1f} {fresh:>6.0f} {work:>6.1f}"

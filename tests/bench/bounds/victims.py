@@ -177,7 +177,7 @@ def _probe_anew(address: Address, seen: Seen, stop: threading.Event) -> None:
     watch = Stopwatch(address.pid)
     while not stop.wait(FRESH_EVERY_S):
         to = Connection(address.health_port, address.health_trust(), TIMEOUT_S)
-        seen.new_type_variable.append(_health(to, watch))
+        seen.fresh.append(_health(to, watch))
         to.close()
 
 

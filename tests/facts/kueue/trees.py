@@ -37,10 +37,10 @@ class Member:
     @cached_property
     def in_use(self) -> int:
         """All that is in use in the whole tree."""
-        return self.parent.in_use if self.parent else self._inline_children()
+        return self.parent.in_use if self.parent else self._below()
 
     def _below(self) -> int:
-        return self.usage + sum(each._inline_children() for each in self.children)
+        return self.usage + sum(each._below() for each in self.children)
 
     @cached_property
     def used(self) -> int:

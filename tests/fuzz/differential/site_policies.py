@@ -99,9 +99,9 @@ class _Policy:
         self._name = name
         self._density = random.choice((0.0, 0.0, 0.5, 1.0, 1.5))
         self._is_mutating = random.random() < 0.2
-        self._has_params = self._type_of_has_macro(0.35)
-        self._fact = random.choice(tuple(_FACTS)) if self._type_of_has_macro(0.25) else ""
-        self._has_checks = not self._is_mutating and self._type_of_has_macro(0.15)
+        self._has_params = self._has(0.35)
+        self._fact = random.choice(tuple(_FACTS)) if self._has(0.25) else ""
+        self._has_checks = not self._is_mutating and self._has(0.15)
         self._is_costly = random.random() < 0.1
         self._rules = random.sample(_SHORT, random.choice((1, 2, 4))) + random.sample(_LONG, self._few(0.5))
         self._variables: list[JSON] = []
@@ -110,7 +110,7 @@ class _Policy:
         return self._random.random() < likely * self._density
 
     def _few(self, likely: float) -> int:
-        return sum(self._type_of_has_macro(likely) for _ in range(3))
+        return sum(self._has(likely) for _ in range(3))
 
     def objects(self) -> list[JSON]:
         random = self._random
@@ -139,13 +139,13 @@ class _Policy:
             found["facts"] = self._fact
         if self._has_checks:
             found["checks"] = ",".join(random.sample(_CHECKS, random.choice((1, 2))))
-        if self._type_of_has_macro(0.4):
+        if self._has(0.4):
             found["expand"] = "pods"
-        if self._type_of_has_macro(0.2):
+        if self._has(0.2):
             found["updates"] = "spec"
-        if not self._is_mutating and self._type_of_has_macro(0.3):
+        if not self._is_mutating and self._has(0.3):
             found["phase"] = random.choice(("mutate", "both"))
-        if self._type_of_has_macro(0.15):
+        if self._has(0.15):
             found["missing"] = random.choice(("admit", "deny", "warn"))
         return {f"{PREFIX}{key}": text for key, text in found.items()}
 
@@ -156,7 +156,7 @@ class _Policy:
         rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": operations, "resources": [resource]}
         made: JSON = {"resourceRules": [rule]}
         for selector in ("namespaceSelector", "objectSelector"):
-            if self._type_of_has_macro(0.12):
+            if self._has(0.12):
                 made[selector] = random.choice(_SELECTORS)
         return made
 
@@ -223,7 +223,7 @@ class _Policy:
             spec["validationActions"] = random.choice(actions)
         if self._has_params:
             spec["paramRef"] = self._reference()
-        if self._type_of_has_macro(0.15):
+        if self._has(0.15):
             spec["matchResources"] = {random.choice(("namespaceSelector", "objectSelector")): random.choice(_SELECTORS)}
         metadata = {"name": f"{self._name}-{number}"}
         return {"apiVersion": GROUP, "kind": f"{kind}Binding", "metadata": metadata, "spec": spec}

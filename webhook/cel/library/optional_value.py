@@ -92,7 +92,7 @@ def value_or_absent_at(value: Any, key: Any) -> Any:
     if kind in MAPS:
         return map_find(value, key)
     if kind is JSONPatch and type(key) is str:
-        return value[key] if value.has(key) else ABSENT
+        return value[key] if value.is_field_set(key) else ABSENT
     if isinstance(value, dict) and kind is not Struct:  # the API server's Object{…} gives nothing to optional selection
         return value[key] if is_field_present(value, key) else ABSENT
     return ABSENT
@@ -113,7 +113,7 @@ def is_field_present(value: Any, field: str) -> bool:
     if kind is Struct:
         return False
     if kind is JSONPatch:
-        return bool(value.has(field))
+        return bool(value.is_field_set(field))
     if kind is Optional:
         return value.present and is_field_present(value.value, field)
     if kind is list:

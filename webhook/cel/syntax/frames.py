@@ -75,7 +75,7 @@ class BracketFrame:
         """Return whether a map's key is being read."""
         return self.shape == "map" and len(self.items) % 2 == 0
 
-    def is_reading_first_branch(self) -> bool:
+    def is_reading_branch(self) -> bool:
         """Return whether a ternary's first branch is being read."""
         return bool(self.conditions) and self.conditions[-1][2] is None
 

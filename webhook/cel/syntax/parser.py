@@ -102,11 +102,11 @@ class _Parser:
         elif kind in LITERALS:
             self._read_literal("", offset)
         elif kind == "(":
-            self._open_bracket("group", ")", offset)
+            self._open_frame("group", ")", offset)
         elif kind == "[":
-            self._open_bracket("list", "]", offset)
+            self._open_frame("list", "]", offset)
         elif kind == "{":
-            self._open_bracket("map", "}", offset)
+            self._open_frame("map", "}", offset)
         elif kind in ("!", "-"):
             self._read_sign_run(kind, offset)
         elif kind == "." and self._kinds[self._next + 1] == "name":
@@ -122,7 +122,7 @@ class _Parser:
         else:
             self._fail_for_missing_operand()
 
-    def _push_operand(self, node: Node, *, plain: bool = False) -> None:
+    def _push_node(self, node: Node, *, plain: bool = False) -> None:
         self._frame.operands.append(node)
         self._expecting = False
         self._plain = plain
@@ -133,9 +133,9 @@ class _Parser:
             self._report_issue(f"reserved identifier: {text}", offset)
         self._next += 1
         if self._kinds[self._next] == "(":
-            self._open_bracket("call", ")", self._offsets[self._next], name=dot + text)
+            self._open_frame("call", ")", self._offsets[self._next], name=dot + text)
         else:
-            self._push_operand(Ident(self._offsets[self._next - 1], dot + text), plain=True)
+            self._push_node(Ident(self._offsets[self._next - 1], dot + text), plain=True)
 
     def _is_message_name(self) -> bool:
         index = self._next + 1
@@ -150,7 +150,7 @@ class _Parser:
         except ValueError as error:
             self._report_issue(str(error), offset)
         self._next += 1
-        self._push_operand(Literal(offset, value))
+        self._push_node(Literal(offset, value))
 
     def _read_sign_run(self, sign: str, offset: int) -> None:
         """Read a run of one sign. cel-go drops pairs, and a single minus becomes part of a number."""
@@ -187,7 +187,7 @@ class _Parser:
         elif kind == "[":
             self._open_index(offset)
         elif kind in (self._frame.closing, ","):
-            return self._read_end_of_item(kind)
+            return self._read_item_end(kind)
         elif kind == "?":
             self._read_question_mark(offset)
         elif kind == ":":
@@ -210,12 +210,10 @@ class _Parser:
         self._next += 1
         operand = self._frame.operands.pop()
         if kind == "name" and not optional and self._kinds[self._next] == "(":
-            self._open_bracket("call", ")", self._offsets[self._next], name=text, target=operand)
+            self._open_frame("call", ")", self._offsets[self._next], name=text, target=operand)
             return
         name = self._unescaped_field_name(text) if kind == "escaped" else text
-        self._push_operand(
-            Select(offset, operand, name, optional), plain=self._plain and kind == "name" and not optional
-        )
+        self._push_node(Select(offset, operand, name, optional), plain=self._plain and kind == "name" and not optional)
 
     def _unescaped_field_name(self, text: str) -> str:
         if not self._environment.escaped_fields:
@@ -224,9 +222,7 @@ class _Parser:
 
     def _open_index(self, offset: int) -> None:
         optional = self._kinds[self._next + 1] == "?"
-        self._open_bracket(
-            "index", "]", offset, name="_[?_]" if optional else "_[_]", target=self._frame.operands.pop()
-        )
+        self._open_frame("index", "]", offset, name="_[?_]" if optional else "_[_]", target=self._frame.operands.pop())
         if optional:
             self._next += 1
             self._require_optional_syntax("'[?'", offset)
@@ -242,7 +238,7 @@ class _Parser:
 
     def _read_question_mark(self, offset: int) -> None:
         frame = self._frame
-        if frame.is_reading_first_branch():
+        if frame.is_reading_branch():
             self._fail_at_token("mismatched input '?' expecting ':'")
         frame.reduce_operators(0)
         frame.conditions.append((offset, frame.operands.pop(), None))
@@ -251,7 +247,7 @@ class _Parser:
 
     def _read_colon(self, offset: int) -> None:
         frame = self._frame
-        if frame.is_reading_first_branch():
+        if frame.is_reading_branch():
             frame.reduce_operators(0)
             where, condition, _ = frame.conditions[-1]
             frame.conditions[-1] = (where, condition, frame.operands.pop())
@@ -265,10 +261,10 @@ class _Parser:
         self._next += 1
         self._expecting = True
 
-    def _read_end_of_item(self, kind: str) -> Node | None:
+    def _read_item_end(self, kind: str) -> Node | None:
         frame = self._frame
         if (
-            frame.is_reading_first_branch()
+            frame.is_reading_branch()
             or frame.is_reading_key()
             or (kind == "," and frame.shape in ("start", "group", "index"))
         ):
@@ -287,9 +283,7 @@ class _Parser:
 
     # Brackets
 
-    def _open_bracket(
-        self, shape: str, closing: str, offset: int, *, name: str = "", target: Node | None = None
-    ) -> None:
+    def _open_frame(self, shape: str, closing: str, offset: int, *, name: str = "", target: Node | None = None) -> None:
         self._next += 1
         relations, calculations = self._frame.open_rule_counts()
         self._outer.append(self._frame)
@@ -304,7 +298,7 @@ class _Parser:
         self._next += 1
         self._depth -= 1
         self._frame = self._outer.pop()
-        self._push_operand(self._call_node(frame) if frame.shape == "call" else frame.build_node())
+        self._push_node(self._call_node(frame) if frame.shape == "call" else frame.build_node())
 
     def _call_node(self, frame: BracketFrame) -> Node:
         if self._environment.is_macro_call(frame.name, len(frame.items), member=frame.target is not None):
@@ -318,7 +312,7 @@ class _Parser:
         return frame.build_node()
 
     def _open_message(self, offset: int) -> None:
-        self._open_bracket("struct", "}", offset, name=_qualified_name(self._frame.operands.pop()))
+        self._open_frame("struct", "}", offset, name=_qualified_name(self._frame.operands.pop()))
         if self._kinds[self._next] == ",":
             self._read_trailing_comma()
         else:
@@ -387,7 +381,7 @@ class _Parser:
     def _fail_for_unexpected_token(self) -> NoReturn:
         """Report a token after an operand that cannot stand there."""
         frame, kind = self._frame, self._kinds[self._next]
-        if frame.is_reading_first_branch() or frame.is_reading_key():
+        if frame.is_reading_branch() or frame.is_reading_key():
             self._fail_for_missing_token("':'")
         closes = self._kinds[self._next + 1 : self._next + 2] == [frame.closing]
         self._fail_at_token(unexpected_token_error(frame, kind, self._texts[self._next], is_extraneous=closes))
