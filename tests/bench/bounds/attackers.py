@@ -126,7 +126,7 @@ def send_one(
             answer = to.ask(prepared.with_uid(sent))
     except OSError as error:
         heard.answers["none"] += 1
-        heard.faults[f"no answer ({type(error).__name__})"] += 1
+        heard.faults[f"no answer to {attack.name} ({type(error).__name__})"] += 1
         time.sleep(0.05)
     else:
         heard.note(attack, sent, answer, took, timeout_s)

@@ -145,6 +145,7 @@ def _totals(parts: list[Seen], heard: Heard, counts: Counter, disturbance: Distu
     missed = [counted(heard.faults, 6)] if heard.faults else []
     report.row("attackers", f"{rows.heard_text(heard)} ms", missed)
     report.line(f"connections: {counted(counts, 9)}")
+    report.line(rows.lanes(disturbance.server))
     report.line(f"{disturbance.kills} worker processes killed, {disturbance.written.number} generations written")
 
 
