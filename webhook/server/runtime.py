@@ -51,7 +51,7 @@ from webhook.server.tls import Certificates
 from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.configured import settings_from_changed_file
-from webhook.settings.shared import Settings
+from webhook.settings.reporting import ReportSettings
 from webhook.wording import named
 from webhook.yamlfile import discover
 
@@ -71,12 +71,12 @@ class ServedState:
     policies: Reloaded[PolicySet]
     context: Reloaded[FilesCluster]
     watched: live.Watched | None
-    settings: Settings
+    settings: ReportSettings
 
     @classmethod
     def make(
         cls,
-        chosen: Settings,
+        chosen: ReportSettings,
         is_live: bool,
         kubeconfig: Path | None,
         log: Log,
@@ -131,7 +131,9 @@ class ServedState:
             deadline=deadline,
             authorizer=authorizer,
             api_server_text=self.settings.api_server_text,
-            options=ReviewOptions(enforcement_action=self.settings.enforcement_action),
+            options=ReviewOptions(
+                enforcement_action=self.settings.enforcement_action, docs_address=self.settings.docs_address
+            ),
         )
 
     def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:

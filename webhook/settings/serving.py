@@ -8,14 +8,14 @@ from typing import Final
 
 from webhook.logs import LEVELS, Level
 from webhook.settings import values
+from webhook.settings.reporting import ReportSettings
 from webhook.settings.setting import REQUIRED, declare_setting
-from webhook.settings.shared import Settings
 
 _PORTS: Final = 65535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSettings(Settings):
+class ServerSettings(ReportSettings):
     """Where the server listens, whom it lets in, what one review may take, and how it starts and stops.
 
     max_body_bytes: an UPDATE of a 2.9 MB object was seen at 17.4 MB, HTML-escaped twice. max_inflight_body_bytes: one
