@@ -104,6 +104,7 @@ docs: $(DEV_STAMP) deploy ## write everything that follows from rules, facts, po
 	$(BIN)/python -m pytest -q --update-golden tests/facts/test_reference.py tests/policies/test_rules.py tests/policies/test_late_failures.py
 	$(BIN)/python -m tests.test_readme
 	$(BIN)/python -m tests.man_page
+	$(BIN)/python -m tests.verbs_page
 
 release: $(DEV_STAMP) ## wheel, sdist, chart, image context and kubectl plug-in in dist/, checked; publishes nothing
 	$(BIN)/python -m tests.release
