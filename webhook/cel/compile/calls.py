@@ -15,11 +15,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.cel.compile import code
 from webhook.cel.compile import optional as optionals
+from webhook.cel.compile.call_costs import (
+    COUNTED_BEFORE_CALL,
+    count_cost_before_call,
+    extra_cost_function,
+    tenth_of_length_code,
+)
 from webhook.cel.compile.code import FailurePlace, ValueCode
 from webhook.cel.compile.failure import failed_call_cost
 from webhook.cel.compile.tracked import type_checked_argument_codes
 from webhook.cel.library import conversions, costs, runtime, standard
-from webhook.cel.library.declaration import Cost, Overload
+from webhook.cel.library.declaration import Overload
 from webhook.cel.library.dispatch import (
     DispatchTable,
     UnaryDispatchTable,
@@ -163,7 +169,7 @@ def signatures_call_code(
     writer.add_fixed_cost(1)
     cost = extra_cost_function(overloads)
     if cost is not None:
-        terms = _count_cost_before_call(compiler, cost, terms)
+        terms = count_cost_before_call(compiler, cost, terms)
     direct = (
         len(overloads) == 1
         and not depends_on_elements(overloads[0])
@@ -175,12 +181,12 @@ def signatures_call_code(
         terms = [compiler.reusable_code(term) for term in terms]
     values = [term.code for term in terms]
     place = FailurePlace("call")
-    if cost is not None and cost not in _BEFORE:
+    if cost is not None and cost not in COUNTED_BEFORE_CALL:
         place.cost, place.arguments = cost, tuple(values)
     # whatever implementation is chosen, it gives what its signature says
     sure = bool(candidates) and all(each.result == static for each in candidates)
     result = ValueCode(_implementation_call(compiler, candidates, values, place, direct=direct), static, sure=sure)
-    if cost is not None and cost not in _BEFORE:
+    if cost is not None and cost not in COUNTED_BEFORE_CALL:
         result = compiler.reusable_code(result)
         if cost is costs.traverse_target_cost:
             extra = compiler.function_call(costs.traversal_cost, values[0], compiler.deadline_code())
@@ -242,64 +248,6 @@ def _result_at_compile_time(
 
 
 # ---- costs
-
-
-def extra_cost_function(overloads: tuple[Overload, ...]) -> Cost | None:
-    """Return the function that computes a call's cost beyond 1; None when there is no such cost."""
-    if not overloads:
-        return None
-    if len(overloads) == 1:
-        return overloads[0].resolved_cost or overloads[0].cost
-    return overloads[0].cost
-
-
-def _count_cost_before_call(compiler: ExpressionCompiler, cost: Cost, terms: list[ValueCode]) -> list[ValueCode]:
-    count = _BEFORE.get(cost)
-    if count is None:
-        return [compiler.reusable_code(term) for term in terms]
-    return count(compiler, terms)
-
-
-def _count_no_cost(_: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueCode]:
-    return terms
-
-
-def _count_tenth_of_first(compiler: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueCode]:
-    """Add the cost of walking over the first argument, beyond 1, before the call."""
-    target = compiler.reusable_code(terms[0])
-    if not (target.sure and target.type.name == "string"):
-        is_text = code.is_node(
-            code.call_node(compiler.reference_to_object(type), target.code), compiler.reference_to_object(str)
-        )
-        slow = compiler.function_call(_walk_cost_less_one, target.code)
-        compiler.writer.add_runtime_cost(code.if_else_node(is_text, _tenth_of_length_code(compiler, target.code), slow))
-    else:
-        compiler.writer.add_runtime_cost(_tenth_of_length_code(compiler, target.code))
-    return [target, *terms[1:]]
-
-
-def _tenth_of_length_code(compiler: ExpressionCompiler, value: ast.expr) -> ast.expr:
-    """Return the code of (len(value) - 1) // 10: a tenth of the length, rounded up, less 1."""
-    length = code.call_node(
-        compiler.reference_to_object(len), value, line=compiler.writer.new_line_number(FailurePlace("call"))
-    )
-    return code.binary_operation_node(
-        code.binary_operation_node(length, ast.Sub(), code.constant_node(1)), ast.FloorDiv(), code.constant_node(10)
-    )
-
-
-def _walk_cost_less_one(value: Any) -> int:
-    return costs.walk_cost(value) - 1
-
-
-_BEFORE: dict[Cost, Callable[[ExpressionCompiler, list[ValueCode]], list[ValueCode]]] = {
-    costs.cost_one: _count_no_cost,
-    costs.walk_target_cost: _count_tenth_of_first,
-}
-"""Cost functions whose value is computed by generated code before the call."""
-
-
-# ---- frequent functions
 
 
 def _size_call_code(compiler: ExpressionCompiler, argument: Node) -> ValueCode:
@@ -433,5 +381,5 @@ def _concatenation_code(compiler: ExpressionCompiler, terms: list[ValueCode], st
     left = left if left.sure else compiler.reusable_code(left)
     line = writer.new_line_number(FailurePlace("operand", "_+_", arguments=(left.code,)))
     result = writer.stored_in_variable(code.binary_operation_node(left.code, ast.Add(), right.code, line))
-    writer.add_runtime_cost(_tenth_of_length_code(compiler, result))
+    writer.add_runtime_cost(tenth_of_length_code(compiler, result))
     return ValueCode(result, static, raises=False, atom=True, sure=True)
