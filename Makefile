@@ -38,6 +38,7 @@ bench: $(DEV_STAMP) ## reviews per second and processor time over TLS, of object
 	$(BIN)/python -m tests.bench.bench_server
 	$(BIN)/python -m tests.bench.bench_shipped
 	$(BIN)/python -m tests.bench.count_calls
+	$(BIN)/python -m tests.bench.bench_start
 
 bench-audit: $(DEV_STAMP) ## audit 100,000 objects: memory, processes, beside gator (GATOR=/path/to/gator); ARGS="--objects 5000" for fewer
 	$(BIN)/python -m tests.bench.bench_audit $(ARGS)
@@ -82,8 +83,8 @@ browser: $(DEV_STAMP) ## the playground and the HTML report in a real browser (c
 formats: $(DEV_STAMP) ## reports against the schemas and programs of those who read them: make formats VALIDATORS=DIR (docs/formats.md)
 	CLAIMGATE_VALIDATORS=$(VALIDATORS) $(BIN)/python -m pytest tests/report -m nightly -rs
 
-packages: $(DEV_STAMP) ## what the action and pipx install, downloaded and used as written
-	$(BIN)/python -m pytest tests/test_integrations.py -m nightly
+packages: $(DEV_STAMP) ## what the action and pipx install and what the Dockerfile makes, downloaded and used as written
+	$(BIN)/python -m pytest tests/test_integrations.py tests/deploy/test_image.py -m nightly
 
 nightly: fuzz browser formats packages release site fuzz-yaml fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
 
@@ -103,6 +104,7 @@ docs: $(DEV_STAMP) deploy ## write everything that follows from rules, facts, po
 	$(BIN)/python -m pytest -q --update-golden tests/facts/test_reference.py tests/policies/test_rules.py tests/policies/test_late_failures.py
 	$(BIN)/python -m tests.test_readme
 	$(BIN)/python -m tests.man_page
+	$(BIN)/python -m tests.verbs_page
 
 release: $(DEV_STAMP) ## wheel, sdist, chart, image context and kubectl plug-in in dist/, checked; publishes nothing
 	$(BIN)/python -m tests.release
@@ -113,8 +115,8 @@ site: $(RUN_STAMP) ## the documentation as a site in build/site; fails on a link
 
 lock: $(DEV_STAMP) ## write the lock files anew from pyproject.toml: newest versions, hashes, no host
 	$(PIP) install uv
-	$(BIN)/uv pip compile $(COMPILE) pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile $(COMPILE) pyproject.toml --group dev -o requirements-dev.lock
+	$(BIN)/uv pip compile $(COMPILE) pyproject.toml --all-extras -o requirements.lock
+	$(BIN)/uv pip compile $(COMPILE) pyproject.toml --all-extras --group dev -o requirements-dev.lock
 	$(BIN)/uv pip compile $(COMPILE) --group build -o requirements-build.lock
 	$(BIN)/uv pip compile $(COMPILE) --group docs -o requirements-docs.lock
 COMPILE := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -42,11 +42,6 @@ class Plan:
     drop: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
 
-    @property
-    def changes_anything(self) -> bool:
-        """Whether there is something to do."""
-        return self.new_authority or self.new_serving or bool(self.drop)
-
 
 def plan(state: State, names: Sequence[str], *, now: datetime) -> Plan:
     """What to renew.

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 LAYERS = (
     {"log_writer", "names", "releases", "same", "similar_names", "terminal", "user_cache", "wording"},
-    {"attributes", "errors", "explanation", "name_faults", "problem", "short_texts"},
+    {"attributes", "errors", "explanation", "extras", "log_text", "name_faults", "problem", "short_texts"},
     {"charts", "confidential", "manifest_text", "decisions", "deadline", "paths", "logs", "shipped"},
     {"quantity", "source_line", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
     {"yamltext"},
@@ -282,8 +282,12 @@ def test_planted_violations_are_found(tmp_path):
 
 
 def declared():
-    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    return {re.split(r"[^A-Za-z0-9_.-]", text)[0].rstrip(".-") for text in dependencies}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    dependencies = [
+        *project["dependencies"],
+        *(text for extra in project["optional-dependencies"].values() for text in extra),
+    ]
+    return {re.split(r"[^A-Za-z0-9_.-]", text)[0].rstrip(".-") for text in dependencies} - {project["name"]}
 
 
 def imported():

@@ -1,6 +1,7 @@
 """What dependencies do not promise is used in one module of each folder, checked at start, and bounded in pyproject."""
 
 import ast
+import itertools
 import re
 import tomllib
 from importlib.metadata import version
@@ -16,7 +17,8 @@ from webhook.errors import ConfigurationError, DependencyChanged
 from webhook.server import private_api as connections
 
 ROOT = Path(__file__).parents[1]
-DEPENDENCIES = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+DEPENDENCIES = [*PROJECT["dependencies"], *itertools.chain(*PROJECT["optional-dependencies"].values())]
 NAMES = {"_sslobj", "_re2", "pool_manager"}
 
 

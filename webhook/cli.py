@@ -18,6 +18,7 @@ from typer.core import TyperArgument, TyperGroup
 
 from webhook import __version__, terminal
 from webhook.errors import ClaimgateError
+from webhook.extras import missing_extra
 
 VERBS = {
     "serve": "Answer AdmissionReviews of an API server over HTTPS.",
@@ -172,6 +173,10 @@ def run(arguments: Sequence[str]) -> int:
         return _usage(error)
     except ClaimgateError as error:
         return _complain(str(error))
+    except ModuleNotFoundError as error:
+        if told := missing_extra(error.name):
+            return _complain(told)
+        raise
     except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED
     except SystemExit as stop:  # how typer ends a program whose reader went away

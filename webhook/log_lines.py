@@ -59,10 +59,6 @@ def log_files(named: Sequence[str]) -> tuple[tuple[str, ...], tuple[Problem, ...
     return tuple(listed), tuple(problems)
 
 
-def _age(path: Path) -> tuple[float, str]:
-    return path.stat().st_mtime, path.name
-
-
 def _is_log(name: str) -> bool:
     return not name.startswith(".") and any(end in name for end in (".log", ".json", ".ndjson"))
 

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from webhook import assembly
@@ -83,6 +83,8 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     counts: dict[str, int]
+    prepared: ClassVar[dict[tuple[str, int], bytes]] = {}
+    """Objects that were made before anybody asked, by kind and number."""
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
@@ -107,11 +109,13 @@ class Handler(BaseHTTPRequestHandler):
         metadata = {"resourceVersion": "9000000", "continue": str(end) if end < count else ""}
         yield f'{{"apiVersion":"v1","kind":"List","metadata":{json.dumps(metadata)},"items":['.encode()
         for number in range(start, end):
-            found = made(kind, number)
-            if "PartialObjectMetadata" in self.headers["accept"]:
-                found = {"metadata": found["metadata"]}
-            yield (b"," if number > start else b"") + json.dumps(found).encode()
+            yield (b"," if number > start else b"") + self._object(kind, number)
         yield b"]}"
+
+    def _object(self, kind: str, number: int) -> bytes:
+        if "PartialObjectMetadata" in self.headers["accept"]:
+            return json.dumps({"metadata": made(kind, number)["metadata"]}).encode()
+        return self.prepared.get((kind, number)) or json.dumps(made(kind, number)).encode()
 
     def _chunks(self, parts: Iterator[bytes]) -> None:
         self.send_response(200)
@@ -145,9 +149,15 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def api_server(counts: dict[str, int], port: Any) -> None:
-    """Serve until killed."""
+def api_server(counts: dict[str, int], port: Any, *, is_prepared: bool = False) -> None:
+    """Serve until killed; prepared objects take memory here and no time when they are asked for."""
     Handler.counts = counts
+    if is_prepared:
+        Handler.prepared.update(
+            ((kind, number), json.dumps(made(kind, number)).encode())
+            for kind, count in counts.items()
+            for number in range(count)
+        )
     server = Server(("127.0.0.1", 0), Handler)
     port.send(server.server_port)
     server.serve_forever()
@@ -186,7 +196,7 @@ def measured(counts: dict[str, int], *, lists: bool) -> Any:
     try:
         with tempfile.TemporaryDirectory() as folder:
             kubeconfig = Path(folder) / "kubeconfig"
-            kubeconfig.write_text(json.dumps(_kubeconfig(mine.recv())))
+            kubeconfig.write_text(json.dumps(kubeconfig_for(mine.recv())))
             command = [sys.executable, "-m", "tests.bench.bench_view", "--client", str(kubeconfig)]
             command += ["--lists"] if lists else []
             return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -194,7 +204,7 @@ def measured(counts: dict[str, int], *, lists: bool) -> Any:
         server.kill()
 
 
-def _kubeconfig(port: int) -> Any:
+def kubeconfig_for(port: int) -> Any:
     return {
         "apiVersion": "v1",
         "kind": "Config",

@@ -5,7 +5,7 @@ import pytest
 from webhook import yamlfile
 from webhook.attributes import GroupVersionKind
 from webhook.cluster import Cluster
-from webhook.cluster.files import FilesCluster, read_files
+from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.errors import InputError, LookupFailed
 
@@ -100,11 +100,11 @@ def test_files_are_read_from_folders(tmp_path):
     (tmp_path / "b.json").write_text(
         '{"kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": null}]}'
     )
-    view = read_files([tmp_path])
+    view = FilesCluster(document for file in yamlfile.discover([tmp_path]) for document in yamlfile.read(file))
     assert view.get(POD, "", "a") == pod("a")
     assert view.get(POD, "", "") is not None
     with pytest.raises(InputError):
-        read_files([tmp_path / "absent"])
+        yamlfile.discover([tmp_path / "absent"])
 
 
 def test_the_upper_layer_hides_the_lower():

@@ -14,14 +14,14 @@ from webhook.attributes import Phase
 from webhook.logs import Log
 from webhook.patch.jsonpatch import apply_operations
 from webhook.server.runtime import ServedState
-from webhook.settings.shared import Settings
+from webhook.settings.reporting import ReportSettings
 
 REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))
 
 
 @pytest.fixture(scope="module")
 def running() -> Running:
-    held = ServedState.make(Settings(), is_live=False, kubeconfig=None, log=Log())
+    held = ServedState.make(ReportSettings(), is_live=False, kubeconfig=None, log=Log())
     return Running(held.review)
 
 

@@ -10,7 +10,7 @@ import pytest
 from webhook.logs import Log
 from webhook.server.runtime import ServedState, warm_up
 from webhook.server.scheduler import Scheduler
-from webhook.settings.shared import Settings
+from webhook.settings.reporting import ReportSettings
 
 POLICY = """
 apiVersion: admissionregistration.k8s.io/v1
@@ -32,7 +32,7 @@ class Failing(ServedState):
 
 def state(folder: Path, kind: type[ServedState] = ServedState) -> ServedState:
     (folder / "policy.yaml").write_text(POLICY)
-    return kind.make(Settings(only=(folder,)), is_live=False, kubeconfig=None, log=Log())
+    return kind.make(ReportSettings(only=(folder,)), is_live=False, kubeconfig=None, log=Log())
 
 
 def test_it_is_warm_when_policies_are_compiled_and_a_pod_was_reviewed(tmp_path: Path) -> None:

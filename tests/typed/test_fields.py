@@ -25,7 +25,6 @@ class Sample(Typed):
     parts = fields.Parts(Inner)
     part_map = fields.PartMap(Inner)
     texts = fields.Texts()
-    numbers = fields.Numbers()
     values = fields.Values()
     labels = fields.Labels()
     amounts = fields.Amounts()
@@ -53,7 +52,6 @@ def sample(**json):
         ("optional_truth", {"optionalTruth": False}, False, None),
         ("raw", {"raw": [1]}, [1], None),
         ("texts", {"texts": ["a", 1]}, ["a", ""], []),
-        ("numbers", {"numbers": [1, "2", True]}, [1], []),
         ("values", {"values": [1, None]}, [1, None], []),
         ("labels", {"labels": {"a": "b", "c": 1}}, {"a": "b"}, {}),
         ("amounts", {"amounts": {"cpu": 1, "memory": None}}, {"cpu": 1}, {}),
@@ -126,7 +124,7 @@ def test_a_controller_is_an_owner_that_says_so():
 MAPS = ("part_map", "labels", "amounts", "quantities", "text_lists", "number_map", "truths")
 
 
-@pytest.mark.parametrize("attribute", ["parts", "texts", "names", "numbers", *MAPS])
+@pytest.mark.parametrize("attribute", ["parts", "texts", "names", *MAPS])
 def test_reading_a_long_list_or_map_ends_with_the_time(attribute):
     name = fields.camel_case(attribute)
     long = {str(index): "1" for index in range(1000)} if attribute in MAPS else ["1"] * 1000

@@ -15,14 +15,17 @@ so, as for every other kind.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.admission.enforce import verdict_of_decisions
 from webhook.admission.enforcement_action import at_most, without_patch
 from webhook.admission.exceptions import is_left_alone, with_exceptions_applied
+from webhook.admission.rule_links import with_rule_links
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
+from webhook.configuration.model import EMPTY
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, Verdict
 from webhook.errors import BudgetExceeded
@@ -75,6 +78,8 @@ def answer_request(
         undecoded = replace(attributes, is_decoded=False)
         context = request_context(policies, undecoded, cluster, until, authorizer, options=options)
         verdict = _review(context, phase, authorizer, api_server_text=api_server_text)
+    if options.docs_address:
+        verdict = with_rule_links(verdict, policies, options.docs_address)
     if options.trace is not None:
         verdict = replace(verdict, explanations=tuple(options.trace.explanations))
     return replace(verdict, faults=tuple(context.faults)) if context.faults else verdict
@@ -83,18 +88,17 @@ def answer_request(
 def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None, *, api_server_text: bool) -> Verdict:
     attributes, policies, cluster, deadline = context.attributes, context.policies, context.cluster, context.deadline
     most = context.options.enforcement_action
-    if is_left_alone(attributes, policies.configuration, context.cluster):
+    if policies.configuration is not EMPTY and is_left_alone(attributes, policies.configuration, context.cluster):
         return verdict_of_decisions((), attributes)
-    decisions = validate(attributes, policies, cluster, phase, context=context)
-    decisions = at_most(with_exceptions_applied(decisions, attributes, policies.configuration), most)
+    decisions = _with_settings(validate(attributes, policies, cluster, phase, context=context), context)
     verdict = verdict_of_decisions(decisions, attributes, api_server_text=api_server_text)
     if phase is Phase.VALIDATE:
         return verdict
     was_denied = not verdict.allowed
-    changed, mutations = apply_mutating_policies(
+    changed, applied = apply_mutating_policies(
         attributes, policies, cluster, deadline, authorizer=authorizer, context=context
     )
-    mutations = at_most(with_exceptions_applied(mutations, attributes, policies.configuration), most)
+    mutations = _with_settings(applied, context)
     if mutations and not was_denied:
         decisions = (*decisions, *mutations)
         verdict = verdict_of_decisions(decisions, attributes, api_server_text=api_server_text)
@@ -115,6 +119,14 @@ def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None
         late = (*decisions, *at_most(decisions_of_unfinished_mutations(policies, mutations, str(error)), most))
         return verdict_of_decisions(late, attributes, api_server_text=api_server_text)
     return replace(verdict, patch=patch, patched_object=changed)
+
+
+def _with_settings(decisions: Sequence[Decision], context: RequestContext) -> Sequence[Decision]:
+    """Return the decisions with the site's exceptions, none stricter than what the caller asks for."""
+    most, configuration = context.options.enforcement_action, context.policies.configuration
+    if configuration is not EMPTY:
+        decisions = with_exceptions_applied(decisions, context.attributes, configuration)
+    return decisions if most == "deny" else at_most(decisions, most)
 
 
 def _further(

@@ -8,7 +8,6 @@ pkg/registry/rest/meta.go EnsureObjectNamespaceMatchesRequestNamespace).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from webhook import yamlfile
 from webhook.attributes import JSON, GroupVersionKind
@@ -70,15 +69,6 @@ class FilesCluster:
     def place(self, obj: JSON) -> str:
         """Return the file of an object, "" if it is not known."""
         return self._files.get(id(obj), "")
-
-
-def read_files(places: Iterable[str | Path]) -> FilesCluster:
-    """Return the view of files and folders.
-
-    Raises:
-        InputError: a file cannot be read.
-    """
-    return FilesCluster(document for file in yamlfile.discover(places) for document in yamlfile.read(file))
 
 
 def object_identity(obj: JSON) -> tuple[tuple[str, str], tuple[str, str]]:

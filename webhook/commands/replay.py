@@ -95,7 +95,9 @@ def command(
         raise ConfigurationError("--record: needs what was looked up, which a server does not tell; leave out --server")
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
-    details = ReviewOptions(advice=advice, enforcement_action=settings.enforcement_action)
+    details = ReviewOptions(
+        advice=advice, enforcement_action=settings.enforcement_action, docs_address=settings.docs_address
+    )
     inputs = documents.read_documents(fixture)
     how = {"unbound": unbound, "explains": explain, "records": record is not None}
     local = partial(_local, settings, inputs, details=details, **how)

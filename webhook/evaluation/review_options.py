@@ -17,12 +17,14 @@ class ReviewOptions:
 
     `is_stored`: the object is in the cluster, as the view has it, although it is reviewed as if it were created.
     `enforcement_action`: the most that a failure does; with `audit`, nothing is changed either.
+    `docs_address`: where the documentation is published; denials and warnings then link to the pages of rules.
     """
 
     advice: bool = False
     trace: Trace | None = None
     is_stored: bool = False
     enforcement_action: EnforcementAction = "deny"
+    docs_address: str = ""
 
 
 DEFAULT: Final = ReviewOptions()

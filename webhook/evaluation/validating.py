@@ -174,7 +174,9 @@ def _evaluate(
         if not policy.reports_problems:
             return Validator(policy, binding, param, target, context, started=started).decisions()
         subject = target.subjects.get(id(param.assumed)) or context.subject(target, param)
-        reported = problems_of_groups(subject, policy.checks)
+        parts = subject.pod_parts  # of a Pod without those that the checks are about, none of them needs to be asked
+        is_plain = parts is not None and bool(candidate.pod_parts) and candidate.pod_parts.isdisjoint(parts)
+        reported = () if is_plain else problems_of_groups(subject, policy.checks)
         if not reported:
             return decisions_admitted_by_param(param, target.place) if target.place else param.admits
         return RuleDecisions(policy, binding, param, target, context, started=started).of_checks(reported)

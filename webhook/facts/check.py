@@ -7,6 +7,7 @@ breaks them. Policies name groups of checks and decide what a problem means.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -132,9 +133,15 @@ def _is_without(parts: frozenset[str], subject: Subject) -> bool:
     """Return whether an object is a Pod that has none of some parts (typed/pod_parts.py)."""
     if subject.group_kind != POD:
         return False
-    if subject.template_of is not None and (TEMPLATE in parts or (subject.is_patch and PATCH in parts)):
-        return False
     present = subject.pod_parts
     if present is None:
-        present = subject.pod_parts = subject.typed(Pod).parts.present
+        present = subject.pod_parts = _parts(subject)
     return present.isdisjoint(parts)
+
+
+def _parts(subject: Subject) -> AbstractSet[str]:
+    """Return the parts of a Pod, with what it is where it is not a Pod of its own."""
+    present = subject.typed(Pod).parts.present
+    if subject.template_of is None:
+        return present
+    return present | {TEMPLATE, PATCH} if subject.is_patch else present | {TEMPLATE}

@@ -5,7 +5,7 @@ A package is imported when a policy asks for something of it, so that start-up c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
@@ -102,6 +102,11 @@ class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
         about = tuple(each for each in checks if each.is_about(self._kind, is_deleted=self._is_deleted))
         self[group] = about
         return about
+
+    def parts_of_pods(self, groups: Iterable[str]) -> frozenset[str]:
+        """Return what a Pod must have any of, for checks of groups to be asked; () if some are asked of any Pod."""
+        parts = [check.of_pods_with for group in groups for check in self[group]]
+        return frozenset().union(*parts) if all(parts) else frozenset()
 
 
 def _fact(packages: tuple[Package, ...], name: str) -> Fact:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from webhook.attributes import POD, Attributes, GroupVersionResource, Operation
+from webhook.facts.registry import Registry
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.policy.compiled import Binding, MatchConditions, Policy
@@ -49,6 +50,8 @@ class Candidate:
     object of every such request, in every namespace, and about no other.
     `gate` has the matchConditions that may not hold, None where there are none. `concerns` are words of the annotation
     `concerns`: a Pod that has nothing of what they stand for is not its business; () where they say nothing of that.
+    `pod_parts` are what a Pod must have any of for its checks to find a problem (typed/pod_parts.py); () where nothing
+    of that is known.
     """
 
     policy: Policy
@@ -58,10 +61,11 @@ class Candidate:
     is_own_alone: bool
     gate: MatchConditions | None
     concerns: frozenset[str]
+    pod_parts: frozenset[str]
 
 
 def candidates_for_request(
-    policies: Iterable[Policy], attributes: Attributes, equal: Equivalents
+    policies: Iterable[Policy], attributes: Attributes, equal: Equivalents, registry: Registry
 ) -> tuple[Candidate, ...]:
     """Return the policies that may concern requests for the same resource and operation as this one.
 
@@ -70,11 +74,13 @@ def candidates_for_request(
     if is_exempt(attributes):
         return ()
     pod = as_pod(attributes)
-    every = (_candidate(policy, attributes, pod, equal) for policy in policies)
+    every = (_candidate(policy, attributes, pod, equal, registry) for policy in policies)
     return tuple(each for each in every if each.index.own is not False or each.looks_inside)
 
 
-def _candidate(policy: Policy, attributes: Attributes, pod: Attributes, equal: Equivalents) -> Candidate:
+def _candidate(
+    policy: Policy, attributes: Attributes, pod: Attributes, equal: Equivalents, registry: Registry
+) -> Candidate:
     index = _index(policy.criteria, attributes, pod, equal)
     looks_inside = _has_inside(attributes) and _expands(policy)
     listed = (
@@ -85,7 +91,8 @@ def _candidate(policy: Policy, attributes: Attributes, pod: Attributes, equal: E
     is_own_alone = index.own is True and not (looks_inside or policy.criteria.namespaces.requirements)
     gate = _gate(policy, attributes)
     concerns = _concerns(policy, attributes) if gate is not None else frozenset()
-    return Candidate(policy, index, bindings, looks_inside, is_own_alone, gate, concerns)
+    pod_parts = _pod_parts(policy, attributes, registry)
+    return Candidate(policy, index, bindings, looks_inside, is_own_alone, gate, concerns, pod_parts)
 
 
 def _has_inside(attributes: Attributes) -> bool:
@@ -112,6 +119,13 @@ def _concerns(policy: Policy, attributes: Attributes) -> frozenset[str]:
     concerns = frozenset(policy.concerns)
     is_pod = attributes.kind == POD and not attributes.sub_resource
     return concerns if is_pod and concerns <= RESOURCE_CONCERNS else frozenset()
+
+
+def _pod_parts(policy: Policy, attributes: Attributes, registry: Registry) -> frozenset[str]:
+    """Return what a Pod that is created or updated must have any of, for a policy's checks to be asked about it."""
+    if attributes.kind != POD or attributes.operation == Operation.DELETE:
+        return frozenset()
+    return registry.checks_of_kind(("", "Pod"), is_deleted=False).parts_of_pods(policy.checks)
 
 
 def _index(criteria: Criteria, own: Attributes, pod: Attributes, equal: Equivalents) -> CriteriaIndex:

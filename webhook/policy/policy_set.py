@@ -111,7 +111,7 @@ class PolicySet:
         if listed is None:
             group, plural = self.equivalents.identity(resource.group, resource.resource)
             policies = self._indexes[name].find(group, plural, attributes.operation)
-            listed = candidates_for_request(policies, attributes, self.equivalents)
+            listed = candidates_for_request(policies, attributes, self.equivalents, self.registry)
             if len(self._candidate_index) >= _MOST_INDEXED:
                 self._candidate_index.clear()
             self._candidate_index[key] = listed

@@ -206,3 +206,8 @@ def _issue_errors(issues: Any) -> Iterator[tuple[str, str]]:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple)
+
+
+def page_address(docs_address: str, rule: str) -> str:
+    """Return the address of a rule's page in published documentation, which changes only with the rule's id."""
+    return f"{docs_address.rstrip('/')}/rules/{rule.partition('/')[0]}/#{rule.replace('/', '')}"

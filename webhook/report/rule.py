@@ -13,6 +13,7 @@ from webhook.decisions import Decision
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.problem import Problem
+from webhook.problems.rule import page_address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +57,6 @@ def rules(policies: PolicySet, address: str = "") -> Rules:
                 described_rule = replace(described_rule, docs=page_address(address, rule.id))
             made.setdefault(rule.id, described_rule)
     return made
-
-
-def page_address(address: str, name: str) -> str:
-    """Return the address of a rule's page in the published documentation, which changes only with the rule's id."""
-    return f"{address.rstrip('/')}/rules/{name.partition('/')[0]}/#{name.replace('/', '')}"
 
 
 def _rule(policy: Policy, name: str, description: str) -> Rule:

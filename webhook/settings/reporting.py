@@ -1,4 +1,4 @@
-"""Settings of the verbs that report findings."""
+"""Settings of what tells users about rules: reports, and the server."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from webhook.settings.shared import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSettings(Settings):
-    """What a report says of the rules besides their ids."""
+    """What is said of the rules besides their ids."""
 
     docs_address: str = declare_setting(
         "",
         values.text("URL"),
-        "Where the documentation is published: a finding then links to the page of its rule.",
-        unset="the sources of rules",
+        "Where the documentation is published: findings, denials and warnings then link to the pages of their rules.",
+        unset="no link but to the sources of rules, in reports",
     )

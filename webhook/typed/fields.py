@@ -257,16 +257,6 @@ class Names(Field[Items[str]]):
         return Items(names, deadline)
 
 
-class Numbers(Field[Items[int]]):
-    """A list of whole numbers, without other values."""
-
-    def read(self, value: Any, owner: Typed) -> Items[int]:
-        """Return the numbers."""
-        deadline = owner.reading.deadline
-        listed: Sequence[Any] = value if isinstance(value, list) else ()
-        return Items([number for number in deadline.each(listed) if type(number) is int], deadline)
-
-
 class Labels(Field[Entries[str]]):
     """A map from texts to texts: labels, annotations, a node selector."""
 

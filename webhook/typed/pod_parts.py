@@ -86,7 +86,7 @@ class PodPartsOf(Field[PodParts]):
             parts.add(DEVICES)
             if [name for name in extended if name.startswith(CLASS_PREFIX)]:
                 parts.add(DEVICE_CLASSES)
-        return PodParts(parts, names, extended, owner.charged(images), "\n".join(keys))
+        return PodParts(parts, names, extended, Items(images, reading.deadline), "\n".join(keys))
 
 
 def _object(value: Any, owner: Typed, reading: Reading) -> dict[str, Any]:

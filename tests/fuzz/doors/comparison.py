@@ -34,7 +34,7 @@ from webhook.patch.schema import is_builtin
 from webhook.policy.policy_set import PolicySet
 from webhook.server.reload import Reloaded
 from webhook.server.runtime import ServedState
-from webhook.settings.shared import Settings
+from webhook.settings.reporting import ReportSettings
 
 RELEASES: Final = ((2, 0), (2, 1), (2, 2), (2, 3), (2, 4))
 """Of Trainer, which differ in the fields of its kinds."""
@@ -81,7 +81,7 @@ class Served:
     def hold(self, policies: PolicySet, held: Sequence[JSON]) -> None:
         """Take up policies and context, as after a reload."""
         kept, view = (_unchanging(each) for each in (policies, FilesCluster(held)))
-        self._state = ServedState(kept, view, None, Settings())
+        self._state = ServedState(kept, view, None, ReportSettings())
 
     def review(self, attributes: Attributes, phase: Phase, deadline: Deadline) -> Verdict:
         """The verdict of the state."""

@@ -1,0 +1,60 @@
+"""A policy whose checks are all about parts that a Pod has not is answered without asking them, and with no change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from webhook import shipped
+from webhook.admission.decode import decode_review_bytes
+from webhook.attributes import POD, Attributes, Operation, Phase
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.files import FilesCluster
+from webhook.decisions import Decision
+from webhook.evaluation.validating import validate
+from webhook.facts.registry import SHIPPED
+from webhook.policy.load import Options, load_policy_set
+from webhook.policy.policy_set import PolicySet
+from webhook.typed.pod_parts import CLAIMS, DEVICES
+from webhook.workloads import table
+
+REVIEWS = Path(__file__).parents[1] / "data" / "reviews"
+CLUSTER = AssumedNamespaces(FilesCluster())
+
+
+def _recorded_pods() -> list[Attributes]:
+    recorded = [decode_review_bytes(path.read_bytes()) for path in sorted(REVIEWS.glob("*.json"))]
+    return [each for each in recorded if each.kind == POD]
+
+
+def _decisions(attributes: Attributes, policies: PolicySet) -> list[Decision]:
+    return [replace(each, elapsed_s=0) for each in validate(attributes, policies, CLUSTER, Phase.VALIDATE)]
+
+
+def test_asking_all_checks_says_the_same() -> None:
+    policies = load_policy_set([shipped.policies_folder()], Options(table=table.load_table()))
+    skipped = set()
+    for attributes in _recorded_pods():
+        candidates = policies.validating_for(attributes, Phase.VALIDATE)
+        skipped |= {each.policy.name for each in candidates if each.pod_parts}
+        asking_all = replace(policies)
+        all_candidates = tuple(replace(each, pod_parts=frozenset()) for each in candidates)
+        asking_all._candidate_index.update(
+            {key: all_candidates for key, listed in policies._candidate_index.items() if listed is candidates}
+        )
+        assert asking_all.validating_for(attributes, Phase.VALIDATE) is all_candidates
+        assert _decisions(attributes, asking_all) == _decisions(attributes, policies)
+    assert "device-failures" in skipped
+
+
+def test_the_parts_are_those_of_all_checks_of_a_policy() -> None:
+    of_pods = SHIPPED.checks_of_kind(("", "Pod"), is_deleted=False)
+    assert of_pods.parts_of_pods(["device-failures"]) == {CLAIMS, DEVICES}
+    assert of_pods.parts_of_pods(["device-failures", "kueue-job"]) == frozenset()
+    assert of_pods.parts_of_pods([]) == frozenset()
+
+
+def test_what_is_deleted_is_asked_about_whatever_it_has() -> None:
+    policies = load_policy_set([shipped.policies_folder()], Options(table=table.load_table()))
+    deleted = replace(_recorded_pods()[0], operation=Operation.DELETE)
+    assert not any(each.pod_parts for each in policies.validating_for(deleted, Phase.VALIDATE))

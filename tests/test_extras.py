@@ -1,0 +1,151 @@
+"""`pip install claimgate` is small and does all that needs files alone; what needs more says which extra to install.
+
+The wheel and the packages that it declares without extras are put into a folder, as an install puts them there, and
+used by an interpreter that sees nothing else. No network is needed.
+"""
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from webhook.cli import VERBS
+from webhook.extras import EXTRAS
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MEGABYTE = 1 << 20
+MOST_MB = 25
+SERVE, LIVE, CELPY = (f"pip install 'claimgate[{extra}]'" for extra in ("serve", "live", "celpy"))
+BROKEN = str(ROOT / "examples/research-team/broken/mpijob-slots.yaml")
+REVIEW = str(ROOT / "deploy/samples/reviews/03-batchsandbox-gpu-all.json")
+POLICY = str(ROOT / "examples/first-policy")
+CLUSTER = str(ROOT / "examples/research-team/cluster")
+
+WORKS = {
+    "version": (["version"], 0, "claimgate "),
+    "replay": (["replay", REVIEW], 1, "denied 400 BadRequest"),
+    "audit": (["audit", BROKEN], 1, "training-job/slots-for-ranks"),
+    "audit, as SARIF": (["audit", BROKEN, "-o", "sarif"], 1, '"ruleId": "training-job/slots-for-ranks"'),
+    "audit, as HTML": (["audit", BROKEN, "-o", "html"], 1, "training-job/slots-for-ranks"),
+    "test": (["test", POLICY], 0, "passed"),
+    "simulate": (["simulate", BROKEN, "--context", CLUSTER], 1, "allreduce-slots"),
+    "explain": (["explain", "gpu-portable/all"], 0, "gpu-portable/all"),
+    "policies": (["policies", "check", POLICY], 0, ""),
+    "queues": (["queues", CLUSTER], 0, ""),
+    "config": (["config", "show"], 0, ""),
+    "cel": (["cel", "1 + 1"], 0, "2"),
+    "webhook-config": (["webhook-config", "--service", "a/b"], 0, "ValidatingWebhookConfiguration"),
+    "backtest": (["backtest", "--help"], 0, "audit log"),
+}
+NEEDS = {
+    "serve": (["serve", "--tls-cert", "a", "--tls-key", "b"], SERVE),
+    "demo": (["demo"], SERVE),
+    "ui": (["ui", "--port", "0"], SERVE),
+    "certs": (["certs", "issue", "--dir", "certificates"], SERVE),
+    "replay, to a server": (["replay", REVIEW, "--server", "https://127.0.0.1:1"], SERVE),
+    "audit, of a cluster": (["audit", "--live"], LIVE),
+    "simulate, in a cluster": (["simulate", BROKEN, "--live"], LIVE),
+    "webhook-config, of a cluster": (["webhook-config", "--live"], LIVE),
+    "queues, of a cluster": (["queues", "--live"], LIVE),
+    "replay, by the other engine": (["replay", REVIEW, "--cel-engine", "celpy"], CELPY),
+}
+
+
+def closure(requirements):
+    """The distributions that pip would install for requirements, by name, as they are installed here."""
+    found = {}
+    waiting = [(Requirement(text), "") for text in requirements]
+    while waiting:
+        requirement, extra = waiting.pop()
+        if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        name = re.sub(r"[-_.]+", "-", requirement.name).lower()
+        if name in found:
+            continue
+        found[name] = importlib.metadata.distribution(requirement.name)
+        waiting += [(Requirement(text), "") for text in found[name].requires or ()]
+    return found
+
+
+def size_mb(distributions):
+    """How much pip unpacks for them, in MB."""
+    files = (file for each in distributions.values() for file in each.files or () if file.suffix != ".pyc")
+    return sum(Path(file.locate()).stat().st_size for file in files if Path(file.locate()).is_file()) / MEGABYTE
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder with the wheel and what it needs without extras."""
+    folder, built = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("built")
+    wheel = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", wheel, str(built)], cwd=ROOT, check=True, capture_output=True)
+    zipfile.ZipFile(next(built.glob("*.whl"))).extractall(folder)
+    for each in closure(PROJECT["dependencies"]).values():
+        for top in {file.parts[0] for file in each.files or ()} - {"..", "__pycache__"}:
+            (folder / top).symlink_to(each.locate_file(top))
+    return folder
+
+
+def claimgate(installed, folder, *arguments):
+    """Run the command line there: nothing but the standard library and that folder can be imported."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "KUBE"))}
+    environment |= {"PYTHONPATH": str(installed), "HOME": str(folder), "COLUMNS": "120"}
+    command = [sys.executable, "-S", "-m", "webhook", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("row", WORKS)
+def test_files_need_no_extra(row, installed, tmp_path):
+    arguments, code, told = WORKS[row]
+    done = claimgate(installed, tmp_path, *arguments)
+    assert (done.returncode, "Error" in done.stderr) == (code, False), done.stdout + done.stderr
+    assert told in done.stdout
+
+
+@pytest.mark.parametrize("row", NEEDS)
+def test_what_needs_an_extra_names_it_in_one_line(row, installed, tmp_path):
+    arguments, command = NEEDS[row]
+    done = claimgate(installed, tmp_path, *arguments)
+    assert done.returncode == 2, done.stdout + done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(told) == 1
+    assert re.fullmatch(r"error: this needs the package \w+, which is not installed: (.*)", told[0])[1] == command
+    assert "Traceback" not in done.stderr
+
+
+def test_every_verb_is_tried():
+    assert {row.partition(",")[0] for row in (*WORKS, *NEEDS)} == set(VERBS)
+
+
+def test_without_extras_it_is_small():
+    """The kubernetes client alone has more than twice as much."""
+    small, whole = closure(PROJECT["dependencies"]), closure(_everything())
+    assert size_mb(small) < MOST_MB
+    assert size_mb(whole) > 4 * size_mb(small)
+
+
+def _everything():
+    extras = PROJECT["optional-dependencies"]
+    return [
+        *PROJECT["dependencies"],
+        *(text for texts in extras.values() for text in texts if not text.startswith("claimgate[")),
+    ]
+
+
+def test_the_message_knows_every_package_of_the_extras():
+    """Imported names, of those that the extras declare and of those that come with them and are imported here."""
+    names = {"cel-python": "celpy"}
+    brought = {"serve": {"starlette"}, "live": {"urllib3"}, "celpy": set()}
+    for extra, packages in EXTRAS.items():
+        declared = {Requirement(text).name for text in PROJECT["optional-dependencies"][extra]}
+        assert {names.get(name, name.replace("-", "_")) for name in declared} | brought[extra] == packages
+    (everything,) = PROJECT["optional-dependencies"]["all"]
+    assert Requirement(everything).extras == set(EXTRAS)
