@@ -273,6 +273,16 @@ def bytes_of_objects(number: int) -> bytes:
     return whole.replace(b'"HERE":1', (piece * (size // len(piece))).encode() + b'"z":1')
 
 
+def slow_doubles(number: int) -> bytes:
+    """Numbers near the largest and the smallest double, which take the decoder hundreds of times as long as others."""
+    chance = Chance(number)
+    size = int(chance.choice((8_100, *BOUNDS)) * chance.uniform(0.75, 0.93))
+    forms = ("1e308", "17976931348623157e292", "{}e-31{}", "{}.{}E-31{}", "1.{}e+308", "-1e308")
+    numbers = [chance.choice(forms).format(*chance.choices("1234567", k=3)) for _ in range(size // 8)]
+    text = ",".join(numbers)[: size - 1].rpartition(",")[0]
+    return review(pod(metadata={"HERE": 1})).replace(b'"HERE":1', f'"x":[{text}]'.encode())
+
+
 def unknown_names(number: int) -> bytes:
     """Small objects of kinds, groups, users and operations that nobody knows: names for logs and metrics."""
     chance = Chance(number)
@@ -293,6 +303,7 @@ VARIED: dict[str, Callable[[int], bytes]] = {
     **{f"near: {name}": partial(near, name) for name in MAKERS},
     "near: any of these": all_of_them,
     "near: odd JSON": bytes_of_objects,
+    "near: doubles that are slow to read": slow_doubles,
     "near: names that nobody knows": unknown_names,
 }
 MAY_BE_REFUSED = ("near: odd JSON", "near: names that nobody knows")
