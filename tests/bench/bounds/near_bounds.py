@@ -209,6 +209,25 @@ def _shell(chance: Chance, size: int) -> JSON:
     return pod({"containers": [container("main", command=["bash", "-c"], args=[text], resources=gpus(8))]})
 
 
+def _script(chance: Chance, size: int) -> JSON:
+    """A script that a shell could read, of programs that may be launchers."""
+    words = (
+        "torchrun",
+        "--nproc_per_node=8",
+        "--nnodes",
+        "2",
+        "&&",
+        "||",
+        ";",
+        "mpirun",
+        "-np",
+        "4",
+        "accelerate launch",
+    )
+    text = " ".join((*chance.choices(words, k=size // 9), _word(chance)))
+    return pod({"containers": [container("main", command=["sh", "-c"], args=[text], resources=gpus(8))]})
+
+
 def _references(chance: Chance, size: int) -> JSON:
     claims = _until(
         size // 2, lambda i: {"name": f"c{i}", "resourceClaimTemplateName": f"template-{chance.randrange(200)}"}
@@ -228,7 +247,7 @@ MAKERS: dict[str, Callable[[Chance, int], JSON]] = {
     "labels": _labels, "unicode": _unicode, "quantities": _quantities, "env": _env, "node affinity": _affinity,
     "topology spread": _topology, "tolerations": _tolerations, "claims with CEL": _claim, "slices": _slice,
     "Volcano Jobs": _volcano, "JobSets": _jobset, "RayClusters": _ray, "TrainJobs": _train_job,
-    "faulty containers": _faults, "shell": _shell, "references to claims": _references, "tiny containers": _tiny,
+    "faulty containers": _faults, "shell": _shell, "scripts": _script, "references to claims": _references, "tiny containers": _tiny,
 }  # fmt: skip
 
 
