@@ -113,6 +113,7 @@ def compose(
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
     authority: Authority | None = None,
     policies: Callable[[], Iterable[dict[str, Any]]] = tuple,
+    logs_denials: bool = False,
 ) -> Application:
     """Create the review endpoint, the other pages and the scheduler of one process.
 
@@ -127,6 +128,7 @@ def compose(
         workers: how many processes evaluate what takes long, and what each may take.
         authority: answers what policies ask of `authorizer`.
         policies: what /debug/policies lists.
+        logs_denials: whether the log line of a refused review has the message.
     """
     scheduler = Scheduler()
     lane = WorkerLane(workers, scheduler, counters)
@@ -140,7 +142,7 @@ def compose(
         return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version, policies)
 
     pages = Pages(create, scheduler)
-    handler = ReviewHandler(reviewer, scheduler, lane, counters, log, authority=authority)
+    handler = ReviewHandler(reviewer, scheduler, lane, counters, log, authority=authority, logs_denials=logs_denials)
     endpoint = ReviewEndpoint(pages, handler, readiness, limits)
     return Application(endpoint=endpoint, pages=pages, scheduler=scheduler)
 

@@ -89,6 +89,7 @@ class ReviewHandler:
         log: Log,
         *,
         authority: Authority | None = None,
+        logs_denials: bool = False,
     ) -> None:
         self._reviewer = reviewer
         self._scheduler = scheduler
@@ -96,6 +97,7 @@ class ReviewHandler:
         self._counters = counters
         self._log = log
         self._authority = authority
+        self._logs_denials = logs_denials
         self._giving_up = asyncio.Lock()
         self._refusals = LimitedLog(self._note, "call refused")
 
@@ -211,7 +213,7 @@ class ReviewHandler:
         answer = encode_response(attributes.uid, verdict, phase, attributes.operation)
         elapsed_s = perf_counter() - started
         counters.reviewed(attributes, phase, verdict, elapsed_s)
-        fields = line(attributes, phase, verdict, elapsed_s)
+        fields = line(attributes, phase, verdict, elapsed_s, with_denial=self._logs_denials)
         return WorkerResult(outcome="answered", body=answer, fields=fields, seconds=elapsed_s)
 
     # ---- a child process
