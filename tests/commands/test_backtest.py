@@ -168,7 +168,7 @@ def test_of_many_lines_that_are_no_events_the_first_are_named(tmp_path, capsys):
     assert json.loads(out)["broken"] == 25
     told = err.splitlines()
     assert len([line for line in told if "not an audit event: " in line]) == 20
-    assert told[-1] == "error: 5 further lines are no audit events"
+    assert told[-1] == "error: 5 further lines are not audit events"
 
 
 def test_a_log_without_objects_is_no_success(tmp_path, capsys):

@@ -83,7 +83,7 @@ def command(
             if interrupts.is_set:
                 break
     if further := total.broken - len(total.broken_lines):
-        lines = counted(further, "further line is no audit event", "further lines are no audit events")
+        lines = counted(further, "further line is not an audit event", "further lines are not audit events")
         sys.stderr.write(f"error: {lines}\n")
     problems = (*problems, *total.problems, *total.broken_lines, *_nothing(files, total))
     _say(_nothing(files, total))
