@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from webhook.admission.phases import Local, PhaseName, run_phases
+from webhook.admission.phases import LocalAnswerer, PhaseName, run_phases
 from webhook.attributes import POD, Attributes, GroupVersionKind, Phase
 from webhook.cluster import Cluster
 from webhook.decisions import Decision
@@ -30,7 +30,7 @@ class ObjectAudit:
         """Return the decisions of the policies on an object; () if none applies."""
         if self.reviewed == "stored":
             attributes = as_submitted(attributes)
-        door = Local(policies=self.policies, cluster=cluster, options=self.details)
+        door = LocalAnswerer(policies=self.policies, cluster=cluster, options=self.details)
         outcome = run_phases(attributes, _PHASES[self.reviewed], door)
         return (*outcome.decisions, *outcome.further)
 

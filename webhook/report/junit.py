@@ -58,7 +58,7 @@ class _Held(Generic[Entry]):
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the whole document; a file that could not be read is an error."""
         unreadable = (_TestCase(each.file, "cannot be read", "error", str(each)) for each in totals.unreadable)
-        yield _document([*self._cases, *unreadable])
+        yield _document_of_cases([*self._cases, *unreadable])
 
     def case(self, entry: Entry) -> _TestCase:
         """Return the entry as a test case."""
@@ -94,26 +94,26 @@ class Findings(_Held[Finding]):
         return _TestCase(entry.place.file, name, _ELEMENTS.get(entry.result, ""), entry.message)
 
 
-def _document(cases: Sequence[_TestCase]) -> str:
+def _document_of_cases(cases: Sequence[_TestCase]) -> str:
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     suites: dict[str, list[_TestCase]] = {}
     for case in cases:
         suites.setdefault(case.suite, []).append(case)
-    sums = _sums(cases)
+    sums = _counts_of_outcomes(cases)
     del sums["skipped"]  # which the schema has of a testsuite alone
     root = Element("testsuites", sums)
     for suite, own in suites.items():
-        element = SubElement(root, "testsuite", {"name": one_line(suite), **_sums(own)})
+        element = SubElement(root, "testsuite", {"name": one_line(suite), **_counts_of_outcomes(own)})
         for case in own:
             testcase = SubElement(element, "testcase", {"classname": one_line(suite), "name": one_line(case.name)})
             if case.outcome:
-                testcase.append(_outcome(case))
+                testcase.append(_outcome_element(case))
     indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
-def _outcome(case: _TestCase) -> Element:
+def _outcome_element(case: _TestCase) -> Element:
     from xml.etree.ElementTree import Element
 
     lines = case.text.split("\n")
@@ -122,6 +122,6 @@ def _outcome(case: _TestCase) -> Element:
     return element
 
 
-def _sums(cases: Sequence[_TestCase]) -> dict[str, str]:
+def _counts_of_outcomes(cases: Sequence[_TestCase]) -> dict[str, str]:
     counts = Counter(case.outcome for case in cases)
     return {"tests": str(len(cases)), **{name: str(counts[outcome]) for outcome, name in _SUMS.items()}}

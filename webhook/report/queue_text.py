@@ -7,28 +7,28 @@ from collections.abc import Iterator, Sequence
 
 from webhook import terminal
 from webhook.attributes import JSON
-from webhook.facts.kueue.overview import Amount, Overview, Row
+from webhook.facts.kueue.overview import FlavorAmount, OverviewRow, QueueOverview
 from webhook.wording import counted, named
 
 _INDENT = "  "
 
 
-def queue_text(made: Overview) -> str:
+def queue_text(made: QueueOverview) -> str:
     """Return a line for each queue with its quota below it."""
-    return terminal.lines([*_lines(made)])
+    return terminal.lines([*_lines_of_overview(made)])
 
 
-def _lines(made: Overview) -> Iterator[str]:
+def _lines_of_overview(made: QueueOverview) -> Iterator[str]:
     for row in made.rows:
         margin = _INDENT * row.depth
         yield f"{margin}{title(row)}"
         yield from (f"{margin}{_INDENT}! {each}" for each in row.obstacles)
-        yield from (f"{margin}{_INDENT}{each}" for each in _table(row))
+        yield from (f"{margin}{_INDENT}{each}" for each in _quota_table_of_row(row))
     if made.unused_flavors:
         has = "has" if len(made.unused_flavors) == 1 else "have"
         yield f"{named(made.unused_flavors, 'flavor')} {has} no quota in any queue"
     if any(each.used for row in made.rows for each in row.amounts):
-        yield f"used: {_source(made)}"
+        yield f"used: {_source_of_usage(made)}"
     kinds = [row.kind for row in made.rows]
     blocked = sum(bool(row.obstacles) for row in made.rows)
     yield (
@@ -37,30 +37,30 @@ def _lines(made: Overview) -> Iterator[str]:
     )
 
 
-def _source(made: Overview) -> str:
+def _source_of_usage(made: QueueOverview) -> str:
     """Return a text that names the objects from which usage is read."""
     if made.workloads is None:
         return "as the status of the ClusterQueues says"
     return f"the sum of {counted(made.workloads, 'Workload')} with reserved quota"
 
 
-def title(row: Row) -> str:
+def title(row: OverviewRow) -> str:
     """Return the title of a row: `LocalQueue team-a/main`, `ClusterQueue gpus`, `Cohort research`."""
     return f"{row.kind} {row.namespace}/{row.name}" if row.namespace else f"{row.kind} {row.name}"
 
 
-def _table(row: Row) -> Iterator[str]:
+def _quota_table_of_row(row: OverviewRow) -> Iterator[str]:
     """Yield the quota of a row, in columns."""
     if row.kind == "LocalQueue":
         yield from admitted(row)
         return
-    cells = [_cells(row, each) for each in row.amounts]
+    cells = [_cells_of_amount(row, each) for each in row.amounts]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
-def admitted(row: Row) -> Iterator[str]:
+def admitted(row: OverviewRow) -> Iterator[str]:
     """Yield what a LocalQueue can admit at most, by flavor: `can admit at most 64 cpu, 4 nvidia.com/gpu of l4`."""
     flavors: dict[str, list[str]] = {}
     for each in row.amounts:
@@ -72,7 +72,7 @@ def admitted(row: Row) -> Iterator[str]:
         yield f"can admit at most {', '.join(amounts)} of {flavor}"
 
 
-def _cells(row: Row, amount: Amount) -> Sequence[str]:
+def _cells_of_amount(row: OverviewRow, amount: FlavorAmount) -> Sequence[str]:
     quota, own = amount.quota, row.kind == "ClusterQueue"
     borrowing, lending = amount.shown(quota.borrowing_limit), amount.shown(quota.lending_limit)
     return (
@@ -86,28 +86,28 @@ def _cells(row: Row, amount: Amount) -> Sequence[str]:
     )
 
 
-def queue_json(made: Overview) -> str:
+def queue_json(made: QueueOverview) -> str:
     """Return the rows as JSON, with amounts as quantities."""
     described = {
-        "queues": [_row(each) for each in made.rows],
+        "queues": [_row_as_json(each) for each in made.rows],
         "unusedFlavors": list(made.unused_flavors),
         "usedAccordingTo": "ClusterQueues" if made.workloads is None else "Workloads",
     }
     return terminal.exact_json(json.dumps(described, indent=2, ensure_ascii=False)) + "\n"
 
 
-def _row(row: Row) -> JSON:
+def _row_as_json(row: OverviewRow) -> JSON:
     return {
         "kind": row.kind,
         "name": row.name,
         "namespace": row.namespace,
         "parent": row.parent,
-        "amounts": [_amount(row, each) for each in row.amounts],
+        "amounts": [_amount_as_json(row, each) for each in row.amounts],
         "obstacles": list(row.obstacles),
     }
 
 
-def _amount(row: Row, amount: Amount) -> JSON:
+def _amount_as_json(row: OverviewRow, amount: FlavorAmount) -> JSON:
     return {
         "flavor": amount.flavor,
         "resource": amount.resource,

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from webhook.attributes import JSON
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.types import ComputeDomain, ResourceClaim, ResourceClaimTemplate
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.typed.view import Reading
 
 DEFAULT: Final = "default"
@@ -25,7 +25,7 @@ ClaimKind: TypeAlias = type[ResourceClaim | ResourceClaimTemplate]
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
+class AbsenceOfClaim:
     """What is known about a claim or a template that does not exist.
 
     Args:
@@ -42,62 +42,64 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class _NamesOfKind:
     """The objects of one kind: their names in the namespace, and the namespaces that have each name."""
 
     here: Sequence[str]
     namespaces: Mapping[str, Sequence[str]]
 
 
-class Absences:
+class AbsenceFinder:
     """Finds out why objects do not exist in the namespace of one view; each kind is listed once."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: ClusterView) -> None:
         self._view = view
         self._here = view.namespace or DEFAULT
-        self._names: dict[ClaimKind, _Names] = {}
+        self._names: dict[ClaimKind, _NamesOfKind] = {}
         self._promised: frozenset[str] | None = None
 
-    def of(self, kind: ClaimKind, name: str) -> Absence:
+    def of(self, kind: ClaimKind, name: str) -> AbsenceOfClaim:
         """Return why an object that was looked up does not exist."""
-        names = self._names_of(kind)
-        is_promised = kind is ResourceClaimTemplate and name in self._promised_templates()
+        names = self._cached_names_of_kind(kind)
+        is_promised = kind is ResourceClaimTemplate and name in self._cached_promised_templates()
         elsewhere = names.namespaces.get(name, ())
         is_known = self._view.is_whole(kind.gvk)
-        return Absence(
+        return AbsenceOfClaim(
             is_absent=is_known and not is_promised,
             is_promised=is_promised,
             nearest=self._view.nearest(name, names.here),
             elsewhere=tuple(sorted(set(elsewhere))[:_SHOWN]),
         )
 
-    def _names_of(self, kind: ClaimKind) -> _Names:
+    def _cached_names_of_kind(self, kind: ClaimKind) -> _NamesOfKind:
         if kind not in self._names:
-            self._names[kind] = self._listed(kind)
+            self._names[kind] = self._names_in_view(kind)
         return self._names[kind]
 
-    def _listed(self, kind: ClaimKind) -> _Names:
+    def _names_in_view(self, kind: ClaimKind) -> _NamesOfKind:
         """List the names of a whole cluster, which may have thousands of others: without typed fields."""
         here: list[str] = []
         namespaces: dict[str, list[str]] = {}
-        for obj in self._view.deadline.paced(self._view.objects(kind.gvk)):
+        for obj in self._view.deadline.items_with_clock_checks(self._view.objects(kind.gvk)):
             name, namespace = _place(obj)
             namespaces.setdefault(name, []).append(namespace)
             if namespace == self._here:
                 here.append(name)
-        return _Names(here, namespaces)
+        return _NamesOfKind(here, namespaces)
 
-    def _promised_templates(self) -> frozenset[str]:
+    def _cached_promised_templates(self) -> frozenset[str]:
         if self._promised is None:
-            self._promised = promised_templates(self._view)
+            self._promised = templates_of_compute_domains(self._view)
         return self._promised
 
 
-def promised_templates(view: View) -> frozenset[str]:
+def templates_of_compute_domains(view: ClusterView) -> frozenset[str]:
     """Return the names of the templates that ComputeDomains of the view's namespace create."""
     here = view.namespace or DEFAULT
-    found = [obj for obj in view.deadline.paced(view.objects(ComputeDomain.gvk)) if _place(obj)[1] == here]
-    domains = [ComputeDomain(obj, (), Reading(view.deadline)) for obj in view.deadline.paced(found)]
+    found = [
+        obj for obj in view.deadline.items_with_clock_checks(view.objects(ComputeDomain.gvk)) if _place(obj)[1] == here
+    ]
+    domains = [ComputeDomain(obj, (), Reading(view.deadline)) for obj in view.deadline.items_with_clock_checks(found)]
     return frozenset(domain.spec.channel.resource_claim_template.name for domain in domains)
 
 
