@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from webhook.admission.decode import decode_head, decode_review_bytes
 from webhook.admission.enforce import bounded_warnings
+from webhook.admission.json_bounds import takes_long_to_decode
 from webhook.admission.respond import encode_response
 from webhook.attributes import Attributes, Phase, UserInfo
 from webhook.cel.library.authorizer import Answers, Authorizer, Decision, OpenQuestion, Question
@@ -111,10 +112,11 @@ class ReviewHandler:
         if isinstance(body, LargeBody):
             return await self._by_worker(body, _head(body), phase, started, deadline)
         scheduler, size = self._scheduler, len(body)
-        if size > SMALL_BYTES or not scheduler.is_free:
+        is_slow = takes_long_to_decode(body)
+        if is_slow or size > SMALL_BYTES or not scheduler.is_free:
             head = decode_head(body)
             tenant = tenant_of(head)
-            if size > INLINE_BYTES or scheduler.overruns.expects(tenant, size, started):
+            if is_slow or size > INLINE_BYTES or scheduler.overruns.expects(tenant, size, started):
                 return await self._by_worker(body, head, phase, started, deadline)
             try:
                 await scheduler.turn(tenant, _evaluation_end(started, deadline))
