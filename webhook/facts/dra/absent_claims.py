@@ -96,10 +96,12 @@ class AbsenceFinder:
 def templates_of_compute_domains(view: ClusterView) -> frozenset[str]:
     """Return the names of the templates that ComputeDomains of the view's namespace create."""
     here = view.namespace or DEFAULT
-    found = [
+    objects_here = [
         obj for obj in view.deadline.items_with_clock_checks(view.objects(ComputeDomain.gvk)) if _place(obj)[1] == here
     ]
-    domains = [ComputeDomain(obj, (), Reading(view.deadline)) for obj in view.deadline.items_with_clock_checks(found)]
+    domains = [
+        ComputeDomain(obj, (), Reading(view.deadline)) for obj in view.deadline.items_with_clock_checks(objects_here)
+    ]
     return frozenset(domain.spec.channel.resource_claim_template.name for domain in domains)
 
 
