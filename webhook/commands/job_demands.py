@@ -61,7 +61,7 @@ def add_demand(
     about = Subject(object=obj, old_object=None, attributes=submitted, cluster=view, table=table)
     denied = "" if outcome.verdict.allowed else "is denied"
     try:
-        asked = [*_of_kueue(about), *_of_volcano(about)]
+        asked = [*_kueue_demands(about), *_volcano_demands(about)]
     except (EvaluationError, LookupFailed):
         return  # the policies that ask the same say why
     for key, amounts, note in asked:
@@ -76,7 +76,7 @@ def queue_trees(cluster: Cluster, demands: Mapping[QueueKey, Demand]) -> tuple[Q
     return tuple(trees for trees in (kueue, volcano) if trees.overview.rows or any(trees.unknown()))
 
 
-def _of_kueue(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str]]:
+def _kueue_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str]]:
     fact: JSON = about.fact("kueue")
     if not fact["managed"] or not fact["queue"]:
         return
@@ -86,7 +86,7 @@ def _of_kueue(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str
     yield QueueKey("Kueue", about.namespace, fact["queue"]), total, _NOTES.get(fact["verdict"], "")
 
 
-def _of_volcano(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str]]:
+def _volcano_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str]]:
     """Yield what the gang of a Job of Volcano needs to start."""
     if about.group_kind != JOB:
         return
