@@ -83,8 +83,8 @@ browser: $(DEV_STAMP) ## the playground and the HTML report in a real browser (c
 formats: $(DEV_STAMP) ## reports against the schemas and programs of those who read them: make formats VALIDATORS=DIR (docs/formats.md)
 	CLAIMGATE_VALIDATORS=$(VALIDATORS) $(BIN)/python -m pytest tests/report -m nightly -rs
 
-packages: $(DEV_STAMP) ## what the action and pipx install, downloaded and used as written
-	$(BIN)/python -m pytest tests/test_integrations.py -m nightly
+packages: $(DEV_STAMP) ## what the action and pipx install and what the Dockerfile makes, downloaded and used as written
+	$(BIN)/python -m pytest tests/test_integrations.py tests/deploy/test_image.py -m nightly
 
 nightly: fuzz browser formats packages release site fuzz-yaml fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
 
@@ -104,6 +104,7 @@ docs: $(DEV_STAMP) deploy ## write everything that follows from rules, facts, po
 	$(BIN)/python -m pytest -q --update-golden tests/facts/test_reference.py tests/policies/test_rules.py tests/policies/test_late_failures.py
 	$(BIN)/python -m tests.test_readme
 	$(BIN)/python -m tests.man_page
+	$(BIN)/python -m tests.verbs_page
 
 release: $(DEV_STAMP) ## wheel, sdist, chart, image context and kubectl plug-in in dist/, checked; publishes nothing
 	$(BIN)/python -m tests.release

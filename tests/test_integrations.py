@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.man_page import PAGE, page
+from tests import man_page, verbs_page
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -101,7 +101,8 @@ def test_the_plugin_of_kubectl_audits_what_kubectl_reads(tmp_path):
 
 
 def test_the_manual_is_up_to_date():
-    assert PAGE.read_text() == page(), "the help changed: run make docs"
+    assert man_page.PAGE.read_text() == man_page.page(), "the help changed: run make docs"
+    assert verbs_page.PAGE.read_text() == verbs_page.page(), "the help changed: run make docs"
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish", "powershell"])

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 LAYERS = (
     {"log_writer", "names", "releases", "same", "similar_names", "terminal", "user_cache", "wording"},
-    {"attributes", "errors", "explanation", "extras", "name_faults", "problem", "short_texts"},
+    {"attributes", "errors", "explanation", "extras", "log_text", "name_faults", "problem", "short_texts"},
     {"charts", "confidential", "manifest_text", "decisions", "deadline", "paths", "logs", "shipped"},
     {"quantity", "source_line", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
     {"yamltext"},

@@ -1,4 +1,4 @@
-"""Log lines: one JSON object a line, a constant message and fields. Knows nothing of what is logged.
+"""Log lines: one JSON object a line, or text, of a constant message and fields. Knows nothing of what is logged.
 
 Control and bidirectional characters are escaped as JSON can, so that no terminal obeys what a name holds. A server
 gives its lines to a LogWriter and never waits for whoever reads them; without one a line is written at once.
@@ -21,11 +21,14 @@ from typing import Any, Final, Literal, TextIO, TypeAlias, get_args
 import msgspec
 
 from webhook.errors import fault_locations
+from webhook.log_text import log_line_as_text
 from webhook.log_writer import LogWriter
 from webhook.terminal import exact_json
 
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
+Format: TypeAlias = Literal["json", "text"]
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 LIBRARY_LINES_PER_S: Final = 5
 _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
 _ENCODE: Final = msgspec.json.Encoder(enc_hook=str).encode
@@ -44,6 +47,7 @@ class Log:
     stream: TextIO | None = None
     clock: Callable[[], float] = time.time
     writer: LogWriter | None = None
+    format: Format = "json"
 
     def debug(self, message: str, /, **fields: Any) -> None:
         """Write a line that only a developer wants to read."""
@@ -83,7 +87,7 @@ class Log:
         line = {**head, **fields, **head}
         if None in line.values():
             line = {name: value for name, value in line.items() if value is not None}
-        text = f"{exact_json(_json(line))}\n"
+        text = f"{log_line_as_text(line) if self.format == 'text' else exact_json(_json(line))}\n"
         if self.writer is not None:
             self.writer.write(text)
             return

@@ -156,8 +156,19 @@ def test_lines_that_are_no_events_are_told_and_the_others_judged(tmp_path, capsy
     out, err = capsys.readouterr()
     assert json.loads(out)["requests"] == 2
     assert f"error: {log}:1: not an audit event: expected an Event of audit.k8s.io, found kind `Pod`" in err
-    assert f"error: {log}:2: not an audit event: " in err
+    assert f"error: {log}:2: not an audit event: invalid character" in err
     assert f"error: {tmp_path / 'absent'}: no such file or folder" in err
+
+
+def test_of_many_lines_that_are_no_events_the_first_are_named(tmp_path, capsys):
+    log = tmp_path / "audit.log"
+    log.write_text("not json\n" * 25 + lines(EVENTS[:2]))
+    assert backtest(log, "-o", "json") == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["broken"] == 25
+    told = err.splitlines()
+    assert len([line for line in told if "not an audit event: " in line]) == 20
+    assert told[-1] == "error: 5 further lines are not audit events"
 
 
 def test_a_log_without_objects_is_no_success(tmp_path, capsys):

@@ -23,7 +23,7 @@ class Waiting:
     def __init__(self) -> None:
         self.usage = Usage()
         self.lost: list[Tenant] = []
-        self.queue = FairQueue(self.usage, self.lost.append, 0.001)
+        self.queue = FairQueue(self.usage, self.lost.append, 0.001, inf)
         self.order: list[Tenant] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.usage.add(HEAVY, 4.0, time.monotonic())

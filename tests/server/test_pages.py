@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from typing import Any
 
 import pytest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.server.asgi import Running, review_of
 from webhook import __version__
 from webhook.decisions import Decision, Status, ValidationAction, Verdict
 from webhook.server.counters import Counters
-from webhook.server.metrics import Exposition
+from webhook.server.metrics import Exposition, _pieces
 from webhook.server.readiness import Readiness
 
 POLICY = {"policy": "p", "policy_binding": "b"}
@@ -156,17 +159,66 @@ def test_metrics_count_reviews_as_the_api_server_names_them() -> None:
 
 
 def test_metrics_are_made_again_after_nine_times_as_long_as_it_took() -> None:
-    counters, times = Counters(), iter([1.0, 1.01, 1.09, 1.11, 1.12])
-    exposition = Exposition(counters, {}, version="1", clock=lambda: next(times))
+    counters, now = Counters(), [1.0]
+    exposition = Exposition(counters, {}, version="1", clock=lambda: now[0])
+
+    class Slow(dict):
+        """Counts that take 10 ms to read."""
+
+        def items(self) -> Any:
+            now[0] += 0.01
+            return super().items()
+
+    counters.reloads = Slow()  # type: ignore[assignment]
 
     def failures() -> list[float]:
-        found = samples(exposition.text()[0].decode())
+        found = samples(asyncio.run(exposition.text())[0].decode())
         return [value for (name, _), value in found.items() if name == "claimgate_background_failures_total"]
 
     assert failures() == []
-    counters.background["policies",] += 1
+    counters.background["policies",] = 1
+    now[0] += 0.08
     assert failures() == []
+    now[0] += 0.02
     assert failures() == [1]
+
+
+def test_metrics_of_many_policies_are_made_in_pieces_and_read_as_one_text() -> None:
+    exposition = Exposition(many_checks(100), {}, version="1")
+    lines = [len(piece.splitlines()) for piece in _pieces(exposition.collect())]
+    assert (sum(lines) > 1_000, max(lines) <= 80) == (True, True)
+    pauses: list[None] = []
+
+    async def pause() -> None:
+        pauses.append(None)
+
+    text = asyncio.run(exposition.text(pause))[0].decode()
+    assert len(pauses) >= len(lines)
+    assert samples(text).items() >= samples(generate_latest(exposition).decode()).items()
+    heads = [line for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(heads) == len(set(heads))
+
+
+def test_whoever_asks_while_metrics_are_made_gets_the_last_ones() -> None:
+    exposition = Exposition(many_checks(100), {}, version="1", clock=lambda: 1.0)
+    first = asyncio.run(exposition.text())[0]
+    counted: list[bytes] = []
+
+    async def pause() -> None:
+        counted.append((await exposition.text())[0])
+
+    exposition._counters.background["policies",] += 1
+    assert asyncio.run(exposition.text(pause))[0] != first
+    assert set(counted) == {first}
+
+
+def many_checks(policies: int) -> Counters:
+    """Counters of so many policies."""
+    counters = Counters()
+    for number in range(policies):
+        for error in ("no_error", "invalid_error"):
+            counters.validating[f"policy-{number}", "b", error, "deny"].observe(0.01)
+    return counters
 
 
 def test_metrics_count_faults() -> None:

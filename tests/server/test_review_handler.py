@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
 import os
 import re
 import signal
@@ -16,6 +18,7 @@ from tests.server.asgi import Running, review_of
 from webhook.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, Verdict
+from webhook.errors import BudgetExceeded
 from webhook.server.review_endpoint import Limits
 from webhook.server.review_handler import INLINE_BYTES
 from webhook.server.worker_lane import WorkerLimits
@@ -73,13 +76,32 @@ def test_a_stuck_worker_is_killed_at_the_deadline():
 
 
 def test_evaluation_ends_before_the_worker_is_killed():
+    def end(_attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
+        return Verdict(allowed=True, warnings=(str(deadline.at),))
+
+    killed_at, body = time.monotonic() + 20, json.dumps(LARGE).encode()
+    answer = json.loads(asyncio.run(Running(end).app._handler.answer(body, Phase.VALIDATE, killed_at)))
+    assert killed_at - 0.31 < float(answer["response"]["warnings"][0]) < killed_at - 0.29
+
+
+def test_a_deadline_that_ends_an_evaluation_outside_of_every_policy_is_no_fault():
     def late(deadline: Deadline) -> None:
-        while True:
-            deadline.spend(1)
+        deadline.at = 0.0
+        deadline.look()
 
     running = Running(in_worker(late))
-    answer = running.post("/validate?timeout=2s", LARGE)
-    assert answer.status_code == 500  # BudgetExceeded outside of any policy is a fault of the reviewer
+    answer = running.post("/validate?timeout=20s", LARGE)
+    assert answer.status_code == 200
+    assert answer.json()["response"]["status"]["message"].startswith("not evaluated, it took longer than 10 s")
+    assert running.lines()[-1]["message"] == "review not evaluated"
+
+
+def test_a_limit_that_is_no_deadline_is_a_fault_outside_of_every_policy():
+    def costly(_deadline: Deadline) -> None:
+        raise BudgetExceeded
+
+    running = Running(in_worker(costly))
+    assert running.post("/validate", LARGE).status_code == 500
     assert running.lines()[-1]["error"] == "BudgetExceeded"
 
 

@@ -134,3 +134,22 @@ def test_without_a_worker_the_deadline_ends_the_wait():
         run(1, 0.0)
     with pytest.raises(WorkerDied):
         run(1, 30)
+
+
+def test_a_long_review_of_an_earlier_crowd_puts_its_namespace_behind_few_others():
+    lane = lane_of(1)
+    order: list[str] = []
+
+    async def ask(name: str, used_s: float = 0.0) -> None:
+        await lane.run(lambda: work(used_s), in_namespace(name), time.monotonic() + 30)
+        order.append(name)
+
+    async def run() -> None:
+        first = [asyncio.create_task(ask(name)) for name in "cbb"]
+        await asyncio.sleep(0)
+        lane._queue.charge("a", 60.0)
+        await asyncio.gather(*first)
+        await asyncio.gather(ask("c"), *(ask("b", 0.1) for _ in range(6)), ask("a"))
+
+    asyncio.run(run())
+    assert order[-1] == "b"

@@ -20,6 +20,7 @@ from webhook.commands.progress import Progress
 from webhook.errors import Problem
 from webhook.log_lines import LogPart
 from webhook.settings.shared import Settings
+from webhook.wording import counted
 
 FORMATS: Final = ("text", "json")
 _UNREADABLE: Final = 2
@@ -75,12 +76,16 @@ def command(
     _say(problems)
     with Progress(_size_bytes(files), "requests") as bar, Interrupts() as interrupts:
         for counts in _counted(backtest, files, jobs):
+            named = len(total.broken_lines)
             total.add(counts)
-            _say(counts.problems)
+            _say((*counts.problems, *total.broken_lines[named:]))
             bar.advance(counts.read_bytes, counts.requests)
             if interrupts.is_set:
                 break
-    problems = (*problems, *total.problems, *_nothing(files, total))
+    if further := total.broken - len(total.broken_lines):
+        lines = counted(further, "further line is not an audit event", "further lines are not audit events")
+        sys.stderr.write(f"error: {lines}\n")
+    problems = (*problems, *total.problems, *total.broken_lines, *_nothing(files, total))
     _say(_nothing(files, total))
     if interrupts.is_set:
         sys.stderr.write(f"error: interrupted after {total.events} events; the report has these alone\n")
@@ -107,7 +112,7 @@ def _counted(backtest: BacktestPart, files: Sequence[str], jobs: int) -> Iterato
 
 def _nothing(files: Sequence[str], total: PartCounts) -> tuple[Problem, ...]:
     """Return the problem that there was nothing to review; () if there was something."""
-    if total.requests or total.problems or not files:
+    if total.requests or total.problems or total.broken or not files:
         return ()
     message = "no request with an object was found; expected an audit log of level Request or RequestResponse"
     return (Problem(message=message, file=" ".join(files)),)

@@ -22,8 +22,8 @@ from webhook.report.rule import Rules, rules
 MOST_NAMES: Final = 10_000
 """How many namespaces and users are counted by name; the others are only summed up, so that memory is bounded."""
 OTHERS: Final = "(others)"
-_MOST_PROBLEMS: Final = 20
-"""How many broken lines of a part are reported one by one."""
+MOST_BROKEN_LINES: Final = 20
+"""How many broken lines of a log are named; the others are counted."""
 Side: TypeAlias = str
 """The name of a set: `policies`, or `against` for the second one."""
 
@@ -74,7 +74,8 @@ class SideCounts:
 class PartCounts:
     """All counts of a part.
 
-    skipped: events without a request, by their reason. changed: rules by what the second set does otherwise, as
+    skipped: events without a request, by their reason. broken: lines that are no events, of which `broken_lines` has
+    the first. changed: rules by what the second set does otherwise, as
     `newly denied` or `no longer denied`, with the first request.
     """
 
@@ -85,6 +86,7 @@ class PartCounts:
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     broken: int = 0
+    broken_lines: list[Problem] = field(default_factory=list)
     sides: dict[Side, SideCounts] = field(default_factory=dict)
     changed: dict[str, RuleCount] = field(default_factory=dict)
 
@@ -96,6 +98,7 @@ class PartCounts:
         self.skipped += other.skipped
         self.problems += other.problems
         self.broken += other.broken
+        self.broken_lines += other.broken_lines[: MOST_BROKEN_LINES - len(self.broken_lines)]
         for side, counts in other.sides.items():
             self.sides.setdefault(side, SideCounts()).add(counts)
         for name, count in other.changed.items():
@@ -133,9 +136,9 @@ class BacktestPart:
             return
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
             counts.broken += 1
-            if counts.broken <= _MOST_PROBLEMS:
-                why = "nested too many levels deep" if isinstance(error, RecursionError) else _lower(str(error))
-                counts.problems.append(Problem(message=f"not an audit event: {why}", file=place.file, line=place.line))
+            if counts.broken <= MOST_BROKEN_LINES:
+                message = f"not an audit event: {_reason(error)}"
+                counts.broken_lines.append(Problem(message=message, file=place.file, line=place.line))
             return
         counts.requests += 1
         denied = {side: self._judge(side, attributes, place, counts.sides[side]) for side in self._sets}
@@ -181,5 +184,8 @@ def _compare(denied: Mapping[Side, Mapping[str, Finding]], where: str, changed: 
         changed.setdefault(f"{word}: {name}", RuleCount()).add(one)
 
 
-def _lower(text: str) -> str:
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too many levels deep"
+    text = str(error).removeprefix("JSON is malformed: ")
     return text[:1].lower() + text[1:]

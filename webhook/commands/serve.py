@@ -15,7 +15,7 @@ from webhook.cluster.connection import connect_to_cluster
 from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.log_writer import LogWriter
-from webhook.logs import Log
+from webhook.logs import LEVELS, Log
 from webhook.server import memory_bounds
 from webhook.server import private_api as server_api
 from webhook.server.access_reviews import AccessReviews
@@ -40,7 +40,7 @@ def command(*, settings: ServerSettings) -> int:
     limits = _limits(settings)
     names = _client_names(settings)
     writer = LogWriter.to_stderr()
-    log = Log(settings.log_level, writer=writer)
+    log = Log(settings.log_level, writer=writer, format=settings.log_format)
     logs.capture_library_logs(log)
     files = _files(settings)
     certificates = Certificates(files)
@@ -85,6 +85,7 @@ def command(*, settings: ServerSettings) -> int:
         workers=lane,
         authority=authority,
         most_bytes=bounds.total,
+        logs_denials=_logs_denials(settings),
     )
     return 0
 
@@ -95,6 +96,12 @@ def _limits(settings: ServerSettings) -> Limits:
         problem = f"--max-inflight-body-bytes: {inflight} bytes are less than one body of --max-body-bytes ({body})"
         raise ConfigurationError(f"{problem}; raise the first or lower the second")
     return Limits(body_bytes=body, inflight_body_bytes=inflight, timeout_s=settings.timeout)
+
+
+def _logs_denials(settings: ServerSettings) -> bool:
+    """Return whether the lines of refused reviews have the message: at its level and at more detailed ones."""
+    wanted = settings.log_denials
+    return wanted != "never" and LEVELS.index(settings.log_level) <= LEVELS.index(wanted)
 
 
 def _client_names(settings: ServerSettings) -> tuple[str, ...]:

@@ -28,6 +28,10 @@ _AT_A_TIME: Final = 8
 """How many calls to the API server run at the same time; others wait in a fair queue."""
 _TURN_S: Final = 0.001
 """Seconds that a call is charged before its duration is known."""
+_MOST_DEBT_S: Final = 0.03
+"""The most seconds of calls that a namespace is put behind others for those before it came to wait: three ordinary
+ones, because it is not its fault when the API server answered slowly.
+"""
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _LATE: Final = "the API server did not answer in time"
 _FORBIDDEN: Final = 403
@@ -42,7 +46,7 @@ class AccessReviews:
         self._threads = ThreadPoolExecutor(_AT_A_TIME, "access-review")
         self._free = _AT_A_TIME
         self._usage = Usage()
-        self._queue = FairQueue(self._usage, lambda _tenant: self._release(), _TURN_S)
+        self._queue = FairQueue(self._usage, lambda _tenant: self._release(), _TURN_S, _MOST_DEBT_S)
 
     async def ask(self, question: Question, user: UserInfo, tenant: Tenant, until: float) -> Decision | str:
         """Return the API server's decision, or the reason why there is none.

@@ -15,13 +15,13 @@ from typing import Any
 from webhook import __version__
 from webhook.logs import Log
 from webhook.server.counters import Counters
-from webhook.server.metrics import Exposition, Gauges
+from webhook.server.metrics import PAUSE, Exposition, Gauges
 from webhook.server.readiness import Readiness
 from webhook.server.request_body import Receive, Scope
 from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
 from webhook.server.review_handler import Authority, Reviewer, ReviewHandler
 from webhook.server.scheduler import Scheduler
-from webhook.server.tenants import page_tenant
+from webhook.server.tenants import Tenant, page_tenant
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
 from webhook.user_cache import kept_bytes
 
@@ -53,13 +53,40 @@ class Pages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI request after the scheduler gave its path and address a turn."""
         application = await self.load()
-        tenant = page_tenant(scope["path"], (scope.get("client") or ("",))[0])
-        await self._scheduler.turn(tenant)
-        begun = thread_time()
+        visit = _Visit(self._scheduler, page_tenant(scope["path"], (scope.get("client") or ("",))[0]))
+        await visit.begin()
+        scope["extensions"] = {**scope.get("extensions", {}), PAUSE: visit.pause}
         try:
             await application(scope, receive, send)
         finally:
-            self._scheduler.worked(tenant, thread_time() - begun)
+            visit.end()
+
+
+class _Visit:
+    """The turns of one request for a page, and the time of the event loop that it is charged for."""
+
+    __slots__ = ("_begun", "_scheduler", "_tenant")
+
+    def __init__(self, scheduler: Scheduler, tenant: Tenant) -> None:
+        self._scheduler = scheduler
+        self._tenant = tenant
+        self._begun: float | None = None
+
+    async def begin(self) -> None:
+        """Wait for a turn."""
+        await self._scheduler.turn(self._tenant)
+        self._begun = thread_time()
+
+    def end(self) -> None:
+        """Charge for the time since the turn began; nothing while none has begun."""
+        if self._begun is not None:
+            self._scheduler.worked(self._tenant, thread_time() - self._begun)
+            self._begun = None
+
+    async def pause(self) -> None:
+        """End the turn, and wait for another one."""
+        self.end()
+        await self.begin()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +113,7 @@ def compose(
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
     authority: Authority | None = None,
     policies: Callable[[], Iterable[dict[str, Any]]] = tuple,
+    logs_denials: bool = False,
 ) -> Application:
     """Create the review endpoint, the other pages and the scheduler of one process.
 
@@ -100,6 +128,7 @@ def compose(
         workers: how many processes evaluate what takes long, and what each may take.
         authority: answers what policies ask of `authorizer`.
         policies: what /debug/policies lists.
+        logs_denials: whether the log line of a refused review has the message.
     """
     scheduler = Scheduler()
     lane = WorkerLane(workers, scheduler, counters)
@@ -108,12 +137,12 @@ def compose(
     def create() -> AsgiApp:
         from webhook.server.pages import create as create_pages
 
-        Exposition(Counters(), {}, version="").text()  # what it imports for the first text takes 50 ms
+        asyncio.run(Exposition(Counters(), {}, version="").text())  # what it imports for the first text takes 50 ms
         shown = {**gauges, **_gauges(scheduler, lane, endpoint)}
         return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version, policies)
 
     pages = Pages(create, scheduler)
-    handler = ReviewHandler(reviewer, scheduler, lane, counters, log, authority=authority)
+    handler = ReviewHandler(reviewer, scheduler, lane, counters, log, authority=authority, logs_denials=logs_denials)
     endpoint = ReviewEndpoint(pages, handler, readiness, limits)
     return Application(endpoint=endpoint, pages=pages, scheduler=scheduler)
 

@@ -49,7 +49,7 @@ class FairQueue:
         *("_turn_s", "_turns", "_usage"),
     )
 
-    def __init__(self, usage: Usage, lost: Callable[[Tenant], None], turn_s: float, most_debt_s: float = inf) -> None:
+    def __init__(self, usage: Usage, lost: Callable[[Tenant], None], turn_s: float, most_debt_s: float) -> None:
         """Create an empty queue.
 
         Args:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
 _LARGE_BYTES: Final = 256 * 1024
 """Blocks from this size on come from the system and go back to it. uvloop keeps one of exactly 256 KB for each TLS
 connection, of which few bytes are used; from a heap that larger work has left dirty, all of it would be resident. Left
@@ -26,12 +27,15 @@ _MAX_PAUSE: Final = 4
 
 
 def give_memory_back() -> bool:
-    """Tell glibc to return large freed blocks to the system, and return whether it accepted that."""
+    """Tell glibc to return large freed blocks to the system, and to keep one heap for all threads; return whether it
+    accepted that. Threads rarely allocate at the same time, but each would leave holes in a heap of its own.
+    """
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return False
-    return bool(mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES) and mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES))
+    wanted = {_M_MMAP_THRESHOLD: _LARGE_BYTES, _M_TRIM_THRESHOLD: _TRIM_BYTES, _M_ARENA_MAX: 1}
+    return all(mallopt(option, value) for option, value in wanted.items())
 
 
 def trim_heap() -> bool:

@@ -6,7 +6,7 @@ the same. Errors are metav1.Status here too, so that every path of the server fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -19,10 +19,11 @@ from webhook.admission.respond import status_body
 from webhook.decisions import Status
 from webhook.server import openapi
 from webhook.server.docs_page import page
+from webhook.server.metrics import PAUSE, Pause
 from webhook.server.readiness import Readiness
 
-Metrics = Callable[[], tuple[bytes, str]]
-"""Returns the metrics text and its media type."""
+Metrics = Callable[[Pause | None], Awaitable[tuple[bytes, str]]]
+"""Returns the metrics text and its media type; awaits the argument between two pieces of work."""
 PoliciesShown = Callable[[], Iterable[dict[str, Any]]]
 """Returns a row of plain JSON for each policy."""
 
@@ -48,8 +49,8 @@ def create(
     _add_probes(app, readiness)
 
     @app.get("/metrics", summary="Counts and durations, for Prometheus.", response_class=PlainTextResponse)
-    async def exposition() -> Response:
-        content, media_type = metrics()
+    async def exposition(request: Request) -> Response:
+        content, media_type = await metrics(request.scope.get("extensions", {}).get(PAUSE))
         return Response(content, media_type=media_type)
 
     @app.get("/version", summary="What runs here.")

@@ -7,6 +7,7 @@ and swapped whole; files that cannot be used leave the last good value in servic
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -96,8 +97,18 @@ async def watch(reloaded: Reloaded[Value], period_s: float, tell: Callable[[Relo
     """Poll for ever in a thread, and call `tell` on the event loop after each attempt."""
     while True:
         await asyncio.sleep(period_s)
-        if await asyncio.to_thread(reloaded.poll):
+        if await asyncio.to_thread(_poll_and_free, reloaded):
             tell(reloaded)
+
+
+def _poll_and_free(reloaded: Reloaded[Value]) -> bool:
+    """Poll, and free what was replaced: policies refer to themselves, and a server collects garbage so rarely that
+    twenty replaced sets would wait for it. It takes 2 to 6 ms.
+    """
+    tried = reloaded.poll()
+    if tried:
+        gc.collect()
+    return tried
 
 
 def marks(files: Callable[[], Iterable[Path]]) -> Callable[[], Hashable]:

@@ -89,6 +89,7 @@ class ReviewHandler:
         log: Log,
         *,
         authority: Authority | None = None,
+        logs_denials: bool = False,
     ) -> None:
         self._reviewer = reviewer
         self._scheduler = scheduler
@@ -96,6 +97,7 @@ class ReviewHandler:
         self._counters = counters
         self._log = log
         self._authority = authority
+        self._logs_denials = logs_denials
         self._giving_up = asyncio.Lock()
         self._refusals = LimitedLog(self._note, "call refused")
 
@@ -211,7 +213,7 @@ class ReviewHandler:
         answer = encode_response(attributes.uid, verdict, phase, attributes.operation)
         elapsed_s = perf_counter() - started
         counters.reviewed(attributes, phase, verdict, elapsed_s)
-        fields = line(attributes, phase, verdict, elapsed_s)
+        fields = line(attributes, phase, verdict, elapsed_s, with_denial=self._logs_denials)
         return WorkerResult(outcome="answered", body=answer, fields=fields, seconds=elapsed_s)
 
     # ---- a child process
@@ -244,6 +246,8 @@ class ReviewHandler:
             return await self._give_up(head, phase, str(error), started)
         if result.outcome == "out of memory":
             return await self._give_up(head, phase, "it needed more memory than one review may take", started)
+        if result.outcome == "out of time":
+            return await self._give_up(head, phase, _took_longer(started, deadline), started)
         if result.outcome == "question":
             question, user = _question(result.fields)
             answer = await self._ask(question, user, tenant, _asking_end(started, deadline))
@@ -254,12 +258,12 @@ class ReviewHandler:
     def _in_child(self, given: _Input, phase: Phase, end: float, known: Known) -> bytes:
         """Evaluate a review in a child process, and return the packed result with its counts."""
         keep_only(given)
-        counters = Counters()
+        counters, deadline = Counters(), Deadline(end, BudgetExceeded)
         try:
             body = given.joined() if isinstance(given, LargeBody) else given
             attributes = decode_review_bytes(body) if isinstance(body, bytes) else body
             try:
-                return self._result(attributes, phase, Deadline(end, BudgetExceeded), counters, known).packed(counters)
+                return self._result(attributes, phase, deadline, counters, known).packed(counters)
             except OpenQuestion as open_question:
                 result = WorkerResult(outcome="question", fields=_fields(open_question.question, attributes.user_info))
         except CallError as error:
@@ -268,7 +272,10 @@ class ReviewHandler:
         except _NO_MEMORY:
             return OUT_OF_MEMORY
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: the parent logs it and answers HTTP 500
-            result = WorkerResult(outcome="failed", fields=fault(error))
+            if isinstance(error, BudgetExceeded) and deadline.is_over:
+                result = WorkerResult(outcome="out of time", fields={})
+            else:
+                result = WorkerResult(outcome="failed", fields=fault(error))
         return result.packed(counters)
 
     def _log_and_return_answer(self, result: WorkerResult, started: float) -> bytes:

@@ -1,6 +1,7 @@
 """The log fields of one review, and of an unexpected error while answering one.
 
-Never objects, params, patches or the text of an exception, which may hold a piece of any of them.
+Never objects, params, patches or the text of an exception, which may hold a piece of any of them. The message of a
+denial quotes values of the object: a line has it only where whoever runs the server asked for that.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ _MOST_RULES: Final = 20
 _LONGEST: Final = 512
 """How many characters of a name that a user chose are logged. A name may have 3 MB here, and escaping it takes 300 ms.
 """
+_LONGEST_DENIAL: Final = 4096
+"""How many characters of a denial are logged: more than its first eight problems take."""
 FAULTS: Final = "faults"
 """The log field with policies that failed by a fault of our own; each becomes a line of its own."""
 
@@ -38,9 +41,17 @@ def fault(error: Exception) -> dict[str, object]:
     return {"error": type(error).__name__, "traceback": fault_locations(traceback.extract_tb(error.__traceback__))}
 
 
-def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> dict[str, object]:
-    """Return the log fields of a review: who asked for what, the verdict, the policies with a decision, the
-    duration.
+def line(
+    attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float, *, with_denial: bool = False
+) -> dict[str, object]:
+    """Return the log fields of a review: who asked for what, the verdict, the policies with a decision, the duration.
+
+    Args:
+        attributes: the request.
+        phase: in which it was reviewed.
+        verdict: the answer.
+        elapsed_s: seconds of the evaluation.
+        with_denial: whether to add the message of a denial, as `denial`.
     """
     spoke = dict.fromkeys(
         [
@@ -72,6 +83,8 @@ def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: floa
         fields["subresource"] = attributes.sub_resource
     if verdict.status is not None:
         fields["code"] = verdict.status.code
+        if with_denial:
+            fields["denial"] = text_of_at_most(verdict.status.message, _LONGEST_DENIAL)
     if verdict.patch:
         fields["patched"] = len(verdict.patch)
     if verdict.faults:

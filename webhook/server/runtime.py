@@ -41,6 +41,7 @@ from webhook.server.counters import Counters
 from webhook.server.listener import Listener, Place
 from webhook.server.live_params import LiveParams
 from webhook.server.live_policy_set import LivePolicySet
+from webhook.server.metrics import Gauges
 from webhook.server.policy_list import listed
 from webhook.server.readiness import Check, Readiness
 from webhook.server.reload import Reloaded, marks, watch
@@ -171,6 +172,7 @@ def serve(
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
     authority: Authority | None = None,
     most_bytes: int = 0,
+    logs_denials: bool = False,
     before: Callable[[AsgiApp], AsgiApp] = lambda endpoint: endpoint,
 ) -> None:
     """Assemble the process and listen until a signal stops it.
@@ -186,6 +188,7 @@ def serve(
         workers: how many processes evaluate what takes long, and what each may take.
         authority: answers what policies ask of `authorizer`.
         most_bytes: of memory, what all bounds add up to.
+        logs_denials: whether the log line of a refused review has the message.
         before: wraps the served application; the benchmark puts a route that does nothing in front.
 
     Raises:
@@ -203,21 +206,12 @@ def serve(
         limits,
         counters=counters,
         readiness=readiness,
-        gauges={
-            "policies": ("Policies in service.", lambda: len(held.policies.current.policies)),
-            "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", watching.certificate_ends),
-            "memory_bound_bytes": ("What the bounds of all parts add up to.", lambda: most_bytes),
-            "log_lines_dropped_total": ("Log lines that nobody read in time.", lambda: log.dropped),
-            "cluster_view_age_seconds": (
-                "Seconds since the API server was heard, of the watch that heard longest ago; up to 65 is healthy.",
-                watching.view_age_s,
-            ),
-            "watch_failures": ("Failed lists and watches of the cluster since the start.", watching.watch_failures),
-        },
+        gauges=watching.gauges(most_bytes),
         about={"kubernetes": version, "engine": held.settings.cel_engine},
         workers=workers,
         authority=authority,
         policies=lambda: listed(held.policies.current),
+        logs_denials=logs_denials,
     )
     scheduler = application.scheduler
     scheduler.is_warm.clear()
@@ -305,6 +299,20 @@ class Watching:
             "params": self._params.remark,
             **({"live policies": policies.remark} if isinstance(policies, LivePolicySet) else {}),
             "unbound policies": lambda: ", ".join(policies.current.unbound),
+        }
+
+    def gauges(self, most_bytes: int) -> Gauges:
+        """Return the figures of /metrics that this knows, by name; `most_bytes` is what all bounds add up to."""
+        return {
+            "policies": ("Policies in service.", lambda: len(self._held.policies.current.policies)),
+            "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", self.certificate_ends),
+            "memory_bound_bytes": ("What the bounds of all parts add up to.", lambda: most_bytes),
+            "log_lines_dropped_total": ("Log lines that nobody read in time.", lambda: self._log.dropped),
+            "cluster_view_age_seconds": (
+                "Seconds since the API server was heard, of the watch that heard longest ago; up to 65 is healthy.",
+                self.view_age_s,
+            ),
+            "watch_failures": ("Failed lists and watches of the cluster since the start.", self.watch_failures),
         }
 
     def certificate_ends(self) -> float:

@@ -25,6 +25,10 @@ from webhook.settings.serving import DEFAULTS
 
 START_S: Final = 0.005
 """Seconds that starting a worker costs the loop: the fork, and the copies of pages that the next reviews change."""
+_MOST_DEBT_S: Final = 0.3
+"""The most seconds of a worker that a namespace is put behind others for what it used before it came to wait: three
+ordinary reviews of a worker, a Pod of 200 KB being one. Who used more than that of late is heavy, and waits by its use.
+"""
 _REAP_S: Final = 0.05
 _REAP_TRIES: Final = 100
 _STARTS: Final = 2
@@ -55,7 +59,7 @@ class WorkerLane:
         self._scheduler = scheduler
         self._counters = counters
         self._usage = Usage()
-        self._queue = FairQueue(self._usage, self._free, START_S)
+        self._queue = FairQueue(self._usage, self._free, START_S, _MOST_DEBT_S)
         self._running: list[Tenant] = []
 
     @property

@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from webhook.server.counters import Counters
 
-Outcome: TypeAlias = Literal["answered", "question", "refused", "failed", "out of memory"]
+Outcome: TypeAlias = Literal["answered", "question", "refused", "failed", "out of memory", "out of time"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,8 +21,9 @@ class WorkerResult:
     """The result of one call.
 
     Attributes:
-        outcome: answered is a verdict, question what somebody has to
-            answer before there can be a verdict, refused a call that cannot be read, failed a fault of our own.
+        outcome: answered is a verdict, question what somebody has to answer before there can be a verdict, refused a
+            call that cannot be read, failed a fault of our own, out of time an evaluation that its deadline ended
+            outside of every policy.
         body: the AdmissionReview of a verdict.
         fields: what is logged of it; of one refused or failed its code, reason and message too.
         seconds: how long the evaluation of a verdict took; without limit where there is no verdict.

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias, get_args
 
-from webhook.logs import LEVELS, Level
+from webhook.logs import FORMATS, LEVELS, Format, Level
 from webhook.settings import values
 from webhook.settings.reporting import ReportSettings
 from webhook.settings.setting import REQUIRED, declare_setting
 
 _PORTS: Final = 65535
+DenialLevel: TypeAlias = Literal["never", "debug", "info"]
+DENIAL_LEVELS: Final[tuple[DenialLevel, ...]] = get_args(DenialLevel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,15 @@ class ServerSettings(ReportSettings):
     )
     reload: float = declare_setting(2.0, values.seconds(0), "How often the server looks for changed files; 0 is never.")
     log_level: Level = declare_setting("info", values.one_of(*LEVELS), "Least level of log lines.")
+    log_format: Format = declare_setting(
+        "json", values.one_of(*FORMATS), "How log lines are written: an object of JSON each, or text for people."
+    )
+    log_denials: DenialLevel = declare_setting(
+        "never",
+        values.one_of(*DENIAL_LEVELS),
+        "At which --log-level the line of a refused review has the message that the user read; it quotes values of "
+        "the object.",
+    )
 
 
 DEFAULTS: Final = ServerSettings()

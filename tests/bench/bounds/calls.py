@@ -7,8 +7,10 @@ was sent, or the Status that a body without a review is owed.
 from __future__ import annotations
 
 import json
+import select
 import socket
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -71,6 +73,8 @@ GET_METRICS = GET_HEALTH.replace(b"healthz", b"metrics")
 
 
 _END = len(b"\r\n\r\n")
+_AT_ONCE = 64 * 1024
+"""What goes into the buffers of both sides, so that sending it waits for nobody."""
 
 
 class Connection:
@@ -81,7 +85,8 @@ class Connection:
         self._socket: socket.socket | None = None
 
     def ask(self, request: bytes) -> Answer:
-        """Send and read the whole answer.
+        """Send and read the whole answer; one that comes before everything is sent ends the sending and the connection,
+        as it does for Go's client.
 
         Raises:
             OSError: no answer; the connection is closed.
@@ -89,8 +94,10 @@ class Connection:
         started = perf_counter()
         try:
             connected = self._connected()
-            connected.sendall(request)
-            code, body = self._read(connected)
+            heard, is_sent = _send(connected, request, self._timeout_s)
+            code, body = self._read(connected, heard)
+            if not is_sent:
+                self.close()
         except (OSError, ValueError) as error:
             self.close()
             raise error if isinstance(error, OSError) else OSError(f"no HTTP: {error}") from error
@@ -102,8 +109,8 @@ class Connection:
             self._socket = make(self._port, timeout_s=self._timeout_s)
         return self._socket
 
-    def _read(self, connected: socket.socket) -> tuple[int, bytes]:
-        heard, start = b"", 0
+    def _read(self, connected: socket.socket, heard: bytes) -> tuple[int, bytes]:
+        start = heard.find(b"\r\n\r\n") + _END if b"\r\n\r\n" in heard else 0
         while start < _END:
             heard += _more(connected)
             start = heard.find(b"\r\n\r\n") + _END
@@ -122,6 +129,30 @@ class Connection:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+
+def _send(connected: socket.socket, request: bytes, timeout_s: float) -> tuple[bytes, bool]:
+    """Send until an answer begins; return what was heard of it, and whether everything was sent.
+
+    Whoever sent a large body to its end first would read an answer late that came in time.
+    """
+    if len(request) <= _AT_ONCE:
+        connected.sendall(request)
+        return b"", True
+    left, heard = memoryview(request), b""
+    connected.setblocking(False)
+    while left and not heard:
+        readable, writable, _ = select.select([connected], [connected], [], timeout_s)
+        if not readable and not writable:
+            raise TimeoutError("nothing could be sent")
+        if readable:
+            with suppress(ssl.SSLWantReadError):  # a session ticket is no answer
+                heard = _more(connected)
+        if writable and not heard:
+            with suppress(ssl.SSLWantWriteError):
+                left = left[connected.send(left[:_AT_ONCE]) :]
+    connected.settimeout(timeout_s)
+    return heard, not left
 
 
 def _more(connected: socket.socket) -> bytes:

@@ -121,13 +121,13 @@ def settle(server: Server, asked: list[Question], sampler: Sampler) -> list[str]
 
 
 def lanes(server: Server) -> str:
-    """What the server itself counted of inline reviews and workers since it started, where it does."""
+    """What the server itself counted of inline reviews, workers and connections that it cut since it started, where it does."""
     to = Connection(server.address.health_port, server.address.health_trust(), 5)
     try:
         lines = to.ask(GET_METRICS).body.decode().splitlines()
     finally:
         to.close()
-    chosen = [line for line in lines if re.match(r"[a-z_]*(lane|worker|overrun)", line)]
+    chosen = [line for line in lines if re.match(r"[a-z_]*(lane|worker|overrun|aborted)", line)]
     return "\n".join(["its own counters:", *chosen]) if chosen else "it counts no lanes or workers"
 
 

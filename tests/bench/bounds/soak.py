@@ -30,6 +30,7 @@ from tests.bench.bounds.memory import MB, Sample, Sampler, family
 from tests.bench.bounds.report import MEMORY_MB, Report, counted
 from tests.bench.bounds.server import ROOT, Address, Server, serving
 from tests.bench.bounds.victims import FORK, Seen, Victims, questions
+from tests.bench.bounds.waiting import Stopwatch
 
 RELOAD_S, KILL_S, PART_S, HOLD_S = 5.0, 10.0, 30.0, 5.0
 HOSTILE, TIMES, TIMEOUT_S, PER_SECOND = 2, 3, 2.0, 100
@@ -41,14 +42,16 @@ def _hostile(address: Address, seconds: float, index: int, pipe: Pipe) -> None:
     os.nice(NICE)
     heard, end, chosen = Heard(), time.monotonic() + seconds, random.Random(index)
     mixed = Attack("generation, 3 MB", generations.heavy, may_allow=False, paths=("/validate",))
-    to, number = Connection(address.port, address.trust(), TIMEOUT_S + GRACE_S), index << 24
+    to, watch = Connection(address.port, address.trust(), TIMEOUT_S + GRACE_S), Stopwatch(address.pid)
+    number = index << 24
     while time.monotonic() < end:
         for attack in (chosen.choice(attacks()), mixed):
             body = attack.make()
             for path in attack.paths * TIMES:
                 if time.monotonic() < end:
                     number += 1
-                    send_one(to, attack, Prepared(path, body, f"{TIMEOUT_S:g}s"), number, TIMEOUT_S, heard)
+                    prepared = Prepared(path, body, f"{TIMEOUT_S:g}s")
+                    send_one(to, watch, attack, prepared, number, TIMEOUT_S, heard)
     pipe.send(heard)
 
 
@@ -142,6 +145,7 @@ def _totals(parts: list[Seen], heard: Heard, counts: Counter, disturbance: Distu
     missed = [counted(heard.faults, 6)] if heard.faults else []
     report.row("attackers", f"{rows.heard_text(heard)} ms", missed)
     report.line(f"connections: {counted(counts, 9)}")
+    report.line(rows.lanes(disturbance.server))
     report.line(f"{disturbance.kills} worker processes killed, {disturbance.written.number} generations written")
 
 

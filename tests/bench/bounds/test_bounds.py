@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import threading
 import time
 from collections import Counter
 
@@ -13,7 +15,7 @@ from tests.bench.bounds import bodies, generations, own_policies, slow_expressio
 from tests.bench.bounds.__main__ import TOGETHER, planned
 from tests.bench.bounds.attackers import judge
 from tests.bench.bounds.attacks import GROUPS, Attack
-from tests.bench.bounds.calls import UID, Answer, Prepared, uid
+from tests.bench.bounds.calls import UID, Answer, Connection, Prepared, uid
 from tests.bench.bounds.pods import DEVICE_LISTS, POD_LISTS
 from tests.bench.bounds.report import Report, percentile
 from tests.bench.bounds.reviews import count_for, review
@@ -164,3 +166,29 @@ def test_a_stopwatch_counts_the_wait_of_its_own_thread():
         time.sleep(0.01)
     assert took.seconds >= 0.01
     assert 0 <= took.client_s <= took.seconds
+
+
+def test_an_answer_that_comes_early_is_read_before_all_is_sent():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        read_no_more = threading.Event()
+        serving = threading.Thread(target=_answer_early, args=(listening, read_no_more))
+        serving.start()
+        to = Connection(listening.getsockname()[1], None, 10)
+        codes = [to.ask(b"POST / HTTP/1.1\r\n\r\n" + bytes(30_000_000)).code for _ in range(2)]
+        read_no_more.set()
+        serving.join()
+        to.close()
+    assert codes == [408, 408]
+
+
+def _answer_early(listening, end):
+    """Answer the first bytes of two connections, and read no more of either."""
+    held = []
+    for _ in range(2):
+        client, _ = listening.accept()
+        held.append(client)
+        client.recv(1000)
+        client.sendall(b"HTTP/1.1 408 RequestTimeout\r\ncontent-length: 4\r\n\r\nlate")
+    end.wait(10)
+    for client in held:
+        client.close()

@@ -1,0 +1,164 @@
+"""The Dockerfile makes an image that serves: its steps are executed, and what they made is started as in a cluster.
+
+By an unprivileged user, with a root that nobody can write to, and without packages of the build.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.deploy import image
+from tests.deploy.image import Stage
+from tests.release import IMAGE, IMAGE_FOLDERS, VERSION
+from tests.server.serving import Pki
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = ROOT / "Dockerfile"
+TLS = "/etc/claimgate/tls"
+REVIEW = ROOT / "deploy/samples/reviews/03-batchsandbox-gpu-all.json"
+
+
+def test_the_context_of_a_release_has_what_is_copied() -> None:
+    copied = {
+        name
+        for word, rest in image.instructions(DOCKERFILE.read_text())
+        if word == "COPY" and not rest.startswith("--from")
+        for name in rest.split()[:-1]
+    }
+    assert copied <= {*IMAGE, *IMAGE_FOLDERS}
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    ignored = image.patterns((ROOT / ".dockerignore").read_text())
+    assert [name for name in copied if image.is_left_out(name, ignored)] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("webhook/cli.py", False),
+        ("webhook/__pycache__", True),
+        ("webhook/cel/__pycache__/x.pyc", True),
+        ("docs/rules/README.md", False),
+        ("docs/index.md", True),
+        (".git/config", True),
+        ("tests/conftest.py", True),
+    ],
+)
+def test_what_the_builder_is_sent(path: str, expected: bool) -> None:
+    assert image.is_left_out(path, image.patterns((ROOT / ".dockerignore").read_text())) is expected
+
+
+def test_the_last_stage_is_unprivileged_and_named() -> None:
+    last = DOCKERFILE.read_text().rpartition("\nFROM ")[2]
+    words = dict(image.instructions(last))
+    assert words["USER"] == "65532:65532"  # a number: runAsNonRoot cannot judge names
+    assert "RUN" not in words
+    assert 'org.opencontainers.image.version="${VERSION}"' in words["LABEL"]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """The last stage of the image."""
+    if reason := image.missing():
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("image")
+    for path in (folder, *folder.parents[:2]):
+        path.chmod(0o755)  # the user of the image passes through
+    return image.build(DOCKERFILE, folder, {"VERSION": VERSION})
+
+
+def ran(built: Stage, *arguments: str, code: int = 0) -> str:
+    """What a command prints in the image, as it is run in a cluster."""
+    command = built.command(arguments, read_only=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.nightly
+def test_the_command_line_is_there_and_nothing_of_the_build(built: Stage) -> None:
+    assert ran(built, *built.entrypoint, "version").startswith(f"claimgate {VERSION}\n")
+    assert built.labels["org.opencontainers.image.version"] == VERSION
+    assert built.arguments == ("serve",)
+    python = "/opt/claimgate/bin/python"
+    for name in ("pip", "hatchling", "pytest"):
+        assert "No module named" in ran(built, python, "-c", f"import {name}", code=1)
+    assert not built.inside("/src").exists()
+    assert ran(built, "id", "-u").strip() == "65532"
+    assert "Read-only file system" in ran(built, "touch", "/opt/claimgate/new", code=1)
+    assert "Read-only file system" in ran(built, "touch", "/tmp/new", code=1)
+
+
+@pytest.mark.nightly
+def test_every_module_is_compiled(built: Stage) -> None:
+    """The root cannot be written to: what is not compiled now would be compiled at each start."""
+    packages = next(built.inside("/opt/claimgate/lib").glob("python*")) / "site-packages"
+    modules = [path for name in ("webhook", "certs") for path in (packages / name).rglob("*.py")]
+    assert len(modules) > 500
+    assert [path for path in modules if not list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"))] == []
+
+
+@pytest.fixture(scope="module")
+def served(built: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, Any], Pki]]:
+    """What the image logs when it is ready, started with the arguments of the Deployment but the cluster's."""
+    pki = Pki(tmp_path_factory.mktemp("tls"))
+    pki.folder.chmod(0o755)
+    for file in pki.folder.iterdir():
+        file.chmod(0o644)
+    deployment = next(yaml.safe_load_all((ROOT / "deploy/base/deployment.yaml").read_text()))
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    here = {"--probe-port=8081": "--probe-port=0"}
+    arguments = [here.get(each, each) for each in container["args"] if each != "--live"]
+    command = built.command(
+        [*built.entrypoint, *arguments, "--host=127.0.0.1", "--port=0"], read_only=True, mounts={pki.folder: TLS}
+    )
+    log = pki.folder / "log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(command, stderr=stream, start_new_session=True)
+    try:
+        yield _ready(process, log), pki
+        inside = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(inside[0]), signal.SIGTERM)
+        assert process.wait(30) == 0, log.read_text()  # the first process of its namespace, as in a container
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _ready(process: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        for line in log.read_text().splitlines():
+            if '"message": "ready"' in line:
+                return json.loads(line)
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())
+
+
+@pytest.mark.nightly
+def test_it_serves_with_a_read_only_root(served: tuple[dict[str, Any], Pki]) -> None:
+    ready, pki = served
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        probed = httpx.get(f"http://127.0.0.1:{ready['probe_port']}/readyz?verbose")
+        if probed.is_success:
+            break
+        time.sleep(0.1)
+    assert probed.status_code == 200, probed.text
+    trust = ssl.create_default_context(cafile=str(pki.folder / "ca.crt"))
+    with httpx.Client(verify=trust, base_url=f"https://localhost:{ready['port']}") as client:
+        answer = client.post("/mutate", content=REVIEW.read_bytes(), headers={"content-type": "application/json"})
+    assert re.search(r"gpu-portable/all", answer.json()["response"]["status"]["message"])

@@ -1,0 +1,61 @@
+"""The log line of a review: who asked for what, the verdict and why, and nothing of the object unless it is asked for."""
+
+import json
+
+import pytest
+
+from tests.server.asgi import review_of
+from webhook.admission.decode import decode_review_bytes
+from webhook.attributes import Phase
+from webhook.commands.serve import _logs_denials
+from webhook.decisions import Status, Verdict
+from webhook.server.review_log import line
+from webhook.settings.serving import ServerSettings
+
+DENIED = Verdict(allowed=False, status=Status(code=400, reason="BadRequest", message="spec.x: is `hunter2`"))
+
+
+def fields(verdict=DENIED, *, with_denial=False, **request):
+    return line(
+        decode_review_bytes(json.dumps(review_of(**request)).encode()),
+        Phase.VALIDATE,
+        verdict,
+        0.001,
+        with_denial=with_denial,
+    )
+
+
+def test_the_message_of_a_denial_is_left_out():
+    """It quotes the object, and a log is read by more people than the object is."""
+    assert "hunter2" not in str(fields())
+    assert fields()["code"] == 400
+
+
+def test_the_message_of_a_denial_is_there_where_it_is_asked_for():
+    assert fields(with_denial=True)["denial"] == "spec.x: is `hunter2`"
+    assert "denial" not in fields(Verdict(allowed=True), with_denial=True)
+
+
+def test_a_long_message_is_cut():
+    status = Status(code=400, reason="BadRequest", message="x" * 1_000_000)
+    assert len(fields(Verdict(allowed=False, status=status), with_denial=True)["denial"]) <= 4096
+
+
+def test_a_dry_run_says_so():
+    assert fields(dryRun=True)["dry_run"] is True
+    assert "dry_run" not in fields()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "log_level", "expected"),
+    [
+        ("never", "debug", False),
+        ("debug", "debug", True),
+        ("debug", "info", False),
+        ("info", "info", True),
+        ("info", "debug", True),
+        ("info", "warning", False),
+    ],
+)
+def test_at_which_level(wanted, log_level, expected):
+    assert _logs_denials(ServerSettings(log_denials=wanted, log_level=log_level)) is expected
