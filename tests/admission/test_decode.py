@@ -10,6 +10,7 @@ import pytest
 
 from tests.rows import all_rows
 from webhook.admission.decode import decode_head, decode_request, decode_review, decode_review_bytes
+from webhook.admission.json_bounds import takes_long_to_decode
 from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import CallError
 from webhook.paths import MAX_DEPTH
@@ -296,3 +297,21 @@ def test_a_message_holds_the_beginning_of_what_is_long(sent):
         decode_review_bytes(body(sent))
     assert len(raised.value.message) < 600
     assert "xxx …`" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "takes_long"),
+    [
+        ("1e308", True),
+        ("-2.5E-310", True),
+        ("17976931348623157e+292", True),
+        ("0.5", False),
+        ('"1e308"', False),
+        ('"5f3e08a1e3"', False),
+        ('"\\u4e16\\u00e9"', False),
+    ],
+)
+def test_many_numbers_that_take_long_to_decode_are_seen(text: str, takes_long: bool) -> None:
+    many = ", ".join([text] * 2000).encode()
+    assert takes_long_to_decode(b'{"x": [' + many + b"]}") is takes_long
+    assert not takes_long_to_decode(b'{"x": [' + b"1.0, " * 5000 + text.encode() + b"]}")

@@ -177,3 +177,19 @@ def test_a_long_script_is_told_before_it_is_split():
     looks = Looks()
     launch_of_json({"command": ["bash", "-c", "$(" * 20_000 + ")" * 20_000]}, looks)
     assert looks.longest_s > 0.01
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["bash", "-c", "echo " + "word " * 10_000],
+        ["bash", "-c", "mpirun -np 4; " * 3_000],
+        ["run", *["word"] * 10_000],
+        ["torchrun", *["--nnodes=2"] * 10_000, "train.py"],
+    ],
+    ids=["a script of one command", "a script of many commands", "words of no launcher", "options of a launcher"],
+)
+def test_the_clock_is_read_while_the_words_of_a_command_are(command):
+    looks = Looks()
+    launch_of_json({"command": command}, looks)
+    assert looks.count > 45

@@ -58,6 +58,13 @@ def test_large_bodies_are_evaluated_by_a_worker():
     assert (line["message"], line["lane"], line["user"]) == ("review", "worker", "u")
 
 
+def test_a_body_of_numbers_that_take_long_to_decode_goes_to_a_worker():
+    running = Running(in_worker(lambda _: None))
+    body = json.dumps(review_of(object={"x": "HERE"})).replace('"HERE"', f"[{'1e308,' * 2000}0]")
+    assert running.post("/validate", body.encode()).json()["response"] == {"uid": "U", "allowed": True}
+    assert running.counters.lanes == {("worker",): 1}
+
+
 def test_a_review_that_takes_long_is_begun_anew_by_a_worker():
     running = Running(slowly)
     assert running.post("/mutate", review_of()).json()["response"] == {"uid": "U", "allowed": True}

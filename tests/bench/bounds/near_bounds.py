@@ -209,6 +209,25 @@ def _shell(chance: Chance, size: int) -> JSON:
     return pod({"containers": [container("main", command=["bash", "-c"], args=[text], resources=gpus(8))]})
 
 
+def _script(chance: Chance, size: int) -> JSON:
+    """A script that a shell could read, of programs that may be launchers."""
+    words = (
+        "torchrun",
+        "--nproc_per_node=8",
+        "--nnodes",
+        "2",
+        "&&",
+        "||",
+        ";",
+        "mpirun",
+        "-np",
+        "4",
+        "accelerate launch",
+    )
+    text = " ".join((*chance.choices(words, k=size // 9), _word(chance)))
+    return pod({"containers": [container("main", command=["sh", "-c"], args=[text], resources=gpus(8))]})
+
+
 def _references(chance: Chance, size: int) -> JSON:
     claims = _until(
         size // 2, lambda i: {"name": f"c{i}", "resourceClaimTemplateName": f"template-{chance.randrange(200)}"}
@@ -228,7 +247,7 @@ MAKERS: dict[str, Callable[[Chance, int], JSON]] = {
     "labels": _labels, "unicode": _unicode, "quantities": _quantities, "env": _env, "node affinity": _affinity,
     "topology spread": _topology, "tolerations": _tolerations, "claims with CEL": _claim, "slices": _slice,
     "Volcano Jobs": _volcano, "JobSets": _jobset, "RayClusters": _ray, "TrainJobs": _train_job,
-    "faulty containers": _faults, "shell": _shell, "references to claims": _references, "tiny containers": _tiny,
+    "faulty containers": _faults, "shell": _shell, "scripts": _script, "references to claims": _references, "tiny containers": _tiny,
 }  # fmt: skip
 
 
@@ -273,6 +292,16 @@ def bytes_of_objects(number: int) -> bytes:
     return whole.replace(b'"HERE":1', (piece * (size // len(piece))).encode() + b'"z":1')
 
 
+def slow_doubles(number: int) -> bytes:
+    """Numbers near the largest and the smallest double, which take the decoder hundreds of times as long as others."""
+    chance = Chance(number)
+    size = int(chance.choice((8_100, *BOUNDS)) * chance.uniform(0.75, 0.93))
+    forms = ("1e308", "17976931348623157e292", "{}e-31{}", "{}.{}E-31{}", "1.{}e+308", "-1e308")
+    numbers = [chance.choice(forms).format(*chance.choices("1234567", k=3)) for _ in range(size // 8)]
+    text = ",".join(numbers)[: size - 1].rpartition(",")[0]
+    return review(pod(metadata={"HERE": 1})).replace(b'"HERE":1', f'"x":[{text}]'.encode())
+
+
 def unknown_names(number: int) -> bytes:
     """Small objects of kinds, groups, users and operations that nobody knows: names for logs and metrics."""
     chance = Chance(number)
@@ -293,6 +322,7 @@ VARIED: dict[str, Callable[[int], bytes]] = {
     **{f"near: {name}": partial(near, name) for name in MAKERS},
     "near: any of these": all_of_them,
     "near: odd JSON": bytes_of_objects,
+    "near: doubles that are slow to read": slow_doubles,
     "near: names that nobody knows": unknown_names,
 }
 MAY_BE_REFUSED = ("near: odd JSON", "near: names that nobody knows")

@@ -182,7 +182,7 @@ def _read(asked: _Asked) -> Launch:
     if len(launchers) > 1:
         return Launch(by=SEVERAL)
     if launchers:
-        said = _described(launchers[0], " ".join(each or "" for variable in env for each in variable))
+        said = _described(launchers[0], " ".join(each or "" for variable in env for each in variable), asked.deadline)
         return said._replace(hosts=said.hosts or (said.by in MPI and any(map(_changes_hosts, asked.words))))
     return Launch(by=PYTHON, whole=True) if len(started) == 1 else _NOTHING
 
@@ -219,10 +219,10 @@ def _expanded(word: str, known: Mapping[str, str], reading: Reading) -> str:
     return _KUBELET.sub(meant, word)
 
 
-def _described(start: Start, env: str) -> Launch:
+def _described(start: Start, env: str, deadline: Deadline) -> Launch:
     launcher = start.launcher
     assert launcher is not None
-    options, whole = _options(launcher, start.arguments)
+    options, whole = _options(launcher, start.arguments, deadline)
     per_node, nodes = options.get("processes", ""), options.get("nodes", "")
     ranks = None if ":" in start.arguments else _number(options.get("ranks", ""))
     policy = options.get("map-by", "")
@@ -269,7 +269,7 @@ def _other_hosts(name: str, options: Mapping[str, str]) -> bool:
     return name in MPI and options.get("hostfile", default) != OWN_HOSTS
 
 
-def _options(launcher: Launcher, words: Sequence[str]) -> tuple[dict[str, str], bool]:
+def _options(launcher: Launcher, words: Sequence[str], deadline: Deadline) -> tuple[dict[str, str], bool]:
     """Return the options before the program, by their names and by what they mean; and whether all were understood.
 
     What is said twice and differs is `?`.
@@ -277,6 +277,7 @@ def _options(launcher: Launcher, words: Sequence[str]) -> tuple[dict[str, str], 
     values: dict[str, list[str]] = {}
     at = 0
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        deadline.spend(1)
         name, equals, value = words[at].lstrip("-").partition("=")
         name, at = name.replace("_", "-"), at + 1
         count = launcher.takes(name)

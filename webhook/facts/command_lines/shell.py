@@ -36,8 +36,9 @@ class Command:
     certain: bool
 
 
-def split_into_commands(script: str) -> Iterator[Command]:
-    """Yield the simple commands of a script, in order; assignments are commands too.
+def split_into_commands(script: str, deadline: Deadline | None = None) -> Iterator[Command]:
+    """Yield the simple commands of a script, in order; assignments are commands too. The deadline is charged for every
+    word.
 
     Raises:
         ValueError: a quote or a parenthesis is not closed, so that nobody can say which words there are.
@@ -45,7 +46,7 @@ def split_into_commands(script: str) -> Iterator[Command]:
     nesting = _Nesting()
     words: list[Word] = []
     target = False
-    for token in split_into_tokens(script):
+    for token in (deadline or Deadline()).paced(split_into_tokens(script)):
         if isinstance(token, Word):
             if not target:
                 words.append(token)

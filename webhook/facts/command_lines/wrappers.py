@@ -42,7 +42,7 @@ def commands_started_by(words: Sequence[str], variables: Variables, depth: int =
     if first == "eval":
         yield from _script(" ".join(words[1:]), variables, depth)
         return
-    for index, word in enumerate(words):
+    for index, word in enumerate(variables.reading.deadline.paced(words)):
         program = _program(word)
         if not _is_run(words, index):
             continue
@@ -92,7 +92,7 @@ def _script(script: str, variables: Variables, depth: int) -> Iterator[Start]:
     variables.reading.take(len(shown))
     variables.reading.take_script(script)
     inner = Variables(shown, variables.reading)
-    for command in split_into_commands(script):
+    for command in split_into_commands(script, variables.reading.deadline):
         yield from commands_started_by(inner.take(command), inner, depth + 1)
 
 

@@ -6,14 +6,15 @@ makes it. The objects of a kind are looked through once for all claims of a fact
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from webhook.attributes import JSON
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.types import ComputeDomain, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.view import View
-from webhook.typed.objects import Object
+from webhook.typed.view import Reading
 
 DEFAULT: Final = "default"
 """The namespace of an object whose file names none, as kubectl assumes."""
@@ -44,8 +45,8 @@ class Absence:
 class _Names:
     """The objects of one kind: their names in the namespace, and the namespaces that have each name."""
 
-    here: tuple[str, ...]
-    namespaces: Mapping[str, tuple[str, ...]]
+    here: Sequence[str]
+    namespaces: Mapping[str, Sequence[str]]
 
 
 class Absences:
@@ -67,7 +68,7 @@ class Absences:
             is_absent=is_known and not is_promised,
             is_promised=is_promised,
             nearest=self._view.nearest(name, names.here),
-            elsewhere=elsewhere[:_SHOWN],
+            elsewhere=tuple(sorted(set(elsewhere))[:_SHOWN]),
         )
 
     def _names_of(self, kind: ClaimKind) -> _Names:
@@ -76,13 +77,15 @@ class Absences:
         return self._names[kind]
 
     def _listed(self, kind: ClaimKind) -> _Names:
+        """List the names of a whole cluster, which may have thousands of others: without typed fields."""
         here: list[str] = []
-        namespaces: dict[str, set[str]] = {}
-        for obj in self._view.every(kind):
-            namespaces.setdefault(obj.name, set()).add(_namespace(obj))
-            if _namespace(obj) == self._here:
-                here.append(obj.name)
-        return _Names(tuple(here), {name: tuple(sorted(listed)) for name, listed in namespaces.items()})
+        namespaces: dict[str, list[str]] = {}
+        for obj in self._view.deadline.paced(self._view.objects(kind.gvk)):
+            name, namespace = _place(obj)
+            namespaces.setdefault(name, []).append(namespace)
+            if namespace == self._here:
+                here.append(name)
+        return _Names(here, namespaces)
 
     def _promised_templates(self) -> frozenset[str]:
         if self._promised is None:
@@ -93,9 +96,14 @@ class Absences:
 def promised_templates(view: View) -> frozenset[str]:
     """Return the names of the templates that ComputeDomains of the view's namespace create."""
     here = view.namespace or DEFAULT
-    domains = [domain for domain in view.every(ComputeDomain) if _namespace(domain) == here]
+    found = [obj for obj in view.deadline.paced(view.objects(ComputeDomain.gvk)) if _place(obj)[1] == here]
+    domains = [ComputeDomain(obj, (), Reading(view.deadline)) for obj in view.deadline.paced(found)]
     return frozenset(domain.spec.channel.resource_claim_template.name for domain in domains)
 
 
-def _namespace(obj: Object) -> str:
-    return obj.namespace or DEFAULT
+def _place(obj: JSON) -> tuple[str, str]:
+    """Return the name and the namespace of an object of the cluster."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):  # in a file
+        return "", DEFAULT
+    return metadata.get("name") or "", metadata.get("namespace") or DEFAULT
