@@ -91,9 +91,7 @@ def check_tree(
         checker.handlers[type(node)](checker, node)
     except RecursionError:
         raise CompileError(source, (Issue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1),)) from None
-    for each, static in checker.types.items():
-        if static.parameters or static.kind == "param":
-            checker.types[each] = checker.inference.resolved_type(static, final=True)
+    checker.types = checker.inference.final_types(checker.types)
     if not environment.strict:
         checker.issues.clear()
         checker.types = dict.fromkeys(checker.types, DYN)

@@ -6,7 +6,7 @@ structures, timestamps and durations, type variables are bound to the more gener
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from webhook.cel.library.declaration import Overload
@@ -87,6 +87,32 @@ class TypeInference:
                 del self._bound[name]
             else:
                 self._bound[name] = before
+
+    def final_types(self, kinds: Mapping[int, Type]) -> dict[int, Type]:
+        """Return types with their variables replaced, by the same keys; unbound variables become dyn.
+
+        What several of them have inside is replaced once: of lists in lists, each type has all those below it.
+        """
+        known: dict[int, tuple[Type, Type]] = {}
+        return {key: self._final(kind, known) for key, kind in kinds.items()}
+
+    def _final(self, kind: Type, known: dict[int, tuple[Type, Type]]) -> Type:
+        """Return the final type; `known` has those that were replaced before, by the identity of what they were."""
+        if not kind.parameters and kind.kind != "param":
+            return kind
+        before = known.get(id(kind))
+        if before is None:
+            bound = self._bound_type(kind)
+            parameters = tuple(self._final(each, known) for each in bound.parameters)
+            is_same = all(new is old for new, old in zip(parameters, bound.parameters, strict=True))
+            before = known[id(kind)] = kind, bound if is_same else Type(bound.name, parameters, bound.kind)
+        return before[1]
+
+    def _bound_type(self, kind: Type) -> Type:
+        """Return the type that a variable stands for, dyn where it is unbound; its parameters may be variables."""
+        while kind.kind == "param":
+            kind = self._bound.get(kind.name, DYN)
+        return kind
 
     def resolved_type(self, kind: Type, *, final: bool = False) -> Type:
         """Return the type with its variables replaced; unbound variables become dyn when `final`."""
